@@ -30,7 +30,7 @@ from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.journal import journal
 from tests.cast import key_of
 from tests.engines.webhook import Chat, running_chat
-from tests.gateway.plane import post, said
+from tests.gateway.plane import chat_body, post
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
@@ -63,7 +63,7 @@ def provider(demo: None) -> Iterator[Chat]:
 
 def ask(*replies: tuple[int, bytes], provider: Chat) -> None:
     provider.replies[:] = replies
-    post(key_of("text-agent"), said("hello", model="task:night"))
+    post(key_of("text-agent"), chat_body("hello", model="task:night"))
     journal().flush()
 
 
@@ -95,7 +95,7 @@ def test_what_a_call_shows_arrives_once_and_an_answer_ends_it(chat, provider, re
 def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
     """A model that is neither a candidate nor a service raises no alert, whatever a caller asks for."""
     provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
-    post(key_of("text-agent"), said("hello", model="night-owl/owl-xl"))
+    post(key_of("text-agent"), chat_body("hello", model="night-owl/owl-xl"))
     journal().flush()
     watch().round()
     assert "retired_model" not in [kind for _, kind, _ in received(chat)]

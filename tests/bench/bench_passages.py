@@ -61,7 +61,7 @@ def actions() -> dict[str, Callable[[], Any]]:
     from django.test import Client
 
     from tests.cast import key_of
-    from tests.gateway.plane import post, said
+    from tests.gateway.plane import chat_body, post
 
     key, browser = key_of("text-agent"), administrator()
     file = (ROOT / "routing_admin/console/demo/llm-routing.json").read_text()
@@ -72,7 +72,7 @@ def actions() -> dict[str, Callable[[], Any]]:
         return Client().post("/api/v1/artifacts", {"file": uploaded}, headers={"authorization": f"Bearer {key}"})
 
     return {
-        "a text chat": lambda: post(key, said("Plan my day")),
+        "a text chat": lambda: post(key, chat_body("Plan my day")),
         "an upload": upload,
         "an import preview": lambda: browser.post("/config/import/", {"text": [file], "mode": "merge"}),
         "a route save": lambda: browser.post("/routes/planning/", {**fields, "retries": "1", "act": "save"}),

@@ -17,7 +17,7 @@ from capabilities.access import Principal, make_key
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.stamped_cache import StampedCache
 from routing_admin.gateway.key_cache import OUTAGE_SECONDS, KeyCache
-from tests.gateway.plane import elsewhere, without
+from tests.gateway.plane import execute_in_other_connection, unreadable_tables
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 
@@ -85,7 +85,9 @@ def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_a
 
     newest = StampedCache(snapshot.build, stamp, clock)
     old = newest.current()
-    elsewhere(NEXT_STAMP, "UPDATE routing_admin_taskroute SET temperature = 0.125 WHERE task_type = 'planning'")
+    execute_in_other_connection(
+        NEXT_STAMP, "UPDATE routing_admin_taskroute SET temperature = 0.125 WHERE task_type = 'planning'"
+    )
     clock.now += PAUSE
     clock.asked.clear()
     found = at_once(newest.current)
@@ -98,7 +100,7 @@ def test_a_key_revoked_elsewhere_lets_none_of_many_calls_in_after_a_pause(key, c
     """A key revoked by another process during an idle period is rejected by every later call."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)
-    elsewhere(REVOKED, NEXT_STAMP)
+    execute_in_other_connection(REVOKED, NEXT_STAMP)
     clock.now += PAUSE
     assert at_once(lambda: enters(cache, key)) == [False] * CALLERS
 
@@ -113,8 +115,8 @@ def test_what_was_looked_at_within_the_second_costs_no_query(key, newest, django
 def test_a_look_that_fails_keeps_the_value_and_says_since_when(key, clock, newest):
     """If the check fails, calls continue with the cached value, and `unread_since` says since when."""
     old = newest.current()
-    with without("routing_admin_alias"):
-        elsewhere(NEXT_STAMP)
+    with unreadable_tables("routing_admin_alias"):
+        execute_in_other_connection(NEXT_STAMP)
         clock.now += PAUSE
         assert newest.current() is old
         since = newest.unread_since()
@@ -130,7 +132,7 @@ def test_a_look_that_fails_keeps_the_value_and_says_since_when(key, clock, newes
 def test_while_reading_fails_calls_do_not_wait_for_look_after_look(key, clock, newest, django_assert_num_queries):
     """A failed check is not repeated sooner than a successful one."""
     newest.current()
-    with without("routing_admin_installation"):
+    with unreadable_tables("routing_admin_installation"):
         clock.now += PAUSE
         newest.current()
         with django_assert_num_queries(0):
@@ -141,8 +143,8 @@ def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_r
     """A revoked key is rejected even if the new configuration cannot be read."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)
-    with without("routing_admin_alias"):
-        elsewhere(REVOKED, NEXT_STAMP)
+    with unreadable_tables("routing_admin_alias"):
+        execute_in_other_connection(REVOKED, NEXT_STAMP)
         clock.now += PAUSE
         assert not enters(cache, key)
 
@@ -151,7 +153,7 @@ def test_without_a_database_a_known_key_goes_on_for_a_quarter_of_an_hour(key, cl
     """Without a database known keys stay valid for 15 minutes; unknown ones get an error."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)
-    with without("routing_admin_installation", "capabilities_agentkey"):
+    with unreadable_tables("routing_admin_installation", "capabilities_agentkey"):
         clock.now += OUTAGE_SECONDS - 1
         assert enters(cache, key)
         with pytest.raises(DatabaseError):
@@ -172,7 +174,7 @@ def test_a_snapshot_is_never_half_of_two_revisions(key):
         found = execute(sql, *rest)
         if not changed and "routing_admin_installation" in sql:
             changed.append(sql)
-            elsewhere(NEXT_STAMP, "UPDATE routing_admin_taskroute SET temperature = 0.125")
+            execute_in_other_connection(NEXT_STAMP, "UPDATE routing_admin_taskroute SET temperature = 0.125")
         return found
 
     with connection.execute_wrapper(meddle):

@@ -26,7 +26,7 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Sample, judge, quantile
 from tests.console.page import Page
-from tests.gateway.plane import without
+from tests.gateway.plane import unreadable_tables
 
 NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 
@@ -252,7 +252,7 @@ def test_the_page_says_since_when_the_configuration_cannot_be_read(
     """While the configuration cannot be read, the dashboard says since when and with which revision calls continue."""
     number = snapshot.current().revision
     Installation.objects.update(version=F("version") + 1)
-    with without("routing_admin_alias"):
+    with unreadable_tables("routing_admin_alias"):
         with lock_timeout(0.1):
             snapshot.look()
         since = snapshot.unread_since()

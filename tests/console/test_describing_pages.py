@@ -16,7 +16,7 @@ from routing_admin.dispatch.preview import preview
 from routing_admin.models import FileDescription, RequestLog, TaskRoute
 from tests.cast import HTMX
 from tests.describing.describers import POLICY, WORDS, bodies_to, describing_lab
-from tests.gateway.plane import PNG, image, logged, post, said
+from tests.gateway.plane import PNG, chat_body, image, logged, post
 
 pytestmark = [pytest.mark.django_db(transaction=True, databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -110,8 +110,8 @@ def test_the_preview_of_the_api_says_the_same(admin: Client) -> None:
 def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, key: str) -> None:
     """A describer's call has a bar and a row below its attempt. The next turn uses the cache and has none."""
     with describing_lab():
-        first = post(key, said(image(), model="task:blind", language="en"))
-        second = post(key, said(image(), model="task:blind", language="en"))
+        first = post(key, chat_body(image(), model="task:blind", language="en"))
+        second = post(key, chat_body(image(), model="task:blind", language="en"))
     text = admin.get(reverse("request", args=[logged(first.headers["x-request-id"]).pk])).content.decode()
     asked = RequestLog.objects.get(surface="describe")
     assert text.count("seer describes the image") == text.count(">describes the image<") == 1  # waterfall and table
@@ -126,7 +126,7 @@ def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, ke
 def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
     """A failed call of a describer is shown with its outcome."""
     with describing_lab({"seer": "http_401"}):
-        answer = post(key, said(image(), model="task:blind", language="en"))
+        answer = post(key, chat_body(image(), model="task:blind", language="en"))
     text = admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk])).content.decode()
     assert text.count("seer describes the image") == 1
     assert RequestLog.objects.get(surface="describe").outcome in text

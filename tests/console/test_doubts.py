@@ -21,7 +21,7 @@ from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.models import AuditEvent
 from routing_admin.request_log.journal import journal
 from tests.console.visits import text_of
-from tests.gateway.plane import image, post, said
+from tests.gateway.plane import chat_body, image, post
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.server import Lab
 
@@ -53,7 +53,7 @@ def eyes(demo: None, lab: Lab) -> Service:
 
 def refuse_once(key: str) -> str:
     """Send a request with an image that a fallback answers; return its id after the journal is written."""
-    answer = post(key, said({"type": "text", "text": "What is it?"}, image(), model="eyes"))
+    answer = post(key, chat_body({"type": "text", "text": "What is it?"}, image(), model="eyes"))
     assert answer.status_code == 200
     journal().flush()
     noted_refusals().write()
@@ -125,9 +125,9 @@ def test_a_dismissed_doubt_is_told_again_after_a_week(admin: Client, key: str, e
 
 def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(key: str, eyes: Service, lab: Lab) -> None:
     """A request without files, or a 400 whose message does not mention images, raises no doubt."""
-    post(key, said("hello", model="eyes"))
+    post(key, chat_body("hello", model="eyes"))
     lab.model = lambda _: "http_400:message=temperature is too high"
-    post(key, said({"type": "text", "text": "What is it?"}, image(), model="eyes"))
+    post(key, chat_body({"type": "text", "text": "What is it?"}, image(), model="eyes"))
     journal().flush()
     noted_refusals().write()
     assert not Drift.objects.exists()

@@ -10,14 +10,14 @@ from django.test import Client
 from django.utils import translation
 
 from tests.cast import AgentProgram
-from tests.gateway.plane import logged, post, said
+from tests.gateway.plane import chat_body, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.fixture
 def repeated(key: str) -> tuple[Any, Any]:
-    first, again = (post(key, said("hello"), **{"idempotency-key": "k"})["x-request-id"] for _ in range(2))
+    first, again = (post(key, chat_body("hello"), **{"idempotency-key": "k"})["x-request-id"] for _ in range(2))
     return logged(first), logged(again)
 
 

@@ -8,7 +8,7 @@ from django.test import Client
 from artifacts.library import delete_artifacts, store_bytes
 from capabilities.acts import SYSTEM
 from routing_admin.console.settings import actions as installation
-from tests.gateway.plane import PNG, logged, post, said
+from tests.gateway.plane import PNG, chat_body, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -25,7 +25,7 @@ def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, ad
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
-    response = post(key, said({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
+    response = post(key, chat_body({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
     kept = logged(response.headers["x-request-id"])
     assert kept.body is not None
     seen = page(kept.pk, admin)
@@ -38,7 +38,7 @@ def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: st
     """Simulating a recorded request whose file was deleted shows that the file is gone, as the same call now would."""
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
-    response = post(key, said({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
+    response = post(key, chat_body({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
     kept = logged(response.headers["x-request-id"])
     assert "文件处理失败" not in page(kept.pk, admin)
     delete_artifacts(SYSTEM, [row.pk])
@@ -52,7 +52,7 @@ def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str,
     """
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
-    response = post(key, said({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
+    response = post(key, chat_body({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
     kept = logged(response.headers["x-request-id"])
     assert kept.body is None
     panel = admin.get("/simulate/", {"request": kept.pk}).context["panel"]

@@ -29,7 +29,7 @@ from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavai
 from routing_admin.platform.server.upkeep import Upkeep
 from tests.cast import browser_of
 from tests.engines.others import LOG, MAIN, locked, other_connection
-from tests.gateway.plane import PNG_URL, image, post, said, without
+from tests.gateway.plane import PNG_URL, chat_body, image, post, unreadable_tables
 from tests.gateway.serving import Server, environment_of, listening, served
 
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -61,7 +61,7 @@ def test_while_the_database_is_locked_calls_that_store_nothing_succeed(tmp_path:
         forget_uses(file)
         with locked(file, mode):
             for _ in range(3):
-                status, headers, _ = call(server, said("hello", model="one/lab"))
+                status, headers, _ = call(server, chat_body("hello", model="one/lab"))
                 assert (status, headers["x-routing-provider"]) == (200, "one")
 
 
@@ -75,7 +75,7 @@ def test_key_use_noted_during_a_lock_is_written_by_the_end_of_the_server(tmp_pat
             began = 0.0
             while began <= reread_at:
                 began = time.monotonic()
-                assert call(server, said("hello", model="one/lab"))[0] == 200
+                assert call(server, chat_body("hello", model="one/lab"))[0] == 200
         key = server.key.split("_")[1]
         with other_connection(file) as second_connection:
             query = f"SELECT last_used_at FROM capabilities_agentkey WHERE public_id = '{key}'"
@@ -87,7 +87,7 @@ def test_key_use_noted_during_a_lock_is_written_by_the_end_of_the_server(tmp_pat
 
 def test_call_that_must_store_a_file_gets_a_503_with_retry_after(tmp_path: Path) -> None:
     """A call that has to store a file gets a 503 with Retry-After in OpenAI's shape, which is logged."""
-    body = said(image(PNG_URL), model="one/lab")
+    body = chat_body(image(PNG_URL), model="one/lab")
     with served(tmp_path) as server:
         with locked(tmp_path / MAIN):
             status, headers, error_body = call(server, body)
@@ -200,15 +200,15 @@ def test_unreadable_database_makes_every_page_a_503(key: str, language: str, sen
     client, headers = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_of_key(headers), Principal)
-    with lock_timeout(0.2), without("routing_admin_installation", "capabilities_agentkey", "django_session"):
+    with lock_timeout(0.2), unreadable_tables("routing_admin_installation", "capabilities_agentkey", "django_session"):
         response = client.get(reverse("dashboard"))
         since = snapshot.unread_since()
         assert since is not None
         assert (response.status_code, sentence in response.content.decode()) == (503, True)
         assert exact(since) in response.content.decode()
         assert isinstance(key_cache.principal_of_key(headers), Principal)
-        assert post(key, said("hello")).status_code == 200
-        assert post(f"{make_key()[0]}", said("hello")).status_code == 503
+        assert post(key, chat_body("hello")).status_code == 200
+        assert post(f"{make_key()[0]}", chat_body("hello")).status_code == 503
     assert client.get(reverse("dashboard")).status_code == 200
 
 
@@ -259,7 +259,7 @@ def test_while_the_log_is_locked_entries_are_spooled_and_written_later(tmp_path:
         with locked(tmp_path / LOG, "IMMEDIATE"):
             ids = []
             for _ in range(5):
-                status, headers, _body = call(server, said("hello"))
+                status, headers, _body = call(server, chat_body("hello"))
                 assert status == 200
                 ids.append(headers["x-request-id"])
             status, headers, body = ask(server, f"/api/v1/requests/{ids[0]}")

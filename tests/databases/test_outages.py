@@ -39,7 +39,7 @@ from tests.cast import PASSWORD, browser_of
 from tests.engines.databases import database_of, is_postgresql
 from tests.engines.journals import catch_up, spooling_journal
 from tests.engines.others import MAIN, other_connection
-from tests.gateway.plane import PNG_URL, image, said
+from tests.gateway.plane import PNG_URL, chat_body, image
 from tests.gateway.serving import Server, served
 
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -292,7 +292,7 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
         status, body = ask(server, "/api/v1/artifacts", text)
         while status != 503 or "read-only" not in body:  # until the server has noticed the terminated connections
             status, body = ask(server, "/api/v1/artifacts", text)
-        status, body = ask(server, "/v1/chat/completions", said(image(PNG_URL), model="one/lab"))
+        status, body = ask(server, "/v1/chat/completions", chat_body(image(PNG_URL), model="one/lab"))
         assert (status, "read-only" in body) == (503, True)
         meanwhile = [f"meanwhile-{number}" for number in range(20)]
         assert [chat(server, name) for name in meanwhile] == [200] * 20
@@ -313,7 +313,7 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
 
 
 def chat(server: Server, name: str) -> int:
-    return ask(server, "/v1/chat/completions", said("hello", model="one/lab"), **{"x-request-id": name})[0]
+    return ask(server, "/v1/chat/completions", chat_body("hello", model="one/lab"), **{"x-request-id": name})[0]
 
 
 def switch(directory: Path, statement: str, *, end: bool = True) -> None:

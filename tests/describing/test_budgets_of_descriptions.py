@@ -18,7 +18,7 @@ from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses
 from tests.cast import AgentProgram
 from tests.describing.describers import LOOK, WORDS, bodies_to, describing_lab
-from tests.gateway.plane import PNG, image, logged, post, said
+from tests.gateway.plane import PNG, chat_body, image, logged, post
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
@@ -40,7 +40,7 @@ def used_tokens() -> int:
 
 
 def ask(key: str) -> Any:
-    return post(key, said(LOOK, image(), model="task:blind", language="en", max_tokens=50))
+    return post(key, chat_body(LOOK, image(), model="task:blind", language="en", max_tokens=50))
 
 
 def test_tokens_of_describer_and_answer_are_both_counted(key: str) -> None:

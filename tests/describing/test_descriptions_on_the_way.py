@@ -23,7 +23,7 @@ from routing_admin.models import FileDescription, TaskRoute
 from routing_admin.upstream import process_upstream
 from tests.describing.describers import LOOK, POLICY, WORDS, add_route, bodies_to, describing_lab, text_of
 from tests.gateway.asgi_caller import Call, headers
-from tests.gateway.plane import image, logged, post, said
+from tests.gateway.plane import chat_body, image, logged, post
 from tests.lab.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -49,7 +49,7 @@ def picture(colour: str) -> dict[str, Any]:
 
 
 def ask(key: str, *content: Any, model: str = "task:blind", **more: Any) -> Any:
-    return post(key, said(*(content or (LOOK, image())), model=model, language="en", **more))
+    return post(key, chat_body(*(content or (LOOK, image())), model=model, language="en", **more))
 
 
 def last_text(body: Any) -> str:

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from tests.capabilities.hostile_words import HOSTILE
 from tests.describing.describers import LOOK, bodies_to, describing_lab
-from tests.gateway.plane import image, post, said
+from tests.gateway.plane import chat_body, image, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -39,7 +39,7 @@ def test_instructions_in_a_file_reach_the_model_only_as_quotation(key: str, blin
     """Each hostile text is repeated by the describer word for word; every line of it is quoted, and no file is sent."""
     with describing_lab({"seer": [f"say:{text}" for text in HOSTILE.values()]}, blind=blind) as lab:
         for name in HOSTILE:
-            answer = post(key, said(LOOK, picture_of(name), model="task:blind", language="en"))
+            answer = post(key, chat_body(LOOK, picture_of(name), model="task:blind", language="en"))
             assert answer.headers["x-routing-adaptation"] == "image=described:by_model", name
         bodies = bodies_to(lab, "blind")
     assert len(bodies) == len(HOSTILE)

@@ -26,7 +26,7 @@ from routing_admin.dispatch.preview import preview, request_for
 from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.models import TaskRoute
 from routing_admin.upstream import run_sync
-from tests.gateway.plane import PNG, image, logged, post, said
+from tests.gateway.plane import PNG, chat_body, image, logged, post
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
@@ -121,9 +121,9 @@ def test_native_only_route_skips_a_candidate_that_needs_a_description(key):
 
 def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
     """A model that reads images needs no reference; for one that does not, an image is stored once per agent."""
-    post(key, said(image(), model="echo-vision"))
+    post(key, chat_body(image(), model="echo-vision"))
     assert not Artifact.objects.exists()
-    first, second = post(key, said(image(), model="echo-text")), post(key, said(image(), model="echo-text"))
+    first, second = post(key, chat_body(image(), model="echo-text")), post(key, chat_body(image(), model="echo-text"))
     row = Artifact.objects.get()
     assert row.owner == "text-agent"
     for response in (first, second):
@@ -153,7 +153,7 @@ def test_missing_bytes_are_described_and_the_request_is_answered(key):
     part = part_of(row)
     assert part.unreadable is None
     byte_store().delete(row.sha256)
-    response = post(key, said({"type": "file", "file": {"file_id": row.ref}}, model="echo-vision"))
+    response = post(key, chat_body({"type": "file", "file": {"file_id": row.ref}}, model="echo-vision"))
     text = response.json()["choices"][0]["message"]["content"]
     assert "文件处理失败" in text
     assert row.ref in text
@@ -163,8 +163,8 @@ def test_missing_bytes_are_described_and_the_request_is_answered(key):
 def test_the_description_names_the_tool_only_when_the_request_has_it(key):
     """A plain client reads which agents can process the image; one with `send_message` also how to pass it on."""
     tool = {"type": "function", "function": {"name": "send_message", "parameters": {"type": "object"}}}
-    plain = post(key, said(image(), model="echo-text")).json()["choices"][0]["message"]["content"]
-    tooled = post(key, said(image(), model="echo-text", tools=[tool])).json()["choices"][0]["message"]["content"]
+    plain = post(key, chat_body(image(), model="echo-text")).json()["choices"][0]["message"]["content"]
+    tooled = post(key, chat_body(image(), model="echo-text", tools=[tool])).json()["choices"][0]["message"]["content"]
     assert "send_message" not in plain
     assert "vision-agent" in plain
     assert "send_message" in tooled

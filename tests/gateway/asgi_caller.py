@@ -17,7 +17,7 @@ from routing_admin.upstream import process_upstream
 from tests.bench import upstream
 
 PATH = "/v1/chat/completions"
-WORDS = ("plain", "stream", "silent", "stall", "calls", "uncounted")
+PROVIDER_NAMES = ("plain", "stream", "silent", "stall", "calls", "uncounted")
 
 
 CALLED: Sequence[dict[str, Any]] = (
@@ -26,25 +26,25 @@ CALLED: Sequence[dict[str, Any]] = (
 )
 
 
-class Held(upstream.Provider):
+class LoopbackProvider(upstream.Provider):
     """The bench's provider with four more answers, chosen by the first word of the path.
 
     `silent` sends nothing, `stall` stops a stream after some text. `calls` stops after 400 characters of reasoning and
-    400 of a tool call's arguments; `uncounted` ends the stream there without usage. `asked` is set by every request,
-    `closed` when the connection of a request is lost. The connections that were not answered are in `silent`; a test
-    can answer them with `play`.
+    400 of a tool call's arguments; `uncounted` ends the stream there without usage. Every request sets `requested`, a
+    lost connection `closed`. The connections that were not answered are in `unanswered`; a test can answer them with
+    `play`.
     """
 
-    asked: asyncio.Event
+    requested: asyncio.Event
     closed: asyncio.Event
-    silent: list[Held]
+    unanswered: list[LoopbackProvider]
 
     def play(self, word: str) -> None:
         self.path = f"/{word}/".encode()
         self.answer()
 
     def answer(self) -> None:
-        self.asked.set()
+        self.requested.set()
         word = self.path.split(b"/", 2)[1]
         if word == b"stall":
             for block in upstream.STREAM[:3]:
@@ -55,7 +55,7 @@ class Held(upstream.Provider):
             if word == b"uncounted":
                 self.transport.write(upstream.END)
         elif word == b"silent":
-            self.silent.append(self)
+            self.unanswered.append(self)
         else:
             super().answer()
 
@@ -69,18 +69,18 @@ class Loopback:
     """Providers on a local socket, served by the running loop without a task of their own."""
 
     listening: socket.socket
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
-    silent: list[Held] = field(default_factory=list)
+    unanswered: list[LoopbackProvider] = field(default_factory=list)
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[Loopback]:
         """Serve until the block ends, then close the upstream connections."""
 
-        def protocol() -> Held:
-            made = Held()
-            made.asked, made.closed, made.silent = self.asked, self.closed, self.silent
-            return made
+        def protocol() -> LoopbackProvider:
+            provider = LoopbackProvider()
+            provider.requested, provider.closed, provider.unanswered = self.requested, self.closed, self.unanswered
+            return provider
 
         server = await asyncio.get_running_loop().create_server(protocol, sock=self.listening)
         try:
@@ -92,12 +92,12 @@ class Loopback:
 
 @contextmanager
 def loopback_providers() -> Iterator[Loopback]:
-    """Create one provider for each word of `WORDS`, named by it. Needs write access to the database."""
+    """Create one provider for each name in `PROVIDER_NAMES`. Needs write access to the database."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        for word in WORDS:
-            endpoint = f"http://127.0.0.1:{listening.getsockname()[1]}/{word}/v1/chat/completions"
+        for name in PROVIDER_NAMES:
+            endpoint = f"http://127.0.0.1:{listening.getsockname()[1]}/{name}/v1/chat/completions"
             Provider.objects.create(
-                name=word, endpoint=endpoint, default_model=upstream.NAME, protocol="openai", key_source="none"
+                name=name, endpoint=endpoint, default_model=upstream.NAME, protocol="openai", key_source="none"
             )
         snapshot.refresh()
         yield Loopback(listening)
@@ -114,9 +114,9 @@ class Call:
     query: bytes = b""
     sent: list[Any] = field(default_factory=list)
     received: int = 0
-    left: asyncio.Event = field(default_factory=asyncio.Event)
+    disconnected: asyncio.Event = field(default_factory=asyncio.Event)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
-    """`left` is set by a test when the client disconnects, `begun` by the first bytes of the response."""
+    """`disconnected` is set by a test when the client disconnects, `begun` by the first bytes of the response."""
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Call:
             self.received += 1
             more = self.received < len(self.pieces)
             return {"type": "http.request", "body": self.pieces[self.received - 1], "more_body": more}
-        await self.left.wait()
+        await self.disconnected.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: Any) -> None:
@@ -167,17 +167,17 @@ def chat_call(key: str, provider: str, *more: tuple[bytes, bytes], pieces: int =
     messages = [{"role": "user", "content": "hello"}]
     data = json.dumps({"model": f"{provider}/{upstream.NAME}", "messages": messages, **body}).encode()
     length = -(-len(data) // pieces)
-    parts = [data[at : at + length] for at in range(0, len(data), length)]
+    parts = [data[start : start + length] for start in range(0, len(data), length)]
     return Call(parts, headers(key, len(data), more))
 
 
 def headers(key: str, length: int, more: Iterable[tuple[bytes, bytes]] = ()) -> list[tuple[bytes, bytes]]:
     """Return a client's usual headers; a name in `more` replaces the usual one."""
-    usual = {
+    default_headers = {
         b"host": b"127.0.0.1",
         b"authorization": f"Bearer {key}".encode(),
         b"content-type": b"application/json",
         b"content-length": str(length).encode(),
     }
-    others = {name.lower() for name, _ in more}
-    return [*((name, value) for name, value in usual.items() if name not in others), *more]
+    replaced = {name.lower() for name, _ in more}
+    return [*((name, value) for name, value in default_headers.items() if name not in replaced), *more]

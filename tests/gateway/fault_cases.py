@@ -24,12 +24,12 @@ from tests.lab.shapes import VENDORS
 
 PLANTED_KEY = "planted-7f3a9c51e2d8"
 """The key of every failing provider. It matches no vendor's format, and a refusing provider echoes it."""
-UNSET_KEY = "${LLM_PROVIDER_NOBODY_API_KEY}"
+UNSET_KEY = "${LLM_PROVIDER_UNSET_API_KEY}"
 QUESTION = "Grüezi, 你好 🚲?"
 ANSWER = f"You said: {QUESTION}"
-AT_ONCE = 24
+CONCURRENCY = 24
 HEAVY = frozenset({"huge_body", "gzip_bomb", "giant_event"})
-HEAVY_AT_ONCE = 2
+HEAVY_CONCURRENCY = 2
 """Concurrent calls. The heavy cases have a lower limit, since each takes as much memory as its oversized response."""
 PATIENT = {"connect": 20.0, "firstContent": 60.0, "between": 60.0}
 IMPATIENT = {
@@ -41,8 +41,8 @@ IMPATIENT = {
 }
 """Only the timeout that a fault needs is short, so that a busy machine causes no other timeout."""
 OUT_OF_REACH = ("connect_refused", "connect_timeout", "dns_error", "tls_error", "tls_cert_error")
-UNASKED = ("origin_refused", "key_missing")
-"""`OUT_OF_REACH` are faults of the connection, `UNASKED` those for which no request is sent."""
+NOT_SENT = ("origin_refused", "key_missing")
+"""`OUT_OF_REACH` are faults of the connection, `NOT_SENT` those for which no request is sent."""
 OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
 ENDLESS = frozenset({("comments_forever", True), ("endless", True)})
 """Only the total deadline of the request ends these."""
@@ -64,7 +64,7 @@ class FaultCase:
         )
 
     @property
-    def other(self) -> str:
+    def fallback_protocol(self) -> str:
         """Return the protocol of the second candidate, always a different one, so that the answer is converted."""
         names = list(VENDORS)
         return names[(names.index(self.protocol) + 1) % len(names)]
@@ -81,32 +81,32 @@ class FaultCase:
         return None if fault is None else fault.value
 
     @property
-    def line(self) -> ExpectedFault:
+    def expected(self) -> ExpectedFault:
         return EXPECTED[self.fault or ""]
 
     @property
     def breaks_off(self) -> bool:
         """Whether the fault is reported as the last event of a stream, after content."""
-        return self.fault is not None and (self.line.in_the_stream or self.scenario == "endless")
+        return self.fault is not None and (self.expected.in_the_stream or self.scenario == "endless")
 
     @property
     def raised(self) -> bool:
-        return self.fault is not None and not self.breaks_off and self.line.seed == "raise"
+        return self.fault is not None and not self.breaks_off and self.expected.seed == "raise"
 
     @property
-    def goes_on(self) -> bool:
+    def falls_back(self) -> bool:
         return self.fault is not None and not self.breaks_off and not self.raised and not self.alone
 
     @property
     def tries(self) -> int:
-        return 0 if self.fault in UNASKED else self.line.tries if self.fault else 1
+        return 0 if self.fault in NOT_SENT else self.expected.tries if self.fault else 1
 
     @property
     def refusal(self) -> tuple[int, str]:
         """Return the status and code that the caller receives instead of an answer."""
         if self.raised:
-            return OWN_STATUS.get(self.scenario, (self.line.status, self.line.code))
-        return self.line.exhausted or 0, "all_providers_failed"
+            return OWN_STATUS.get(self.scenario, (self.expected.status, self.expected.code))
+        return self.expected.exhausted or 0, "all_providers_failed"
 
     @property
     def step(self) -> str:
@@ -117,7 +117,7 @@ class FaultCase:
 ALL_CASES = (
     FaultCase(protocol, scenario, stream, alone)
     for protocol in VENDORS
-    for scenario in (*SCENARIOS, *OUT_OF_REACH, *UNASKED)
+    for scenario in (*SCENARIOS, *OUT_OF_REACH, *NOT_SENT)
     for stream in (False, True)
     for alone in (False, True)
     if scenario not in SCENARIOS or protocol in SCENARIOS[scenario].needs
@@ -137,7 +137,7 @@ class CaseResult:
     status: int
     headers: httpx.Headers
     body: bytes
-    asked: int = 0
+    call_count: int = 0
     rows: tuple[Mapping[str, Any], ...] = ()
     attempts: tuple[Mapping[str, Any], ...] = ()
 
@@ -147,7 +147,7 @@ class CaseResult:
 
     @cached_property
     def lines(self) -> list[str]:
-        return [each.removeprefix("data: ") for each in self.body.decode().split("\n\n") if each.startswith("data: ")]
+        return [line.removeprefix("data: ") for line in self.body.decode().split("\n\n") if line.startswith("data: ")]
 
     @cached_property
     def events(self) -> list[Any]:
@@ -180,14 +180,14 @@ def play_cases(directory: Path) -> list[CaseResult]:
         allowed = ",".join([lab.url(), *unreachable.values()])
         with serving(directory, lab, [configuration(lab, unreachable)], {"ALLOWED_ORIGINS": allowed}) as server:
             results = asyncio.run(call_all(server))
-        asked = [received.name for received in lab.requests]
+        names_received = [received.name for received in lab.requests]
     rows = {row["id"]: [row] for row in read_rows(directory, "SELECT * FROM routing_admin_requestlog")}
     attempts = list(read_rows(directory, "SELECT * FROM routing_admin_attemptlog ORDER BY position"))
     for result in results:
         name = result.case.name
-        result.asked = asked.count(name)
+        result.call_count = names_received.count(name)
         result.rows = tuple(rows.get(name, ()))
-        result.attempts = tuple(each for each in attempts if each["request_id"] == name)
+        result.attempts = tuple(attempt for attempt in attempts if attempt["request_id"] == name)
     return results
 
 
@@ -208,7 +208,7 @@ def configuration(lab: Lab, unreachable: Mapping[str, str]) -> dict[str, Any]:
         file["providers"].append(provider_of(case, lab, unreachable))
         file["routing"][case.name] = {
             "provider": case.name,
-            "fallback": [] if case.alone else [f"good-{case.other}"],
+            "fallback": [] if case.alone else [f"good-{case.fallback_protocol}"],
             # Short only where the deadline is the fault.
             "deadline": 6 if case.fault == "deadline" else 120,
         }
@@ -230,7 +230,7 @@ def provider_of(case: FaultCase, lab: Lab, unreachable: Mapping[str, str]) -> di
 
 
 async def call_all(server: Server) -> list[CaseResult]:
-    places, heavy_places = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(HEAVY_AT_ONCE)
+    slots, heavy_slots = asyncio.Semaphore(CONCURRENCY), asyncio.Semaphore(HEAVY_CONCURRENCY)
     async with httpx.AsyncClient(base_url=server.url, timeout=120) as client:
 
         async def call(case: FaultCase) -> CaseResult:
@@ -241,7 +241,7 @@ async def call_all(server: Server) -> list[CaseResult]:
                 "temperature": 0.5,
             }
             headers = {"authorization": f"Bearer {server.key}", "x-request-id": case.name}
-            async with heavy_places if case.scenario in HEAVY else places:
+            async with heavy_slots if case.scenario in HEAVY else slots:
                 answer = await client.post("/v1/chat/completions", json=body, headers=headers)
             return CaseResult(case, answer.status_code, answer.headers, answer.content)
 

@@ -27,7 +27,7 @@ def post(key: str, body: Any, path: str = "/v1/chat/completions", **headers: str
     return Client().post(path, data, content_type="application/json", headers=sent)
 
 
-def said(*content: Any, model: str = "task:planning", **more: Any) -> dict[str, Any]:
+def chat_body(*content: Any, model: str = "task:planning", **more: Any) -> dict[str, Any]:
     parts = content[0] if len(content) == 1 and isinstance(content[0], str) else list(content)
     return {"model": model, "messages": [{"role": "user", "content": parts}], **more}
 
@@ -42,24 +42,24 @@ def logged(request_id: str) -> RequestLog:
     return RequestLog.objects.using("logs").get(pk=request_id)
 
 
-def elsewhere(*statements: str) -> None:
-    with other_connection() as other:
-        other.execute("BEGIN")
-        for each in statements:
-            other.execute(each)
-        other.execute("COMMIT")
+def execute_in_other_connection(*statements: str) -> None:
+    with other_connection() as connection:
+        connection.execute("BEGIN")
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute("COMMIT")
 
 
 @contextmanager
-def without(*tables: str) -> Iterator[None]:
+def unreadable_tables(*tables: str) -> Iterator[None]:
     """Make these tables unreadable: renamed on SQLite, exclusively locked by another connection on PostgreSQL."""
     if is_postgresql():
-        with other_connection() as other:
-            other.execute(f"BEGIN; LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
+        with other_connection() as connection:
+            connection.execute(f"BEGIN; LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
             yield
         return
-    elsewhere(*(f"ALTER TABLE {each} RENAME TO away_{each}" for each in tables))
+    execute_in_other_connection(*(f"ALTER TABLE {table} RENAME TO away_{table}" for table in tables))
     try:
         yield
     finally:
-        elsewhere(*(f"ALTER TABLE away_{each} RENAME TO {each}" for each in tables))
+        execute_in_other_connection(*(f"ALTER TABLE away_{table} RENAME TO {table}" for table in tables))

@@ -41,29 +41,29 @@ CALLERS = re.compile(r"(response\.|message\.)?(content\[\]\.input|content_block\
 """Places whose values are chosen by the caller or the model."""
 
 
-def nulls_in(value: Json, at: str = "") -> Iterator[str]:
+def nulls_in(value: Json, path: str = "") -> Iterator[str]:
     if value is None:
-        yield at.removeprefix(".")
+        yield path.removeprefix(".")
     elif isinstance(value, dict):
         for key, inner in value.items():
-            yield from nulls_in(inner, f"{at}.{key}")
+            yield from nulls_in(inner, f"{path}.{key}")
     elif isinstance(value, list):
         for inner in value:
-            yield from nulls_in(inner, f"{at}[]")
+            yield from nulls_in(inner, f"{path}[]")
 
 
 def check_nulls(value: Json, known: re.Pattern[str]) -> None:
-    found = {at for at in nulls_in(value) if not (known.fullmatch(at) or CALLERS.fullmatch(at))}
-    assert not found, (found, value)
+    unexpected = {path for path in nulls_in(value) if not (known.fullmatch(path) or CALLERS.fullmatch(path))}
+    assert not unexpected, (unexpected, value)
 
 
 def events_in(stream: bytes) -> list[tuple[str, Json]]:
-    found = []
+    events = []
     for block in stream.decode().strip().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.split("\n"))
         if fields["data"] != "[DONE]":
-            found.append((fields.get("event", ""), json.loads(fields["data"])))
-    return found
+            events.append((fields.get("event", ""), json.loads(fields["data"])))
+    return events
 
 
 def strictly(kind: Any, value: Json) -> Any:
@@ -78,13 +78,13 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def kinds_of(union: Any) -> Mapping[str, Any]:
     """Map the members of a union of events by their type."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for member in typing.get_args(union):
         if isinstance(member, type) and issubclass(member, BaseModel):
-            found |= dict.fromkeys(typing.get_args(member.model_fields["type"].annotation), member)
+            members |= dict.fromkeys(typing.get_args(member.model_fields["type"].annotation), member)
         else:
-            found |= kinds_of(member)
-    return found
+            members |= kinds_of(member)
+    return members
 
 
 RESPONSE_EVENTS = kinds_of(openai.types.responses.ResponseStreamEvent)
@@ -107,22 +107,22 @@ def read_chunks(stream: bytes) -> str:
 
 
 def read_response_events(stream: bytes) -> str:
-    state, words = ResponseStreamState(input_tools=omit, text_format=omit), ""
+    state, text = ResponseStreamState(input_tools=omit, text_format=omit), ""
     for name, value in events_in(stream):
         assert name == value["type"]
         check_nulls(_without_count(value), RESPONSES_NULLS)
         event = strictly(RESPONSE_EVENTS[name], value)
         state.handle_event(event)
         if name in ("response.completed", "response.incomplete"):
-            words = event.response.output_text
-    return words
+            text = event.response.output_text
+    return text
 
 
 def _without_count(value: Json) -> Json:
     """Drop `usage`, which is null while the response is in progress and when it failed."""
     if value["type"] not in ("response.created", "response.in_progress", "response.failed"):
         return value
-    return {**value, "response": {name: each for name, each in value["response"].items() if name != "usage"}}
+    return {**value, "response": {name: item for name, item in value["response"].items() if name != "usage"}}
 
 
 def read_message_events(stream: bytes) -> str:

@@ -87,12 +87,17 @@ def routing(lab: Lab) -> dict[str, Any]:
     return demo
 
 
-def manage(environment: dict[str, str], *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "manage.py", *words], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+def manage(environment: dict[str, str], *arguments: str) -> str:
+    completed = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.strip()
 
 
 MANAGE_ALL = """
@@ -101,22 +106,22 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 import django
 django.setup()
 from django.core.management import call_command
-found = []
-for words in json.loads(sys.argv[1]):
+outputs = []
+for arguments in json.loads(sys.argv[1]):
     out = io.StringIO()
-    call_command(*words, stdout=out)
-    found.append(out.getvalue().strip())
-json.dump(found, sys.stdout)
+    call_command(*arguments, stdout=out)
+    outputs.append(out.getvalue().strip())
+json.dump(outputs, sys.stdout)
 """
 
 
 def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[str]:
     """Run management commands in one process and return their outputs; starting a process takes a second."""
-    words = [sys.executable, "-c", MANAGE_ALL, json.dumps(commands)]
-    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    found: list[str] = json.loads(done.stdout)
-    return found
+    command = [sys.executable, "-c", MANAGE_ALL, json.dumps(commands)]
+    completed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert completed.returncode == 0, completed.stderr
+    outputs: list[str] = json.loads(completed.stdout)
+    return outputs
 
 
 def bootstrap(environment: dict[str, str], directory: Path) -> None:
@@ -126,8 +131,8 @@ def bootstrap(environment: dict[str, str], directory: Path) -> None:
         manage(environment, "bootstrap")
         return
     own = ("ROUTING_ADMIN_DATA_DIR", "ROUTING_ADMIN_ALLOWED_ORIGINS")
-    given = ((name, value) for name, value in environment.items() if name.startswith("ROUTING_ADMIN_"))
-    template = _make_template(frozenset(each for each in given if each[0] not in own))
+    variables = ((name, value) for name, value in environment.items() if name.startswith("ROUTING_ADMIN_"))
+    template = _make_template(frozenset(variable for variable in variables if variable[0] not in own))
     shutil.copytree(template, directory, dirs_exist_ok=True)
     copy_database(template, directory)
 
@@ -207,9 +212,9 @@ def listening(
     """Start the server and wait until it accepts its key; try another port if the free one was taken meanwhile."""
     for _ in range(tries):
         port = free_port()
-        words = [*prefix, sys.executable, "manage.py", "serve", "--port", str(port), *options]
+        command = [*prefix, sys.executable, "manage.py", "serve", "--port", str(port), *options]
         with (directory / LOG).open("ab") as log:
-            process = subprocess.Popen(words, cwd=ROOT, env=environment, stderr=log)
+            process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=log)
         server = Server(port, key, lab, directory, process)
         if answers(server):
             return server
@@ -220,8 +225,8 @@ def listening(
 
 def answers(server: Server) -> bool:
     """Whether this server, not another process on the port, answers within half a minute."""
-    until = time.monotonic() + 30
-    while time.monotonic() < until and server.process.poll() is None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and server.process.poll() is None:
         try:
             return bool(server.get("/v1/models"))
         except urllib.error.HTTPError:
@@ -232,6 +237,6 @@ def answers(server: Server) -> bool:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

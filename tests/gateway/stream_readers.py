@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 Json = dict[str, Any]
-Said = tuple[str, str, list[tuple[str, str, Json]]]
+ParsedAnswer = tuple[str, str, list[tuple[str, str, Json]]]
 """Text, reasoning, and calls with id, name and input."""
 
 
@@ -18,34 +18,34 @@ def events_in(stream: bytes) -> Iterator[Json]:
             yield json.loads(data)
 
 
-def read_chat(stream: bytes) -> Said:
+def read_chat(stream: bytes) -> ParsedAnswer:
     text, reasoning, calls = "", "", dict[int, list[str]]()
     for chunk in events_in(stream):
         delta = chunk["choices"][0]["delta"]
         text, reasoning = text + (delta.get("content") or ""), reasoning + (delta.get("reasoning_content") or "")
-        for called in delta.get("tool_calls", ()):
-            call = calls.setdefault(called["index"], ["", "", ""])
-            call[0] += called.get("id") or ""
-            call[1] += called["function"].get("name") or ""
-            call[2] += called["function"]["arguments"]
+        for piece in delta.get("tool_calls", ()):
+            call = calls.setdefault(piece["index"], ["", "", ""])
+            call[0] += piece.get("id") or ""
+            call[1] += piece["function"].get("name") or ""
+            call[2] += piece["function"]["arguments"]
     return text, reasoning, [(identity, name, json.loads(rest or "{}")) for identity, name, rest in calls.values()]
 
 
-def read_gemini(stream: bytes) -> Said:
+def read_gemini(stream: bytes) -> ParsedAnswer:
     """Read consecutive parts with each call whole in one part; only the last chunk has a finish reason."""
-    chunks = [json.loads(each.removeprefix(b"data: ")) for each in stream.split(b"\r\n\r\n")[:-1]]
-    candidates = [each["candidates"][0] for each in chunks]
-    assert ["finishReason" in each for each in candidates] == [False] * (len(candidates) - 1) + [True]
-    parts = [part for each in candidates for part in each["content"]["parts"]]
-    words = {
+    chunks = [json.loads(line.removeprefix(b"data: ")) for line in stream.split(b"\r\n\r\n")[:-1]]
+    candidates = [chunk["candidates"][0] for chunk in chunks]
+    assert ["finishReason" in candidate for candidate in candidates] == [False] * (len(candidates) - 1) + [True]
+    parts = [part for candidate in candidates for part in candidate["content"]["parts"]]
+    texts = {
         thought: "".join(part.get("text", "") for part in parts if part.get("thought", False) is thought)
         for thought in (False, True)
     }
-    called = [part["functionCall"] for part in parts if "functionCall" in part]
-    return words[False], words[True], [(each["id"], each["name"], each["args"]) for each in called]
+    calls = [part["functionCall"] for part in parts if "functionCall" in part]
+    return texts[False], texts[True], [(call["id"], call["name"], call["args"]) for call in calls]
 
 
-def read_messages(stream: bytes) -> Said:
+def read_messages(stream: bytes) -> ParsedAnswer:
     """Read numbered blocks that start and stop one after another, each of a single kind."""
     blocks, is_open = list[Json](), False
     fields = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
@@ -62,15 +62,16 @@ def read_messages(stream: bytes) -> Said:
                 assert event["delta"]["type"] == fields[blocks[-1]["type"]]
                 blocks[-1]["pieces"] += [value for name, value in event["delta"].items() if name != "type"]
     assert not is_open
-    said = {
-        kind: "".join(piece for each in blocks if each["type"] == kind for piece in each["pieces"]) for kind in fields
+    texts = {
+        kind: "".join(piece for block in blocks if block["type"] == kind for piece in block["pieces"])
+        for kind in fields
     }
-    called = [each for each in blocks if each["type"] == "tool_use"]
-    calls = [(each["id"], each["name"], json.loads("".join(each["pieces"]) or "{}")) for each in called]
-    return said["text"], said["thinking"], calls
+    tool_blocks = [block for block in blocks if block["type"] == "tool_use"]
+    calls = [(block["id"], block["name"], json.loads("".join(block["pieces"]) or "{}")) for block in tool_blocks]
+    return texts["text"], texts["thinking"], calls
 
 
-def read_responses(stream: bytes) -> Said:
+def read_responses(stream: bytes) -> ParsedAnswer:
     """Read items that are added, extended and done. A done item repeats its deltas, and the response has all items."""
     opened: dict[str, str] = {}
     text, reasoning, calls, done = "", "", list[tuple[str, str, Json]](), list[Json]()
@@ -82,17 +83,17 @@ def read_responses(stream: bytes) -> Said:
         elif kind.endswith(".delta"):
             opened[event["item_id"]] += event["delta"]
         elif kind == "response.output_item.done":
-            came = opened.pop(item["id"])
+            received = opened.pop(item["id"])
             done.append(item)
             if item["type"] == "function_call":
-                assert came == item["arguments"]
-                calls.append((item["call_id"], item["name"], json.loads(came or "{}")))
+                assert received == item["arguments"]
+                calls.append((item["call_id"], item["name"], json.loads(received or "{}")))
             elif item["type"] == "message":
-                assert came == item["content"][0]["text"]
-                text += came
+                assert received == item["content"][0]["text"]
+                text += received
             else:
-                assert came == item["summary"][0]["text"]
-                reasoning += came
+                assert received == item["summary"][0]["text"]
+                reasoning += received
         elif kind == "response.completed":
             assert sorted(map(str, event["response"]["output"])) == sorted(map(str, done))
     assert not opened

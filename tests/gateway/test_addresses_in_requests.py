@@ -8,13 +8,13 @@ import pytest
 
 from tests.capabilities.disguises import disguised_urls
 from tests.cast import key_of
-from tests.gateway.plane import image, post, said
+from tests.gateway.plane import chat_body, image, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.mark.parametrize("agent", ["text-agent", "vision-agent"])
-def test_a_picture_s_address_is_never_fetched_by_us(demo, agent):
+def test_url_of_an_image_is_never_fetched(demo, agent):
     """The gateway opens no connection to an image's URL, however it is written and whether or not the model reads
     images.
     """
@@ -22,7 +22,7 @@ def test_a_picture_s_address_is_never_fetched_by_us(demo, agent):
     with socket.create_server(("127.0.0.1", 0)) as trap:
         trap.setblocking(False)
         urls = disguised_urls(f"127.0.0.1:{trap.getsockname()[1]}")
-        answers = [post(key, said(image(url), model="task:design")) for url in urls]
+        answers = [post(key, chat_body(image(url), model="task:design")) for url in urls]
         assert {answer.status_code for answer in answers} == {200, 400}
         with pytest.raises(BlockingIOError):
             trap.accept()

@@ -13,7 +13,7 @@ from artifacts.library import store_bytes
 from artifacts.storage.content import byte_store
 from capabilities.acts import SYSTEM
 from routing_admin.models import RequestLog
-from tests.gateway.plane import PNG, post, said
+from tests.gateway.plane import PNG, chat_body, post
 from tests.gateway.serving import ROOT
 from tests.stored_bytes import overwrite
 
@@ -31,13 +31,13 @@ rows = pytest.mark.django_db(databases=["default", "logs"])
         ("/api/v1/llm/send", "post"),
     ],
 )
-@pytest.mark.parametrize("written", [str, lambda key: quote(key.replace("_", "%5F"), safe="%")])
-def test_a_key_in_the_address_is_refused_and_written_nowhere(key, caplog, path, method, written):
+@pytest.mark.parametrize("encode", [str, lambda key: quote(key.replace("_", "%5F"), safe="%")])
+def test_key_in_the_url_is_refused_and_logged_nowhere(key, caplog, path, method, encode):
     """A key in the URL is a 400 that explains the header to use, even beside a valid header. Neither the answer nor any
     log contains the key.
     """
     headers = {"authorization": f"Bearer {key}"}
-    address = f"{path}?api_key={written(key)}"
+    address = f"{path}?api_key={encode(key)}"
     send = getattr(Client(), method)
     response = (
         send(address, "{}", content_type="application/json", headers=headers)
@@ -55,7 +55,7 @@ def test_a_key_in_the_address_is_refused_and_written_nowhere(key, caplog, path, 
 
 @rows
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/auto", "/v1/files"])
-def test_head_says_what_get_would_without_its_body(key, path):
+def test_head_has_the_status_and_length_of_get(key, path):
     """HEAD has the status and the Content-Length of GET, and no body."""
     headers = {"authorization": f"Bearer {key}"}
     whole, head = Client().get(path, headers=headers), Client().head(path, headers=headers)
@@ -64,8 +64,7 @@ def test_head_says_what_get_would_without_its_body(key, path):
 
 
 @rows
-def test_a_method_that_is_not_there_names_those_that_are(key):
-    """A wrong method is a 405 with `Allow`."""
+def test_wrong_method_is_405_with_allow(key):
     for method in ("get", "put", "head"):
         response = getattr(Client(), method)("/v1/chat/completions", headers={"authorization": f"Bearer {key}"})
         assert (response.status_code, response.headers["Allow"]) == (405, "POST")
@@ -73,18 +72,18 @@ def test_a_method_that_is_not_there_names_those_that_are(key):
 
 @rows
 @pytest.mark.both_stores
-@pytest.mark.parametrize("harm", ["remove", "change"])
-def test_damaged_bytes_are_told_to_the_model_and_never_sent(key, harm):
+@pytest.mark.parametrize("damage", ["remove", "change"])
+def test_damaged_file_is_described_and_never_sent(key, damage):
     """The request is answered; a model with vision receives a note with the file's reference instead of the damaged
     bytes.
     """
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
-    if harm == "remove":
+    if damage == "remove":
         byte_store().delete(row.sha256)
     else:
         overwrite(byte_store(), row.sha256, b"x" * len(PNG))
     part = {"type": "file", "file": {"file_id": row.ref}}
-    response = post(key, said(part, model="echo-vision"))
+    response = post(key, chat_body(part, model="echo-vision"))
     assert response.status_code == 200
     answer = response.json()["choices"][0]["message"]["content"]
     assert row.id in answer
@@ -105,10 +104,10 @@ import routing_admin.asgi
 """
 
 
-def test_the_product_starts_without_a_developers_packages(tmp_path):
+def test_application_starts_without_development_packages(tmp_path):
     """The ASGI application imports without warnings when the packages for tests and types are missing."""
     environment = {"PATH": "/usr/bin:/bin", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "error", "-c", HIDDEN], cwd=ROOT, env=environment, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr

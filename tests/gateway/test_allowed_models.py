@@ -14,7 +14,7 @@ from routing_admin.configuration.agents.actions import put_agent, save_agent
 from routing_admin.models import Revision
 from tests.cast import AgentProgram, key_of
 from tests.console.visits import text_of
-from tests.gateway.plane import post, said
+from tests.gateway.plane import chat_body, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -25,9 +25,9 @@ def allow(*names: str, agent: str = "text-agent") -> None:
     save_agent(SYSTEM, row)
 
 
-def listed(key: str) -> list[str]:
+def listed_models(key: str) -> list[str]:
     answer = Client().get("/v1/models", headers={"authorization": f"Bearer {key}"})
-    return [each["id"] for each in answer.json()["data"]]
+    return [model["id"] for model in answer.json()["data"]]
 
 
 def error_of(answer: Any) -> tuple[int, str]:
@@ -35,10 +35,10 @@ def error_of(answer: Any) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("name", ["task:planning", "planning", "text-model"])
-def test_every_name_of_what_is_allowed_leads_there(key: str, name: str) -> None:
+def test_every_name_of_an_allowed_route_or_service_is_accepted(key: str, name: str) -> None:
     """A route is allowed by its task type, a service by its id or by its provider and model."""
     allow("task:planning", "text-model")
-    answer = post(key, said("hello", model=name))
+    answer = post(key, chat_body("hello", model=name))
     assert answer.status_code != 403
 
 
@@ -51,10 +51,10 @@ def test_every_name_of_what_is_allowed_leads_there(key: str, name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["task:design", "auto", "vision-model", "echo/echo-text", "task:unheard-of"])
-def test_anything_else_is_403_and_says_what_is_allowed(key: str, path: str, more: Any, name: str) -> None:
+def test_other_names_are_403_and_the_error_lists_the_allowed_ones(key: str, path: str, more: Any, name: str) -> None:
     """Other names are a 403. An unknown task uses the default route, which is not allowed either."""
     allow("task:planning", "text-model")
-    answer = post(key, said("hello", model=name, **more), path)
+    answer = post(key, chat_body("hello", model=name, **more), path)
     assert answer.status_code == 403
     error = answer.json()["error"]
     assert f"cannot use '{name}'. It can use: task:planning, text-model." in error["message"]
@@ -62,28 +62,28 @@ def test_anything_else_is_403_and_says_what_is_allowed(key: str, path: str, more
 
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/input_tokens"])
-def test_a_response_is_refused_too(key: str, path: str) -> None:
-    """The Responses API refuses a model that is not allowed, for a response and for its token count."""
+def test_responses_api_refuses_a_model_that_is_not_allowed(key: str, path: str) -> None:
+    """For a response and for its token count."""
     allow("task:planning")
     answer = post(key, {"model": "task:design", "input": "hello"}, path)
     assert error_of(answer) == (403, "model_not_allowed")
 
 
-def test_the_list_of_models_has_what_the_agent_may_use_alone(key: str) -> None:
+def test_list_of_models_has_only_what_the_agent_may_use(key: str) -> None:
     """`/v1/models` lists only what the agent may use, and everything once the limit is removed."""
-    everything = listed(key)
+    everything = listed_models(key)
     allow("task:planning", "text-model")
-    assert listed(key) == ["task:planning", "text-model"]
-    found = Client().get("/v1/models/task:design", headers={"authorization": f"Bearer {key}"})
-    assert error_of(found) == (403, "model_not_allowed")
+    assert listed_models(key) == ["task:planning", "text-model"]
+    answer = Client().get("/v1/models/task:design", headers={"authorization": f"Bearer {key}"})
+    assert error_of(answer) == (403, "model_not_allowed")
     allow()
-    assert listed(key) == everything
+    assert listed_models(key) == everything
 
 
-def test_a_fallback_inside_an_allowed_route_needs_no_leave_of_its_own(key: str) -> None:
+def test_fallback_of_an_allowed_route_needs_no_permission(key: str) -> None:
     """A route that is allowed may fall back to candidates that are not allowed by themselves."""
     allow("task:design")
-    answer = post(key, said("hello", model="task:design"))
+    answer = post(key, chat_body("hello", model="task:design"))
     assert (answer.status_code, answer.headers["x-routing-attempts"]) == (200, "2")
 
 
@@ -97,28 +97,28 @@ def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]
         assert (refused.status_code, refused.json()["error"]) == (403, "model_not_allowed")
 
 
-def test_an_agent_made_at_run_time_has_its_makers_limits(demo: None) -> None:
+def test_agent_created_at_run_time_has_its_creators_limits(demo: None) -> None:
     """A program cannot escape its limits by creating another agent."""
     key = key_of("text-agent", scopes=["route", "agents:write"])
     put_agent(SYSTEM, "text-agent", "made")
     allow("task:planning")
-    answer = post(key, said("hello", model="task:design"), **{"x-agent-id": "made"})
+    answer = post(key, chat_body("hello", model="task:design"), **{"x-agent-id": "made"})
     assert error_of(answer) == (403, "model_not_allowed")
 
 
-def test_a_key_of_an_agent_made_at_run_time_is_bound_by_its_makers_limits(demo: None) -> None:
+def test_key_of_a_created_agent_is_bound_by_its_creators_limits(demo: None) -> None:
     """A key of an agent created at run time may use only the names that the key and all its ancestors allow."""
     allow("task:planning", "text-model")
     put_agent(SYSTEM, "text-agent", "made")
     put_agent(SYSTEM, "made", "made-of-made")
     own = {"limits": {"models": ["text-model", "vision-model"]}}
     for agent in ("made", "made-of-made"):
-        assert listed(key_of(agent)) == ["task:planning", "text-model"]
-        assert error_of(post(key_of(agent), said("hello", model="task:design"))) == (403, "model_not_allowed")
-        assert listed(key_of(agent, terms=own)) == ["text-model"]
+        assert listed_models(key_of(agent)) == ["task:planning", "text-model"]
+        assert error_of(post(key_of(agent), chat_body("hello", model="task:design"))) == (403, "model_not_allowed")
+        assert listed_models(key_of(agent, terms=own)) == ["text-model"]
 
 
-def test_the_page_sets_what_is_allowed_and_history_undoes_it(admin: Client, key: str) -> None:
+def test_page_sets_the_allowed_names_and_history_undoes_it(admin: Client, key: str) -> None:
     """The agent's page takes one name per line, and its change can be undone in the history."""
     form = {"name": "Text", "service": "", "task_type": "planning"}
     answer = admin.post("/agents/text-agent/", {**form, "models": "task:planning\ntext-model", "version": "1"})
@@ -126,13 +126,13 @@ def test_the_page_sets_what_is_allowed_and_history_undoes_it(admin: Client, key:
     page = text_of(admin.get("/agents/text-agent/"))
     assert "Can only use these routes and model services:" in page
     revision = Revision.objects.latest("number")
-    assert listed(key) == ["task:planning", "text-model"]
+    assert listed_models(key) == ["task:planning", "text-model"]
     admin.post(f"/history/{revision.number - 1}/restore/", {"seen": "1"})
     assert Agent.objects.get(agent_id="text-agent").limits == {}
 
 
-def test_a_name_that_is_not_there_is_refused_at_its_field(admin: Client, demo: None) -> None:
-    """An unknown name is a 422 and nothing is saved."""
+def test_unknown_name_is_refused_at_its_field(admin: Client, demo: None) -> None:
+    """The answer is a 422 and nothing is saved."""
     answer = admin.post("/agents/text-agent/", {"name": "Text", "models": "task:planing", "version": "1"})
     assert answer.status_code == 422
     assert "There is no route or service task:planing." in text_of(answer)

@@ -34,7 +34,7 @@ from tests.gateway.sdk_types import (
     kinds_of,
     strictly,
 )
-from tests.gateway.test_interleaved_streams import PROVIDERS, Call, Step, answers
+from tests.gateway.test_interleaved_streams import PROVIDERS, Call, Step, mixed_answers
 from tests.gateway.test_odd_answers import NAMES, VENDORS, bodies, streams
 from tests.lab.recordings import RECORDINGS, Recording
 from tests.lab.response_recordings import RESPONSE_RECORDINGS
@@ -43,9 +43,9 @@ ORIGIN = "0123456789ab"
 CALL = ChatCall(ChatRequest((), extra={"thinking": {"type": "enabled", "budget_tokens": 1024}}), "m")
 """A request that asks for the reasoning."""
 WHOLE: Mapping[str, Callable[[Answer], dict[str, Any]]] = {
-    "chat completions": lambda said: completion_json(said, "m", ORIGIN),
-    "messages": lambda said: message_json(said, CALL, "m", ORIGIN),
-    "responses": lambda said: response_json(said, CALL, "m", ORIGIN),
+    "chat completions": lambda answer: completion_json(answer, "m", ORIGIN),
+    "messages": lambda answer: message_json(answer, CALL, "m", ORIGIN),
+    "responses": lambda answer: response_json(answer, CALL, "m", ORIGIN),
 }
 STREAMED: Mapping[str, Callable[[], AnswerEvents]] = {
     "chat completions": lambda: Chunks("m", include_usage=True, origin=ORIGIN),
@@ -62,29 +62,31 @@ def recording(name: str, protocol: str) -> Recording:
     return RESPONSE_RECORDINGS[name] if protocol == "openai-responses" else RECORDINGS[name][protocol]
 
 
-def read_whole(protocol: str, body: bytes) -> Answer | Failure:
+def decode_whole(protocol: str, body: bytes) -> Answer | Failure:
     return mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
 
 
-def written(events: AnswerEvents, found: list[StreamEvent]) -> bytes:
-    out, kept = b"", list[Media]()
-    for each in found:
-        if isinstance(each, Delta):
-            out += events.write_delta(each)
-        elif isinstance(each, Supplement):
-            sounds = [media for media in each.media if media.kind is Kind.AUDIO]
-            others = [media for media in each.media if media.kind is not Kind.AUDIO]
-            out += b"".join(map(events.write_sound, sounds)) + (events.write_media(others) if others else b"")
-            out += events.write_annotations(each.annotations) if each.annotations else b""
-            kept += sounds
-        elif isinstance(each, Finish):
-            out += b"".join(events.write_sound(sound, reference=True) for sound in kept) + events.write_finish(each)
+def encode(events: AnswerEvents, decoded_events: list[StreamEvent]) -> bytes:
+    out, recordings = b"", list[Media]()
+    for event in decoded_events:
+        if isinstance(event, Delta):
+            out += events.write_delta(event)
+        elif isinstance(event, Supplement):
+            audio = [media for media in event.media if media.kind is Kind.AUDIO]
+            other_media = [media for media in event.media if media.kind is not Kind.AUDIO]
+            out += b"".join(map(events.write_sound, audio)) + (events.write_media(other_media) if other_media else b"")
+            out += events.write_annotations(event.annotations) if event.annotations else b""
+            recordings += audio
+        elif isinstance(event, Finish):
+            out += b"".join(events.write_sound(sound, reference=True) for sound in recordings) + events.write_finish(
+                event
+            )
         else:
-            out += events.write_error(GatewayError(502, each.fault.value, each.message), "req_1")
+            out += events.write_error(GatewayError(502, event.fault.value, event.message), "req_1")
     return out
 
 
-def decoded(protocol: str, body: bytes) -> list[StreamEvent]:
+def decode(protocol: str, body: bytes) -> list[StreamEvent]:
     decoder = PROTOCOLS[protocol].decoder()
     return [*decoder.feed(body), *decoder.close()]
 
@@ -96,62 +98,62 @@ def is_newer(item: VendorItem) -> bool:
     return block.get("type") not in KNOWN_KINDS and "type" in block and item.name == block["type"]
 
 
-def without_newer(found: list[StreamEvent]) -> list[StreamEvent]:
+def without_newer(events: list[StreamEvent]) -> list[StreamEvent]:
     """Drop the vendor's own events from a stream in which one of them begins a newer block."""
-    if not any(is_newer(item) for each in found if isinstance(each, Delta) for item in each.vendor):
-        return found
-    return [each._replace(vendor=()) if isinstance(each, Delta) else each for each in found]
+    if not any(is_newer(item) for event in events if isinstance(event, Delta) for item in event.vendor):
+        return events
+    return [event._replace(vendor=()) if isinstance(event, Delta) else event for event in events]
 
 
-def sent(events: list[dict[str, Any]]) -> bytes:
-    return b"".join(b"data: %b\n\n" % json.dumps(each).encode() for each in events)
+def sse_body(events: list[dict[str, Any]]) -> bytes:
+    return b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events)
 
 
 @each_api
 @pytest.mark.parametrize("protocol", VENDORS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_recorded_answer_is_what_the_sdk_of_each_api_takes(name: str, protocol: str, api: str) -> None:
-    """A recorded answer is valid for the SDK, whole and streamed, with the same text."""
-    said = read_whole(protocol, json.dumps(recording(name, protocol).whole).encode())
-    assert isinstance(said, Answer)
-    check_whole(api, WHOLE[api](said))
-    stream = written(STREAMED[api](), decoded(protocol, sent(recording(name, protocol).events)))
-    words = SDK_APIS[api].read(stream)
-    assert words.startswith(said.text)
+def test_recorded_answer_is_valid_for_the_sdk(name: str, protocol: str, api: str) -> None:
+    """Whole and streamed, with the same text."""
+    answer = decode_whole(protocol, json.dumps(recording(name, protocol).whole).encode())
+    assert isinstance(answer, Answer)
+    check_whole(api, WHOLE[api](answer))
+    stream = encode(STREAMED[api](), decode(protocol, sse_body(recording(name, protocol).events)))
+    text = SDK_APIS[api].read(stream)
+    assert text.startswith(answer.text)
 
 
 @each_api
 @FEW
 @given(case=bodies())
-def test_a_whole_answer_with_odd_values_is_what_the_sdk_takes(api: str, case: tuple[str, bytes]) -> None:
+def test_whole_answer_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
     """Whatever values a provider sends, the caller receives the vendor's shape or an error."""
-    said = read_whole(*case)
-    if isinstance(said, Answer):
-        said = replace(said, vendor=tuple(item for item in said.vendor if not is_newer(item)))
-        check_whole(api, WHOLE[api](said))
+    answer = decode_whole(*case)
+    if isinstance(answer, Answer):
+        answer = replace(answer, vendor=tuple(item for item in answer.vendor if not is_newer(item)))
+        check_whole(api, WHOLE[api](answer))
 
 
 @each_api
 @FEW
 @given(case=streams())
-def test_a_stream_with_odd_values_is_what_the_sdk_takes(api: str, case: tuple[str, bytes]) -> None:
+def test_stream_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
     """Whatever values a provider streams, every event is valid for the SDK."""
-    if stream := written(STREAMED[api](), without_newer(decoded(*case))):
+    if stream := encode(STREAMED[api](), without_newer(decode(*case))):
         SDK_APIS[api].read(stream)
 
 
 @each_api
 @pytest.mark.parametrize("provider", PROVIDERS)
 @FEW
-@given(said=answers())
-def test_any_mixture_of_words_thoughts_and_calls_is_what_the_sdk_takes(
-    provider: str, api: str, said: tuple[list[Call], list[Step]]
+@given(pieces=mixed_answers())
+def test_any_mixture_of_text_reasoning_and_calls_is_valid_for_the_sdk(
+    provider: str, api: str, pieces: tuple[list[Call], list[Step]]
 ) -> None:
     """The SDK's own accumulator returns the text that was streamed."""
-    calls, steps = said
+    calls, steps = pieces
     steps = [*steps, ("text", 0, "end")]
     protocol, send = PROVIDERS[provider]
-    stream = written(STREAMED[api](), decoded(protocol, sent(list(send(calls, steps)))))
+    stream = encode(STREAMED[api](), decode(protocol, sse_body(list(send(calls, steps)))))
     assert SDK_APIS[api].read(stream).endswith("end")
 
 
@@ -166,8 +168,8 @@ ERRORS = st.builds(
 
 @FEW
 @given(error=ERRORS)
-def test_an_error_is_what_the_sdk_takes(error: GatewayError) -> None:
-    """An error is valid for the SDK as a whole answer and as the last event of a stream."""
+def test_error_is_valid_for_the_sdk(error: GatewayError) -> None:
+    """As a whole answer and as the last event of a stream."""
     chat = body_of(error, "req_1")
     check_nulls(chat, CHAT_NULLS)
     strictly(openai.types.ErrorObject, chat["error"])

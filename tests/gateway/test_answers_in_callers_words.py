@@ -20,42 +20,44 @@ def choice_of(answer: Answer, **more: Any) -> dict[str, Any]:
 
 
 def chunk(event: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(event.split(b"\n\n")[0].removeprefix(b"data: "))["choices"][0]
-    return found
+    choice: dict[str, Any] = json.loads(event.split(b"\n\n")[0].removeprefix(b"data: "))["choices"][0]
+    return choice
 
 
-def test_probabilities_stand_beside_the_words():
-    """Log probabilities are in the choice, whole and streamed, and null where there are none."""
+def test_log_probabilities_are_part_of_the_choice():
+    """Whole and streamed; null where there are none."""
     assert choice_of(Answer("hi", logprobs=PROBABLE))["logprobs"] == PROBABLE
     assert choice_of(Answer("hi"))["logprobs"] is None
     chunks = Chunks("m")
-    first, second = (chunk(chunks.write_delta(each)) for each in (Delta("hi", logprobs=PROBABLE), Delta("!")))
+    first, second = (chunk(chunks.write_delta(delta)) for delta in (Delta("hi", logprobs=PROBABLE), Delta("!")))
     assert (first["logprobs"], first["delta"]["content"]) == (PROBABLE, "hi")
     assert (second["logprobs"], second["delta"]) == (None, {"content": "!"})
 
 
-def test_a_call_of_a_custom_tool_is_written_as_one():
+def test_call_of_a_custom_tool_has_its_input_as_text():
     """The free text of a custom tool's call is its `input`."""
     (call,) = choice_of(Answer(tool_calls=(CUSTOM,), finish_reason="tool_calls"))["message"]["tool_calls"]
     assert call == {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
-    begun, more = ToolCallDelta(0, "c1", "sql", "sel", custom=True), ToolCallDelta(0, arguments="ect", custom=True)
+    begun, rest = ToolCallDelta(0, "c1", "sql", "sel", custom=True), ToolCallDelta(0, arguments="ect", custom=True)
     chunks = Chunks("m")
-    pieces = [chunk(chunks.write_delta(Delta(tool_calls=(each,))))["delta"]["tool_calls"][0] for each in (begun, more)]
+    pieces = [
+        chunk(chunks.write_delta(Delta(tool_calls=(piece,))))["delta"]["tool_calls"][0] for piece in (begun, rest)
+    ]
     assert pieces == [
         {"index": 0, "id": "c1", "type": "custom", "custom": {"input": "sel", "name": "sql"}},
         {"index": 0, "custom": {"input": "ect"}},
     ]
 
 
-def test_a_caller_that_offered_functions_is_answered_in_their_words():
+def test_caller_that_offered_functions_gets_a_function_call():
     """Only the first call is returned, as `function_call`, and the finish reason has the same name."""
     choice = choice_of(Answer(tool_calls=CALLS, finish_reason="tool_calls"), old_calls=True)
     assert choice["message"]["function_call"] == {"name": "look", "arguments": '{"a": 1}'}
     assert ("tool_calls" in choice["message"], choice["finish_reason"]) == (False, "function_call")
     chunks = Chunks("m", old_calls=True)
     begun = chunk(chunks.write_delta(Delta(tool_calls=(ToolCallDelta(0, "c1", "look", '{"a"'),))))
-    more = chunk(chunks.write_delta(Delta(tool_calls=(ToolCallDelta(0, arguments=": 1}"),))))
+    rest = chunk(chunks.write_delta(Delta(tool_calls=(ToolCallDelta(0, arguments=": 1}"),))))
     assert begun["delta"]["function_call"] == {"name": "look", "arguments": '{"a"'}
-    assert more["delta"] == {"function_call": {"arguments": ": 1}"}}
+    assert rest["delta"] == {"function_call": {"arguments": ": 1}"}}
     assert chunks.write_delta(Delta(tool_calls=(ToolCallDelta(1, "c2", "smell", "{}"),))) == b""
     assert chunk(chunks.write_finish(Finish("tool_calls")))["finish_reason"] == "function_call"

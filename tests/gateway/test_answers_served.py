@@ -48,7 +48,7 @@ PROVIDERS = pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemi
 
 @BOTH
 @PROVIDERS
-def test_an_unknown_reason_to_stop_reaches_caller_and_log(client, server, provider, stream):
+def test_unknown_finish_reason_reaches_caller_and_log(client, server, provider, stream):
     """An unknown finish reason is `length` with the vendor's own word beside it, in the answer and in the log."""
     request_id, chunks = ask(client, f"{provider}/fault:stops:reason=VANISHED", stream=stream)
     (ending,) = [chunk.choices[0] for chunk in chunks if chunk.choices and chunk.choices[0].finish_reason]
@@ -57,14 +57,16 @@ def test_an_unknown_reason_to_stop_reaches_caller_and_log(client, server, provid
 
 
 @BOTH
-def test_a_failed_generation_goes_to_the_next_candidate(client, server, stream):
-    """A generation that Gemini reports as failed moves on to the next candidate, and the log says why."""
+def test_failed_generation_moves_on_to_the_next_candidate(client, server, stream):
+    """Gemini reports the failure, and the log says why."""
     server.lab.play({"by-gemini": ["failed_generation:reason=TOO_MANY_TOOL_CALLS"], "one": ["say:Here."]})
     request_id, chunks = ask(client, "task:mixed", stream=stream)
-    said = "".join(
-        (each.choices[0].delta if stream else each.choices[0].message).content or "" for each in chunks if each.choices
+    text = "".join(
+        (chunk.choices[0].delta if stream else chunk.choices[0].message).content or ""
+        for chunk in chunks
+        if chunk.choices
     )
-    assert said == "Here."
+    assert text == "Here."
     failed, answered = server.timeline(request_id)["attempts"]
     assert (failed["outcome"], answered["outcome"]) == ("generation_failed", "ok")
 
@@ -92,13 +94,13 @@ DETAILS = {
 
 @BOTH
 @PROVIDERS
-def test_every_sort_of_tokens_reaches_caller_and_log(client, server, provider, stream):
+def test_every_kind_of_tokens_reaches_caller_and_log(client, server, provider, stream):
     """Usage has OpenAI's names where there is one, and the log has the same counts."""
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=counts", stream=stream)
     usage = chunks[-1].usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (140, 30, 170)
-    said = [usage.prompt_tokens_details, usage.completion_tokens_details]
-    assert tuple(each.model_dump(exclude_none=True) for each in said) == DETAILS[provider]
+    details = [usage.prompt_tokens_details, usage.completion_tokens_details]
+    assert tuple(detail.model_dump(exclude_none=True) for detail in details) == DETAILS[provider]
     logged = server.timeline(request_id)["usage"]
     assert (logged["promptTokens"], logged["cachedTokens"], logged["reasoningTokens"]) == (140, 20, 7)
 
@@ -113,10 +115,10 @@ def test_tier_and_fingerprint_reach_the_caller(client, server, stream):
 
 
 @BOTH
-def test_why_a_model_refused_reaches_caller_and_log(client, server, stream):
+def test_explanation_of_a_refusal_reaches_caller_and_log(client, server, stream):
     """Anthropic's explanation is the message's refusal; its category is in the log."""
     request_id, chunks = ask(client, "by-anthropic/fault:recorded:name=refused", stream=stream)
-    parts = [each.choices[0].delta if stream else each.choices[0].message for each in chunks if each.choices]
+    parts = [chunk.choices[0].delta if stream else chunk.choices[0].message for chunk in chunks if chunk.choices]
     assert "".join(part.refusal or "" for part in parts) == "This could do harm."
     assert server.timeline(request_id)["answer"]["stopDetails"]["category"] == "bio"
 
@@ -128,22 +130,22 @@ def parts_of(chunks: list[Any], name: str) -> list[Any]:
     """Return the values that the messages or deltas have under a name, in order."""
     choices = [chunk.choices[0] for chunk in chunks if chunk.choices]
     parts = [choice.message if hasattr(choice, "message") else choice.delta for choice in choices]
-    found = (json.loads(part.model_dump_json(exclude_unset=True)).get(name) for part in parts)
-    return [each for each in found if each]
+    values = (json.loads(part.model_dump_json(exclude_unset=True)).get(name) for part in parts)
+    return [value for value in values if value]
 
 
-def check_log(server: Server, request_id: str, kept: bytes, *, kind: str) -> None:
+def check_log(server: Server, request_id: str, data: bytes, *, kind: str) -> None:
     """Check that the request's row describes the media and that neither log contains their bytes."""
     row = server.timeline(request_id)
     (media,) = row["answer"]["media"]
-    assert (media["kind"], media["size"], len(row["attempts"])) == (kind, len(kept), 1)
+    assert (media["kind"], media["size"], len(row["attempts"])) == (kind, len(data), 1)
     assert media["artifactId"]
-    assert b64(kept)[:40] not in json.dumps(row) + server.log
+    assert b64(data)[:40] not in json.dumps(row) + server.log
 
 
 @BOTH
 @MAKERS
-def test_an_image_comes_back_with_a_reference_under_which_it_is_kept(client, server, provider, stream):
+def test_generated_image_has_a_reference_to_its_artifact(client, server, provider, stream):
     """An image has OpenRouter's shape and a reference to an artifact of the agent. No other candidate is called."""
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
@@ -155,7 +157,7 @@ def test_an_image_comes_back_with_a_reference_under_which_it_is_kept(client, ser
 
 @BOTH
 @MAKERS
-def test_a_large_image_comes_back_whole(client, provider, stream):
+def test_large_generated_image_arrives_complete(client, provider, stream):
     """An image of several MiB exceeds no limit of answers or events."""
     _, chunks = ask(client, f"{provider}/fault:recorded:name=large_image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
@@ -165,14 +167,14 @@ def test_a_large_image_comes_back_whole(client, provider, stream):
 
 @BOTH
 @MAKERS
-def test_a_sound_comes_back_with_a_reference_under_which_all_of_it_is_kept(client, server, provider, stream):
+def test_generated_audio_has_a_reference_to_its_artifact(client, server, provider, stream):
     """Audio has OpenAI's shape; in a stream the reference follows the last piece."""
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=speech", stream=stream)
     pieces = parts_of(chunks, "audio")
-    assert b"".join(base64.b64decode(each.get("data", "")) for each in pieces) == SOUND
+    assert b"".join(base64.b64decode(piece.get("data", "")) for piece in pieces) == SOUND
     if provider == "one":
-        assert "".join(each.get("transcript", "") for each in pieces) == "Good day."
-        assert {each["id"] for each in pieces} == {"audio_lab"}
+        assert "".join(piece.get("transcript", "") for piece in pieces) == "Good day."
+        assert {piece["id"] for piece in pieces} == {"audio_lab"}
     if not stream:
         assert set(pieces[0]) == {"id", "data", "transcript", "expires_at", "artifact"}
     assert client.files.content(pieces[-1]["artifact"]).read() == SOUND
@@ -180,7 +182,7 @@ def test_a_sound_comes_back_with_a_reference_under_which_all_of_it_is_kept(clien
 
 
 @BOTH
-def test_what_cannot_be_stored_is_given_out_all_the_same(client, server, stream):
+def test_image_that_cannot_be_stored_is_still_returned(client, server, stream):
     """An image that cannot be stored is returned without a reference, and the log has none."""
     request_id, chunks = ask(client, "one/fault:recorded:name=broken_image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
@@ -192,24 +194,24 @@ def test_what_cannot_be_stored_is_given_out_all_the_same(client, server, stream)
 
 @BOTH
 @PROVIDERS
-def test_what_words_rest_on_reaches_the_caller(client, server, provider, stream):
+def test_citations_reach_the_caller(client, server, provider, stream):
     """Every vendor's citations are returned as OpenAI's annotations; citations of the request's files are listed
     separately.
     """
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=cited", stream=stream)
-    cited = [one for some in parts_of(chunks, "annotations") for one in some]
-    assert cited[0]["url_citation"].items() >= {**PAGE, "start_index": 4, "end_index": 16}.items()
-    assert provider != "one" or cited == [{**URL_CITATION, "index": 0} if stream else URL_CITATION]
-    files = [one for some in parts_of(chunks, "file_annotations") for one in some]
-    assert [each["type"] for each in files] == (["file_citation"] if provider == "by-anthropic" else [])
-    assert server.timeline(request_id)["answer"]["citations"] == len(cited + files)
+    citations = [citation for part in parts_of(chunks, "annotations") for citation in part]
+    assert citations[0]["url_citation"].items() >= {**PAGE, "start_index": 4, "end_index": 16}.items()
+    assert provider != "one" or citations == [{**URL_CITATION, "index": 0} if stream else URL_CITATION]
+    files = [citation for part in parts_of(chunks, "file_annotations") for citation in part]
+    assert [citation["type"] for citation in files] == (["file_citation"] if provider == "by-anthropic" else [])
+    assert server.timeline(request_id)["answer"]["citations"] == len(citations + files)
 
 
-def test_the_agents_api_names_what_was_made_by_its_reference(client, server):
-    """`/llm/send` returns references to media and no data."""
+def test_agents_api_returns_references_to_generated_media(client, server):
+    """`/llm/send` returns no data."""
     server.lab.play({"by-gemini": ["recorded:name=image"]})
     body = json.dumps({"prompt": "Draw", "taskType": "mixed"}).encode()
-    said = server.post("/api/v1/llm/send", body)
-    (media,) = said["media"]
+    response = server.post("/api/v1/llm/send", body)
+    (media,) = response["media"]
     assert (media["kind"], media["mimeType"], media["size"]) == ("image", "image/png", len(PICTURE))
     assert client.files.content(media["artifactRef"]).read() == PICTURE

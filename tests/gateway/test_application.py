@@ -21,19 +21,19 @@ def loopback(demo: None) -> Iterator[Loopback]:
         yield providers
 
 
-async def answered(loopback: Loopback, call: Call) -> Call:
+async def run_served(loopback: Loopback, call: Call) -> Call:
     async with loopback.serve():
         return await call.run()
 
 
-def code(call: Call) -> str:
+def error_code(call: Call) -> str:
     return str(json.loads(call.answer)["error"]["code"])
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 4, 41])
 async def test_a_body_may_come_in_any_number_of_pieces(key, loopback, pieces):
     """The answer does not depend on how the body is split, and announces its length and type."""
-    call = await answered(loopback, chat_call(key, "plain", pieces=pieces))
+    call = await run_served(loopback, chat_call(key, "plain", pieces=pieces))
     assert (call.status, len(call.pieces)) == (200, pieces)
     assert json.loads(call.answer)["choices"][0]["message"]["content"] == "Hello from the bench."
     assert call.answer_headers["content-length"] == str(len(call.answer))
@@ -45,21 +45,21 @@ async def test_a_body_may_have_empty_pieces(key, loopback):
     """A server that learns of the end late sends an empty last piece."""
     call = chat_call(key, "plain")
     call.pieces = [b"", *call.pieces, b"", b""]
-    assert (await answered(loopback, call)).status == 200
+    assert (await run_served(loopback, call)).status == 200
 
 
 # The last one is a superscript two, which `str.isdigit` accepts.
 @pytest.mark.parametrize("length", [b"1", b"0", b"99999", b"-5", b"many", b"", b"1" * 30, b"\xb2"])
-async def test_a_length_that_is_not_so_changes_nothing_below_the_limit(key, loopback, length):
-    """A wrong Content-Length is ignored below the limit: the received bytes count."""
-    assert (await answered(loopback, chat_call(key, "plain", (b"content-length", length)))).status == 200
+async def test_wrong_content_length_is_ignored_below_the_limit(key, loopback, length):
+    """The received bytes count."""
+    assert (await run_served(loopback, chat_call(key, "plain", (b"content-length", length)))).status == 200
 
 
 async def test_a_body_whose_announced_length_is_too_large_is_not_read(key):
     """A Content-Length above the limit is a 413 before the first byte is read, and the connection is closed."""
     call = chat_call(key, "plain", (b"content-length", str(received_limit(PATH) + 1).encode()))
     await call.run()
-    assert (call.status, code(call), call.received) == (413, "too_large", 0)
+    assert (call.status, error_code(call), call.received) == (413, "too_large", 0)
     assert call.answer_headers["connection"] == "close"
 
 
@@ -69,20 +69,20 @@ async def test_a_body_that_grows_too_large_is_read_no_further(key):
     needed = received_limit(PATH) // len(block) + 1
     call = Call([block] * (needed + 5), headers(key, 5))
     await call.run()
-    assert (call.status, code(call), call.received) == (413, "too_large", needed)
+    assert (call.status, error_code(call), call.received) == (413, "too_large", needed)
 
 
 async def test_a_body_a_little_too_large_is_refused_by_the_call(key, loopback):
     """A body slightly above the limit is read so that the call can refuse it with its own error."""
-    call = await answered(loopback, Call([b" " * (body_limit(PATH) + 1)], headers(key, 5)))
-    assert (call.status, code(call)) == (413, "body_too_large")
+    call = await run_served(loopback, Call([b" " * (body_limit(PATH) + 1)], headers(key, 5)))
+    assert (call.status, error_code(call)) == (413, "body_too_large")
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "post"])
-async def test_another_method_is_told_which_one_there_is(method):
-    """A wrong method is a 405 with `Allow` and a request id, and needs no key."""
+async def test_wrong_method_is_405_with_allow(method):
+    """The answer has a request id, and the call needs no key."""
     call = await Call([b""], headers("none", 0), method=method).run()
-    assert (call.status, code(call)) == (405, "method_not_allowed")
+    assert (call.status, error_code(call)) == (405, "method_not_allowed")
     assert call.answer_headers["allow"] == "POST"
     assert call.answer_headers["x-request-id"].startswith("req_")
 
@@ -100,64 +100,63 @@ async def test_another_method_is_told_which_one_there_is(method):
         (b"\xff", 400),
     ],
 )
-async def test_the_application_answers_to_its_own_names_alone(key, loopback, host, status):
+async def test_only_known_hosts_are_accepted(key, loopback, host, status):
     """A known host is accepted with or without a port, in any case. A malformed host is refused like an unknown one."""
-    call = await answered(loopback, chat_call(key, "plain", (b"host", host)))
+    call = await run_served(loopback, chat_call(key, "plain", (b"host", host)))
     assert call.status == status
-    assert status == 200 or code(call) == "host_not_allowed"
+    assert status == 200 or error_code(call) == "host_not_allowed"
 
 
-async def test_two_hosts_are_none(key, loopback):
-    """Two Host headers are refused even if one of them is known."""
-    call = await answered(loopback, chat_call(key, "plain", (b"host", b"127.0.0.1"), (b"host", b"evil.example")))
-    assert (call.status, code(call)) == (400, "host_not_allowed")
+async def test_two_host_headers_are_refused(key, loopback):
+    """Even if one of them is known."""
+    call = await run_served(loopback, chat_call(key, "plain", (b"host", b"127.0.0.1"), (b"host", b"evil.example")))
+    assert (call.status, error_code(call)) == (400, "host_not_allowed")
 
 
 @pytest.mark.parametrize("name", [b"authorization", b"Authorization", b"AUTHORIZATION"])
 async def test_a_headers_name_may_be_written_in_any_case(key, loopback, name):
     """ASGI servers send header names in lower case; the application does not rely on it."""
-    call = await answered(loopback, chat_call(key, "plain", (name, f"Bearer {key}".encode())))
+    call = await run_served(loopback, chat_call(key, "plain", (name, f"Bearer {key}".encode())))
     assert call.status == 200
 
 
-async def test_two_keys_are_none(key, loopback):
-    """Two Authorization headers are refused even if one key is valid."""
+async def test_two_authorization_headers_are_refused(key, loopback):
+    """Even if one key is valid."""
     good = (b"authorization", f"Bearer {key}".encode())
-    assert (await answered(loopback, chat_call(key, "plain", good, (b"authorization", b"Bearer x")))).status == 401
+    assert (await run_served(loopback, chat_call(key, "plain", good, (b"authorization", b"Bearer x")))).status == 401
 
 
-async def test_a_header_that_came_twice_counts_as_one_list(key, loopback):
-    """A repeated header that the gateway does not read causes no error."""
-    assert (await answered(loopback, chat_call(key, "plain", (b"accept", b"a"), (b"accept", b"b")))).status == 200
+async def test_repeated_unused_header_causes_no_error(key, loopback):
+    assert (await run_served(loopback, chat_call(key, "plain", (b"accept", b"a"), (b"accept", b"b")))).status == 200
 
 
-@pytest.mark.parametrize("word", ["my-call.1", "A" * 64])
-async def test_a_request_keeps_the_id_it_came_with(key, loopback, word):
+@pytest.mark.parametrize("request_id", ["my-call.1", "A" * 64])
+async def test_request_id_of_the_caller_is_kept(key, loopback, request_id):
     """The caller's request id is used in the answer and in the log."""
-    call = await answered(loopback, chat_call(key, "plain", (b"x-request-id", word.encode())))
-    assert call.answer_headers["x-request-id"] == word
-    assert await outcome_of(word) == "ok"
+    call = await run_served(loopback, chat_call(key, "plain", (b"x-request-id", request_id.encode())))
+    assert call.answer_headers["x-request-id"] == request_id
+    assert await outcome_of(request_id) == "ok"
 
 
-@pytest.mark.parametrize("words", [[], [b""], [b"two words"], [b"A" * 65], [b"\xe4"], [b"one", b"two"]])
-async def test_a_request_without_a_usable_id_gets_one(key, loopback, words):
+@pytest.mark.parametrize("request_ids", [[], [b""], [b"two words"], [b"A" * 65], [b"\xe4"], [b"one", b"two"]])
+async def test_a_request_without_a_usable_id_gets_one(key, loopback, request_ids):
     """A missing, empty, malformed or repeated request id is replaced by a new one."""
-    call = await answered(loopback, chat_call(key, "plain", *((b"x-request-id", word) for word in words)))
-    made = call.answer_headers["x-request-id"]
-    assert made.startswith("req_")
-    assert await outcome_of(made) == "ok"
+    call = await run_served(loopback, chat_call(key, "plain", *((b"x-request-id", value) for value in request_ids)))
+    request_id = call.answer_headers["x-request-id"]
+    assert request_id.startswith("req_")
+    assert await outcome_of(request_id) == "ok"
 
 
 async def test_a_refusal_carries_its_id_in_header_and_body(loopback):
-    call = await answered(loopback, chat_call("wrong", "plain", (b"x-request-id", b"refused-1")))
+    call = await run_served(loopback, chat_call("wrong", "plain", (b"x-request-id", b"refused-1")))
     assert call.status == 401
     assert call.answer_headers["x-request-id"] == "refused-1"
     assert json.loads(call.answer)["error"]["request_id"] == "refused-1"
 
 
-async def test_a_streams_head_says_what_follows(key, loopback):
+async def test_stream_has_the_type_of_events_and_no_length(key, loopback):
     """A stream has the type of events, no length, and ends with an empty piece after `[DONE]`."""
-    call = await answered(loopback, chat_call(key, "stream", stream=True))
+    call = await run_served(loopback, chat_call(key, "stream", stream=True))
     assert call.answer_headers["content-type"] == "text/event-stream"
     assert "content-length" not in call.answer_headers
     assert call.answer.endswith(b"data: [DONE]\n\n")

@@ -12,20 +12,20 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from capabilities.json_bodies import body_limit
-from tests.gateway.plane import PNG, logged, post, said
+from tests.gateway.plane import PNG, chat_body, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 PATH = "/v1/chat/completions"
-QUESTION = json.dumps(said("hello 你好")).encode()
+QUESTION = json.dumps(chat_body("hello 你好")).encode()
 
 
-def words(response: Any) -> str:
+def answer_text(response: Any) -> str:
     assert response.status_code == 200, response.content
     return str(response.json()["choices"][0]["message"]["content"])
 
 
-def code(response: Any) -> tuple[int, str]:
+def status_and_code(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["code"]
 
 
@@ -33,38 +33,37 @@ def code(response: Any) -> tuple[int, str]:
     ("encoding", "pack"),
     [("gzip", gzip.compress), ("GZIP", gzip.compress), ("deflate", zlib.compress), ("identity", bytes)],
 )
-def test_a_packed_body_is_unpacked(key: str, encoding: str, pack: Any) -> None:
-    """A gzip or deflate body is decompressed."""
-    assert "你好" in words(post(key, pack(QUESTION), **{"content-encoding": encoding}))
+def test_compressed_body_is_decompressed(key: str, encoding: str, pack: Any) -> None:
+    assert "你好" in answer_text(post(key, pack(QUESTION), **{"content-encoding": encoding}))
 
 
 @pytest.mark.parametrize(
     "path", ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/responses/input_tokens"]
 )
-def test_every_door_unpacks(key: str, path: str) -> None:
+def test_every_chat_api_accepts_a_compressed_body(key: str, path: str) -> None:
     """Every chat API and every token count accepts a compressed body."""
     body = {"model": "task:planning", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "input": "hi"}
     packed = gzip.compress(json.dumps(body).encode())
     assert post(key, packed, path, **{"content-encoding": "gzip"}).status_code == 200
 
 
-def test_a_body_packed_in_two_members_is_read_whole(key: str) -> None:
+def test_gzip_body_of_two_members_is_read_whole(key: str) -> None:
     """A gzip body of several members is read whole; some programs compress what they append."""
     packed = gzip.compress(QUESTION[:20]) + gzip.compress(QUESTION[20:])
-    assert "你好" in words(post(key, packed, **{"content-encoding": "gzip"}))
+    assert "你好" in answer_text(post(key, packed, **{"content-encoding": "gzip"}))
 
 
-def test_a_body_that_unfolds_beyond_the_limit_is_refused(key: str) -> None:
+def test_body_that_expands_beyond_the_limit_is_refused(key: str) -> None:
     """Decompression stops at the limit, so a small body that expands beyond it is a 413."""
     bomb = gzip.compress(b" " * (body_limit(PATH) + 1), 1)
     assert len(bomb) < body_limit(PATH) // 100
     refused = post(key, bomb, **{"content-encoding": "gzip"})
-    assert code(refused) == (413, "body_too_large")
+    assert status_and_code(refused) == (413, "body_too_large")
     assert logged(refused.headers["x-request-id"]).outcome == "body_too_large"
 
 
 @pytest.mark.parametrize(
-    ("encoding", "body", "status", "word"),
+    ("encoding", "body", "status", "code"),
     [
         ("br", QUESTION, 415, "unsupported_encoding"),
         ("gzip, gzip", QUESTION, 415, "unsupported_encoding"),
@@ -74,14 +73,14 @@ def test_a_body_that_unfolds_beyond_the_limit_is_refused(key: str) -> None:
     ],
     ids=["unknown", "twice", "not-packed", "cut-off", "more-behind"],
 )
-def test_what_is_not_packed_as_it_says_is_refused(key: str, encoding: str, body: bytes, status: int, word: str) -> None:
+def test_wrongly_declared_encoding_is_refused(key: str, encoding: str, body: bytes, status: int, code: str) -> None:
     """An unsupported encoding is a 415, a damaged body a 400."""
-    assert code(post(key, body, **{"content-encoding": encoding})) == (status, word)
+    assert status_and_code(post(key, body, **{"content-encoding": encoding})) == (status, code)
 
 
-def test_a_byte_order_mark_before_a_body_is_passed_over(key: str) -> None:
-    """Some editors and languages put a byte order mark before every text; it is ignored."""
-    assert "你好" in words(post(key, b"\xef\xbb\xbf" + QUESTION))
+def test_byte_order_mark_before_a_body_is_ignored(key: str) -> None:
+    """Some editors and languages put one before every text."""
+    assert "你好" in answer_text(post(key, b"\xef\xbb\xbf" + QUESTION))
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/files", "/api/v1/services"])
@@ -98,12 +97,12 @@ def test_a_file_is_found_by_an_id_in_openais_form(key: str) -> None:
     fields = {"purpose": "vision", "file": SimpleUploadedFile("a.png", PNG, "image/png")}
     ref = client.post("/v1/files", fields, headers=sent).json()["id"]
     bare = ref.removeprefix("artifact:")
-    for each in (ref, bare, f"file-{bare}"):
-        assert client.get(f"/v1/files/{each}", headers=sent).json()["id"] == ref
-        part = {"type": "file", "file": {"file_id": each}}
-        assert post(key, said(part, {"type": "text", "text": "what?"})).status_code == 200
+    for file_id in (ref, bare, f"file-{bare}"):
+        assert client.get(f"/v1/files/{file_id}", headers=sent).json()["id"] == ref
+        part = {"type": "file", "file": {"file_id": file_id}}
+        assert post(key, chat_body(part, {"type": "text", "text": "what?"})).status_code == 200
     assert client.get("/v1/files", {"after": f"file-{bare}"}, headers=sent).json()["data"] == []
-    assert code(post(key, said({"type": "file", "file": {"file_id": "file-6F2ksmvXxt4"}}))) == (
+    assert status_and_code(post(key, chat_body({"type": "file", "file": {"file_id": "file-6F2ksmvXxt4"}}))) == (
         400,
         "artifact_not_found",
     )

@@ -15,7 +15,7 @@ from routing_admin.gateway.counts import MANY
 from routing_admin.platform.server.fair_semaphore import LARGE_BODIES_MIB, bodies, parses
 from tests.cast import AgentProgram
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, headers, loopback_providers
-from tests.gateway.plane import post, said
+from tests.gateway.plane import chat_body, post
 
 rows = pytest.mark.django_db(databases=["default", "logs"])
 written = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -52,14 +52,14 @@ def refusal(response: Any) -> tuple[int, str, str]:
 def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key: str, settings: Any) -> None:
     """The limit itself is accepted; one more is a 400 that names the setting. Parts are counted over all messages."""
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 6, 2
-    door = COUNTS.get(path, path)
-    part = PART.get(door, {"type": "text", "text": "x"})
+    api_path = COUNTS.get(path, path)
+    part = PART.get(api_path, {"type": "text", "text": "x"})
     three = {"role": "user", "content": [part] * 3}
-    assert post(key, call_of(door, [WORD, WORD, three, three]), path).status_code == 200
+    assert post(key, call_of(api_path, [WORD, WORD, three, three]), path).status_code == 200
     for body, setting in (
-        (call_of(door, [WORD] * 5), "ROUTING_ADMIN_MAX_MESSAGES"),
-        (call_of(door, [three, three, {"role": "user", "content": [part]}]), "ROUTING_ADMIN_MAX_PARTS"),
-        (call_of(door, [WORD], tools=[TOOL] * 3), "ROUTING_ADMIN_MAX_TOOLS"),
+        (call_of(api_path, [WORD] * 5), "ROUTING_ADMIN_MAX_MESSAGES"),
+        (call_of(api_path, [three, three, {"role": "user", "content": [part]}]), "ROUTING_ADMIN_MAX_PARTS"),
+        (call_of(api_path, [WORD], tools=[TOOL] * 3), "ROUTING_ADMIN_MAX_TOOLS"),
     ):
         status, code, message = refusal(post(key, body, path))
         assert (status, code) == (400, "too_many_items")
@@ -67,13 +67,13 @@ def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key
 
 
 @rows
-def test_parts_inside_parts_count(key: str, settings: Any) -> None:
+def test_nested_parts_and_calls_are_counted(key: str, settings: Any) -> None:
     """Parts inside a tool result count, and so do the calls of a message."""
     settings.MAX_PARTS = 5
-    inner = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}] * 3}
+    tool_result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}] * 3}
     calls = [{"id": str(n), "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(6)]
     for path, messages in (
-        ("/v1/messages", [{"role": "user", "content": [inner, inner]}]),
+        ("/v1/messages", [{"role": "user", "content": [tool_result, tool_result]}]),
         ("/v1/chat/completions", [WORD, {"role": "assistant", "tool_calls": calls}]),
     ):
         assert refusal(post(key, call_of(path, messages), path))[:2] == (400, "too_many_items")
@@ -81,7 +81,7 @@ def test_parts_inside_parts_count(key: str, settings: Any) -> None:
 
 @rows
 @pytest.mark.parametrize("path", [*CHAT_APIS, *COUNTS, "/v1/embeddings"])
-def test_many_small_values_are_refused_packed_and_plain(path: str, key: str) -> None:
+def test_many_small_values_are_refused_compressed_and_plain(path: str, key: str) -> None:
     """Millions of empty lists compress to a few KB; the body is refused before any of them is created."""
     text = b'{"model":"task:planning","messages":[],"input":[' + b"[]," * 2_000_000 + b"[]]}"
     for body, more in ((text, {}), (gzip.compress(text), {"content-encoding": "gzip"})):
@@ -92,11 +92,11 @@ def test_many_small_values_are_refused_packed_and_plain(path: str, key: str) -> 
 
 @rows
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
-def test_json_in_arguments_of_tools_counts_together(path: str, key: str) -> None:
+def test_json_values_in_tool_arguments_are_counted_together(path: str, key: str) -> None:
     """Each argument string is within its limit, but together they exceed that of a body."""
     text = json.dumps({"a": [[]] * 15_000})
     calls = [{"id": f"call_{n}", "type": "function", "function": {"name": "f", "arguments": text}} for n in range(9)]
-    items = [{"type": "function_call", "call_id": each["id"], "name": "f", "arguments": text} for each in calls]
+    items = [{"type": "function_call", "call_id": call["id"], "name": "f", "arguments": text} for call in calls]
     messages = items if path == "/v1/responses" else [{"role": "assistant", "tool_calls": calls}]
     status, code, message = refusal(post(key, call_of(path, [WORD, *messages]), path))
     assert (status, code) == (413, "json_too_large")
@@ -104,7 +104,7 @@ def test_json_in_arguments_of_tools_counts_together(path: str, key: str) -> None
 
 
 @rows
-def test_every_way_in_has_the_bound(importer: AgentProgram) -> None:
+def test_every_api_has_the_json_limit(importer: AgentProgram) -> None:
     """The agents' API and the import of a configuration have the same limit."""
     text = b'{"services":[' + b"[]," * 200_000 + b"[]]}"
     for path in ("/messages/route", "/uploads", "/llm/send", "/llm/resolve", "/artifacts", "/config/import"):
@@ -113,7 +113,7 @@ def test_every_way_in_has_the_bound(importer: AgentProgram) -> None:
 
 
 @rows
-def test_a_large_body_that_is_no_json_names_no_wrong_place(key: str) -> None:
+def test_error_of_a_large_invalid_body_names_no_position(key: str) -> None:
     """A large body is parsed in pieces, each with its own lines and columns, so its error names no position."""
     for size, sentence in ((200_000, "(line 1, column 200010)"), (5_000_000, "The body is not valid JSON.")):
         status, code, message = refusal(post(key, b'{"x": ["' + b"a" * size + b'",]}'))
@@ -122,28 +122,28 @@ def test_a_large_body_that_is_no_json_names_no_wrong_place(key: str) -> None:
 
 
 @rows
-def test_depth_is_a_setting(key: str, settings: Any) -> None:
-    """JSON that is nested too deeply is refused, and the error names the setting."""
+def test_json_depth_is_limited_by_a_setting(key: str, settings: Any) -> None:
+    """The error names the setting."""
     settings.MAX_JSON_DEPTH = 6
-    status, code, message = refusal(post(key, said("x", further=[[[[[[[]]]]]]])))
+    status, code, message = refusal(post(key, chat_body("x", further=[[[[[[[]]]]]]])))
     assert (status, code) == (400, "invalid_json")
     assert "ROUTING_ADMIN_MAX_JSON_DEPTH" in message
 
 
 @written
-async def test_what_a_packed_body_unfolds_to_counts_as_memory(key: str, loopback: Loopback) -> None:
+async def test_compressed_body_reserves_memory_for_its_decompressed_size(key: str, loopback: Loopback) -> None:
     """A compressed body reserves memory for its decompressed size: it is refused while others hold the memory, and its
     reservation is released.
     """
     text = json.dumps({"model": "plain/x", "messages": [WORD], "user": " " * 5_000_000}).encode()
     packed = gzip.compress(text)
-    more = ((b"content-encoding", b"gzip"),)
-    calls = [Call([packed], headers(key, len(packed), more)) for _ in range(2)]
+    encoding = ((b"content-encoding", b"gzip"),)
+    calls = [Call([packed], headers(key, len(packed), encoding)) for _ in range(2)]
     async with loopback.serve():
-        assert bodies().take("somebody else", LARGE_BODIES_MIB // 2)
-        assert bodies().take("a third one", LARGE_BODIES_MIB // 2 - 3)
+        assert bodies().take("second", LARGE_BODIES_MIB // 2)
+        assert bodies().take("third", LARGE_BODIES_MIB // 2 - 3)
         refused = await calls[0].run()
-        for name, count in (("somebody else", LARGE_BODIES_MIB // 2), ("a third one", LARGE_BODIES_MIB // 2 - 3)):
+        for name, count in (("second", LARGE_BODIES_MIB // 2), ("third", LARGE_BODIES_MIB // 2 - 3)):
             bodies().leave(name, count)
         served = await calls[1].run()
     assert (refused.status, json.loads(refused.answer)["error"]["code"]) == (503, "overloaded")
@@ -152,11 +152,11 @@ async def test_what_a_packed_body_unfolds_to_counts_as_memory(key: str, loopback
 
 
 @written
-async def test_one_large_body_is_parsed_at_a_time_and_small_ones_pass_by(key: str, loopback: Loopback) -> None:
+async def test_one_large_body_is_parsed_at_a_time_and_small_ones_do_not_wait(key: str, loopback: Loopback) -> None:
     """While one body is parsed, another with many values waits. A small body does not wait, nor does a large one with
     few values, such as an image.
     """
-    assert parses().take("somebody else")
+    assert parses().take("other")
     large = chat_call(key, "plain", metadata={"words": ["word"] * 50_000})
     async with loopback.serve():
         waiting = asyncio.create_task(large.run())
@@ -165,23 +165,23 @@ async def test_one_large_body_is_parsed_at_a_time_and_small_ones_pass_by(key: st
         small = await chat_call(key, "plain").run()
         picture = await chat_call(key, "plain", user="x" * 1_500_000).run()
         assert not waiting.done()
-        parses().leave("somebody else")
+        parses().leave("other")
         await waiting
     assert (small.status, picture.status, large.status) == (200, 200, 200)
 
 
 @written
-async def test_many_small_messages_are_computed_beside_the_loop(key: str, loopback: Loopback) -> None:
+async def test_call_with_many_messages_runs_in_a_thread(key: str, loopback: Loopback) -> None:
     """A call with many messages runs in a thread, one at a time, and does not delay small calls."""
     crowded = chat_call(key, "plain", messages=[WORD] * (MANY + 1))
-    heavy_work().acquire("somebody else")
+    heavy_work().acquire("other")
     async with loopback.serve():
         waiting = asyncio.create_task(crowded.run())
         while not heavy_work().waiting:
             await asyncio.sleep(0)
         small = await chat_call(key, "plain").run()
         assert not waiting.done()
-        heavy_work().release("somebody else")
+        heavy_work().release("other")
         await waiting
     assert (small.status, crowded.status) == (200, 200)
 
@@ -193,7 +193,7 @@ def test_threads_compute_one_large_body_at_a_time() -> None:
 
 
 @rows
-def test_many_wrong_values_are_not_all_told(importer: AgentProgram) -> None:
+def test_import_lists_only_the_first_problems(importer: AgentProgram) -> None:
     """An import lists the first two hundred problems and the number of the others."""
     response = importer.post("/config/import", json.dumps({"services": [{"a": 1}] * 1_000}).encode(), dryRun="true")
     details = response.json()["details"]

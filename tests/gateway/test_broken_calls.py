@@ -149,22 +149,22 @@ def parse_gemini(body: Any, find: Callable[[str], None]) -> ChatCall:
     return gemini.parse({**body, "model": "a", "stream": False}, find)
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, each in inner:
+def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
         yield (*path, key)
-        yield from places(each, (*path, key))
+        yield from paths_in(item, (*path, key))
 
 
-def broken(body: dict[str, Any], path: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
+def broken_bodies(body: dict[str, Any], path: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
     """Yield the body with each odd value at this path, and without the path."""
-    for odd in ODD:
-        found = copy.deepcopy(body)
-        holder_of(found, path)[path[-1]] = copy.deepcopy(odd)
-        yield found
-    found = copy.deepcopy(body)
-    del holder_of(found, path)[path[-1]]
-    yield found
+    for value in ODD:
+        changed = copy.deepcopy(body)
+        holder_of(changed, path)[path[-1]] = copy.deepcopy(value)
+        yield changed
+    changed = copy.deepcopy(body)
+    del holder_of(changed, path)[path[-1]]
+    yield changed
 
 
 def holder_of(body: Any, path: tuple[Any, ...]) -> Any:
@@ -185,16 +185,16 @@ Parse = Callable[[Any, Callable[[str], None]], ChatCall]
     ],
     ids=["messages", "responses", "gemini"],
 )
-def test_a_body_with_one_thing_wrong_is_refused_or_taken(
+def test_body_with_one_wrong_value_is_refused_with_its_field_or_accepted(
     body: dict[str, Any], parse: Parse, needs_thread: Callable[[Any, int], bool]
 ) -> None:
     """Any refusal names a field."""
     refusals = []
-    for path in places(body):
-        for each in broken(body, path):
-            needs_thread(each, 10)
+    for path in paths_in(body):
+        for changed in broken_bodies(body, path):
+            needs_thread(changed, 10)
             try:
-                parse(each, lambda _: None)
+                parse(changed, lambda _: None)
             except BadRequestError as refusal:
                 refusals.append(refusal.param)
     assert len(refusals) > 100

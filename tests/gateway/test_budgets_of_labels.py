@@ -27,7 +27,7 @@ from routing_admin.models import AuditEvent, LabelBudget
 from tests.cast import key_of
 from tests.console.visits import text_of
 from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
-from tests.gateway.plane import post, said
+from tests.gateway.plane import chat_body, post
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
@@ -48,9 +48,9 @@ def budget(kind: LabelKind, name: str, **limits: Any) -> int | None:
     return save_budget(SYSTEM, kind, name, limits).revision
 
 
-def limit(agent: str, **most: Any) -> None:
+def limit(agent: str, **limits: Any) -> None:
     row = Agent.objects.get(agent_id=agent)
-    row.limits = dict(most)
+    row.limits = limits
     save_agent(SYSTEM, row)
 
 
@@ -75,14 +75,16 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
     terms = {"team": "search", "limits": {"requestsPerMinute": 10**6}}
     keys = [await asyncio.to_thread(key_of, agent, terms=terms) for agent in ("text-agent", "vision-agent")]
     async with loopback.serve():
-        calls = await asyncio.gather(*(chat_call(keys[at % 2], "plain", max_tokens=900).run() for at in range(200)))
-        done = sum(call.status == 200 for call in calls)
-        used = await asyncio.to_thread(find_uses, ["label:team=search", "agent:text-agent"])
+        calls = await asyncio.gather(
+            *(chat_call(keys[number % 2], "plain", max_tokens=900).run() for number in range(200))
+        )
+        answered = sum(call.status == 200 for call in calls)
+        uses = await asyncio.to_thread(find_uses, ["label:team=search", "agent:text-agent"])
     # 1.00 USD covers eleven calls at their maximum of 900 output tokens at 100 per million.
-    assert 11 <= done < 200
-    assert used["label:team=search", Meter.MONEY_PER_DAY] == done * COST
-    assert used["agent:text-agent", Meter.TOKENS_PER_DAY] % TOKENS == 0
-    assert used["agent:text-agent", Meter.IN_FLIGHT] == 0
+    assert 11 <= answered < 200
+    assert uses["label:team=search", Meter.MONEY_PER_DAY] == answered * COST
+    assert uses["agent:text-agent", Meter.TOKENS_PER_DAY] % TOKENS == 0
+    assert uses["agent:text-agent", Meter.IN_FLIGHT] == 0
     refused = next(call for call in calls if code_of(call) == "budget_exceeded")
     assert json.loads(refused.answer)["error"]["message"].startswith(
         "The team search has a daily spending limit of 1.00 USD"
@@ -91,8 +93,8 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
     assert refused.answer_headers["x-routing-budget-limit"] == "1.00"
 
 
-@pytest.mark.parametrize("word", ["silent", "stall"])
-async def test_a_call_that_is_cut_gives_all_of_it_back(key, loopback, word):
+@pytest.mark.parametrize("provider", ["silent", "stall"])
+async def test_cancelled_call_releases_its_reservations(key, loopback, provider):
     """A cancelled call releases its reservations for agent, team and end user; tokens already streamed stay counted in
     all three.
     """
@@ -100,20 +102,20 @@ async def test_a_call_that_is_cut_gives_all_of_it_back(key, loopback, word):
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", tokensPerDay=5000)
     await asyncio.to_thread(budget, LabelKind.USER, "text-agent", tokensPerDay=5000)
     async with loopback.serve():
-        call = chat_call(key, word, stream=True, user="eve", metadata={"team": "search"})
+        call = chat_call(key, provider, stream=True, user="eve", metadata={"team": "search"})
         running = asyncio.create_task(call.run())
-        await (loopback.asked if word == "silent" else call.begun).wait()
-        call.left.set()
+        await (loopback.requested if provider == "silent" else call.begun).wait()
+        call.disconnected.set()
         await running
         names = ["agent:text-agent", "label:team=search", "user:text-agent=eve"]
         used = await asyncio.to_thread(find_uses, names)
     amounts = [used[name, Meter.TOKENS_PER_DAY] for name in names]
     assert len(set(amounts)) == 1
     assert amounts[0] < 100
-    assert amounts[0] == 0 or word == "stall"
+    assert amounts[0] == 0 or provider == "stall"
 
 
-async def test_each_end_user_has_the_same_for_themselves(key, loopback):
+async def test_limit_applies_to_each_end_user_separately(key, loopback):
     """One limit applies to each end user separately: a user near it receives a warning header and then a 429, others
     are served. A call without a user has no budget headers.
     """
@@ -122,15 +124,15 @@ async def test_each_end_user_has_the_same_for_themselves(key, loopback):
         first = await chat_call(key, "plain", max_tokens=1, user="eve").run()
         second = await chat_call(key, "plain", max_tokens=1, user="eve").run()
         other = await chat_call(key, "plain", max_tokens=1, user="艾达").run()
-        nobody = await chat_call(key, "plain", max_tokens=1).run()
+        anonymous = await chat_call(key, "plain", max_tokens=1).run()
     assert first.answer_headers["x-routing-budget-warning"] == "user=eve tokensPerDay=90%"
     assert other.answer_headers["x-routing-budget-warning"].startswith("user=%E8%89%BE%E8%BE%BE tokensPerDay=")
-    assert [each.status for each in (first, second, other, nobody)] == [200, 429, 200, 200]
+    assert [call.status for call in (first, second, other, anonymous)] == [200, 429, 200, 200]
     assert json.loads(second.answer)["error"]["message"].startswith("The end user eve has a daily token limit of 20")
-    assert not any("budget" in name for name in nobody.answer_headers)
+    assert not any("budget" in name for name in anonymous.answer_headers)
 
 
-def test_more_end_users_than_can_be_counted_share_one_budget() -> None:
+def test_end_users_beyond_the_maximum_share_one_budget() -> None:
     """Callers choose the names of end users, so beyond a maximum new ones share a counter; known names keep theirs."""
     users = CountedUsers()
     names = [users.name_of("a", f"u{number}") for number in range(MAX_USERS + 2)]
@@ -138,12 +140,12 @@ def test_more_end_users_than_can_be_counted_share_one_budget() -> None:
     assert (users.name_of("a", "u0"), users.name_of("b", "new")) == ("u0", "new")
 
 
-def test_a_budget_is_a_change_like_any_other(demo: None) -> None:
+def test_budget_applies_at_once_and_can_be_undone(demo: None) -> None:
     """A budget applies at once, is in the history and the audit log, and can be undone."""
     key = key_of("text-agent", terms={"project": "atlas"})
-    made = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
-    assert made is not None
-    refused = post(key, said("hi", model="task:planning"))
+    revision = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
+    assert revision is not None
+    refused = post(key, chat_body("hi", model="task:planning"))
     assert (refused.status_code, "The project atlas has a daily token limit of 1:" in refused.content.decode()) == (
         429,
         True,
@@ -154,18 +156,17 @@ def test_a_budget_is_a_change_like_any_other(demo: None) -> None:
     assert (sent.status_code, sent.json()["error"]) == (429, "budget_exceeded")
     assert AuditEvent.objects.filter(action="budget.save", object_name="project:atlas").count() == 1
     assert integrity.configuration() == []
-    undo(SYSTEM, made)
-    assert post(key, said("hi", model="task:planning")).status_code == 200
+    undo(SYSTEM, revision)
+    assert post(key, chat_body("hi", model="task:planning")).status_code == 200
     assert not LabelBudget.objects.exists()
     keeper().stop()
 
 
-def test_a_budget_names_a_limit_and_an_agent_that_is_there(demo: None) -> None:
-    """A budget without a limit is refused, and so is one for an unknown agent."""
+def test_budget_without_a_limit_or_for_an_unknown_agent_is_refused(demo: None) -> None:
     with pytest.raises(InvalidError):
         budget(LabelKind.TEAM, "search")
     with pytest.raises(InvalidError):
-        budget(LabelKind.USER, "nobody", tokensPerDay=1)
+        budget(LabelKind.USER, "unknown", tokensPerDay=1)
 
 
 def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) -> None:
@@ -183,13 +184,13 @@ def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) ->
     assert not LabelBudget.objects.exists()
 
 
-def test_the_dashboard_names_labels_whose_budgets_run_out(admin: Client, demo: None) -> None:
+def test_dashboard_names_labels_whose_budget_is_nearly_used_up(admin: Client, demo: None) -> None:
     """From 80 % used, the dashboard names the label and links to the budgets."""
     budget(LabelKind.TEAM, "search", tokensPerDay=10_000)
     key = key_of("text-agent", terms={"team": "search"})
     assert "search</a>" not in admin.get("/").content.decode()
     budget(LabelKind.TEAM, "search", tokensPerDay=20)
-    while post(key, said("hi", model="task:planning", max_tokens=1)).status_code == 200:
+    while post(key, chat_body("hi", model="task:planning", max_tokens=1)).status_code == 200:
         pass
     page = admin.get("/").content.decode()
     assert '<a href="/usage/budgets/">search</a>' in page

@@ -58,19 +58,19 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
     """
     costs = Costs()
 
-    def note(owner: type, name: str, found: list[str]) -> None:
-        usual = getattr(owner, name)
+    def record(owner: type, name: str, events: list[str]) -> None:
+        original = getattr(owner, name)
 
-        def noting(*args: Any, **more: Any) -> Any:
-            found.append(f"{owner.__name__}.{name} in {threading.current_thread().name}")
-            return usual(*args, **more)
+        def recorded(*args: Any, **more: Any) -> Any:
+            events.append(f"{owner.__name__}.{name} in {threading.current_thread().name}")
+            return original(*args, **more)
 
-        monkeypatch.setattr(owner, name, noting)
+        monkeypatch.setattr(owner, name, recorded)
 
     for name in ("cursor", "connect"):
-        note(BaseDatabaseWrapper, name, costs.rows)
+        record(BaseDatabaseWrapper, name, costs.rows)
     for owner, name in ((ThreadPoolExecutor, "submit"), (threading.Thread, "start"), (SyncToAsync, "__call__")):
-        note(owner, name, costs.threads)
+        record(owner, name, costs.threads)
     return costs
 
 
@@ -80,7 +80,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
         yield providers
 
 
-async def cost_of(key: str, word: str, costs: Costs, **body: Any) -> Call:
+async def cost_of(key: str, provider: str, costs: Costs, **body: Any) -> Call:
     """Make a call after one that filled the caches; repeat if the snapshot's stamp was read meanwhile.
 
     The stamp is read every second whichever call is running, so it is no cost of this call. Neither is a share of a
@@ -88,11 +88,11 @@ async def cost_of(key: str, word: str, costs: Costs, **body: Any) -> Call:
     """
     loop = asyncio.get_running_loop()
     for _ in range(TRIES):
-        assert (await chat_call(key, word, **body).run()).status in (200, 503)
+        assert (await chat_call(key, provider, **body).run()).status in (200, 503)
         looked_at = snapshot.newest().read_at()
-        for found in (costs.rows, costs.threads, costs.ours, costs.others):
-            found.clear()
-        call = chat_call(key, word, **body)
+        for events in (costs.rows, costs.threads, costs.ours, costs.others):
+            events.clear()
+        call = chat_call(key, provider, **body)
         loop.set_task_factory(costs.make_task)
         try:
             await call.run()
@@ -103,17 +103,17 @@ async def cost_of(key: str, word: str, costs: Costs, **body: Any) -> Call:
     return call
 
 
-@pytest.mark.parametrize(("word", "stream"), [("plain", False), ("stream", True)])
+@pytest.mark.parametrize(("provider", "stream"), [("plain", False), ("stream", True)])
 @pytest.mark.parametrize(("watch_after", "watches"), [(HOUR, []), (0.0, ["_Watch._listen"])])
-async def test_a_call_by_a_known_key_asks_no_rows_enters_no_thread_and_makes_no_task(
-    key, loopback, costs, monkeypatch, word, stream, watch_after, watches
+async def test_call_with_a_known_key_uses_no_rows_threads_or_tasks(
+    key, loopback, costs, monkeypatch, provider, stream, watch_after, watches
 ):
     """The only task of ours is the disconnect watch of a longer call. aiohttp creates one for the request's body;
     Python 3.12 and later run it eagerly, so it never reaches the loop.
     """
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", watch_after)
     async with loopback.serve():
-        call = await cost_of(key, word, costs, stream=stream)
+        call = await cost_of(key, provider, costs, stream=stream)
     assert (call.status, costs.rows, costs.threads) == (200, [], [])
     assert (b"[DONE]" in call.answer, b"bench" in call.answer) == (stream, True)
     assert costs.ours == watches
@@ -122,47 +122,45 @@ async def test_a_call_by_a_known_key_asks_no_rows_enters_no_thread_and_makes_no_
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_call_within_its_agents_share_of_a_limit_asks_no_rows_and_no_thread(
-    key, loopback, costs, monkeypatch, stream
-):
+async def test_call_within_its_share_of_a_limit_uses_no_rows_or_threads(key, loopback, costs, monkeypatch, stream):
     """The reservation is taken from a share held in memory; the `limits` thread updates the ledger later."""
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", HOUR)
     await asyncio.to_thread(limit, requestsPerMinute=10**6, tokensPerDay=10**9, inFlight=1000)
-    word = "stream" if stream else "plain"
+    provider = "stream" if stream else "plain"
     async with loopback.serve():
-        call = await cost_of(key, word, costs, stream=stream)
+        call = await cost_of(key, provider, costs, stream=stream)
         rows, threads = [*costs.rows], [*costs.threads]
         await asyncio.to_thread(keeper().stop)
     assert call.answer_headers["x-ratelimit-limit-requests"] == str(10**6)
-    assert {each.rpartition(" ")[2] for each in rows} <= {"limits"}
+    assert {event.rpartition(" ")[2] for event in rows} <= {"limits"}
     assert (threads, costs.ours) == ([], [])
 
 
-def limit(**most: int) -> None:
+def limit(**limits: int) -> None:
     row = Agent.objects.get(agent_id="text-agent")
-    row.limits = dict(most)
+    row.limits = limits
     save_agent(SYSTEM, row)
 
 
-@pytest.mark.parametrize(("word", "stream"), [("plain", False), ("stream", True)])
-async def test_what_a_call_held_goes_with_it(key, loopback, word, stream):
-    """A finished call is freed without the cycle collector; ten megabytes would otherwise wait for it."""
+@pytest.mark.parametrize(("provider", "stream"), [("plain", False), ("stream", True)])
+async def test_finished_call_is_freed_without_the_cycle_collector(key, loopback, provider, stream):
+    """Ten megabytes would otherwise wait for it."""
     gc.collect()
     gc.disable()
     try:
         before = count_requests()
         async with loopback.serve():
-            await chat_call(key, word, stream=stream).run()
+            await chat_call(key, provider, stream=stream).run()
         assert count_requests() == before
     finally:
         gc.enable()
 
 
 def count_requests() -> int:
-    return sum(type(each) in (Dispatch, ChatRequest) for each in gc.get_objects())
+    return sum(type(item) in (Dispatch, ChatRequest) for item in gc.get_objects())
 
 
-async def test_the_count_sees_rows_threads_and_tasks(key, loopback, costs):
+async def test_counters_record_rows_threads_and_tasks(key, loopback, costs):
     """A call with an unknown key uses rows, threads and tasks, which shows that the counters work."""
     loop = asyncio.get_running_loop()
     async with loopback.serve():
@@ -170,7 +168,7 @@ async def test_the_count_sees_rows_threads_and_tasks(key, loopback, costs):
         call = await asyncio.create_task(chat_call(key, "plain").run())
         loop.set_task_factory(None)
     assert call.status == 200
-    assert any("BaseDatabaseWrapper.cursor" in each for each in costs.rows)
+    assert any("BaseDatabaseWrapper.cursor" in event for event in costs.rows)
     assert "ThreadPoolExecutor.submit in MainThread" in costs.threads
     assert "Thread.start in MainThread" in costs.threads
     assert costs.ours[0] == "Call.run"

@@ -30,66 +30,66 @@ async def outcome() -> tuple[str, int, list[str]]:
     return await asyncio.to_thread(read)
 
 
-LEFT = ("client_cancelled", 499, ["client_cancelled"])
+DISCONNECTED = ("client_cancelled", 499, ["client_cancelled"])
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_caller_that_leaves_before_the_answer_ends_the_call(key, loopback, stream):
+async def test_disconnect_before_the_answer_ends_the_call(key, loopback, stream):
     """A disconnect before the answer closes the upstream connection, sends nothing and is logged as the client's."""
     call = chat_call(key, "silent", ID, stream=stream)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
-        await loopback.asked.wait()
-        call.left.set()
+        await loopback.requested.wait()
+        call.disconnected.set()
         await running
         await loopback.closed.wait()
     assert call.sent == []
     assert (running.cancelled(), running.cancelling()) == (False, 0)
-    assert await outcome() == LEFT
+    assert await outcome() == DISCONNECTED
 
 
-async def test_a_caller_that_leaves_within_a_stream_ends_it(key, loopback):
+async def test_disconnect_within_a_stream_ends_it(key, loopback):
     """A disconnect after the first content ends the stream, and nothing more is sent."""
     call = chat_call(key, "stall", ID, stream=True)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
         await call.begun.wait()
-        call.left.set()
+        call.disconnected.set()
         await running
         await loopback.closed.wait()
     assert b"[DONE]" not in call.answer
     assert call.sent[-1]["more_body"]
-    assert await outcome() == (*LEFT[:2], ["ok"]), "the candidate answered; who left is the caller"
+    assert await outcome() == (*DISCONNECTED[:2], ["ok"]), "the candidate answered, and the caller disconnected"
 
 
-async def test_a_caller_that_left_before_it_was_watched_is_noticed(key, loopback):
-    """A disconnect before the watch begins ends the call too."""
+async def test_disconnect_before_the_watch_is_noticed(key, loopback):
+    """It ends the call too."""
     call = chat_call(key, "silent", ID)
-    call.left.set()
+    call.disconnected.set()
     async with loopback.serve():
         await call.run()
     assert call.sent == []
-    assert (await outcome())[:2] == LEFT[:2]
+    assert (await outcome())[:2] == DISCONNECTED[:2]
 
 
-async def test_a_caller_that_leaves_within_its_body_has_not_called(key):
-    """A disconnect before the end of the body sends nothing, to the client or upstream."""
+async def test_disconnect_within_the_body_makes_no_call(key):
+    """Nothing is sent, to the client or upstream."""
     call = chat_call(key, "plain", pieces=2)
 
-    async def leave() -> dict[str, object]:
-        return await usual() if call.received == 0 else {"type": "http.disconnect"}
+    async def disconnect() -> dict[str, object]:
+        return await receive() if call.received == 0 else {"type": "http.disconnect"}
 
-    usual, call.receive = call.receive, leave  # type: ignore[method-assign]
+    receive, call.receive = call.receive, disconnect  # type: ignore[method-assign]
     await call.run()
     assert call.sent == []
 
 
-async def test_a_cancellation_by_the_server_is_no_leaving(key, loopback):
+async def test_cancellation_by_the_server_is_no_disconnect(key, loopback):
     """A task cancelled by the server ends as cancelled, and the upstream connection is closed."""
     call = chat_call(key, "silent", ID)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
-        await loopback.asked.wait()
+        await loopback.requested.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -97,22 +97,22 @@ async def test_a_cancellation_by_the_server_is_no_leaving(key, loopback):
     assert running.cancelled()
 
 
-async def test_a_caller_that_takes_nothing_of_its_stream_is_let_go(key, loopback, monkeypatch):
+async def test_caller_that_stops_reading_its_stream_is_disconnected(key, loopback, monkeypatch):
     """A client that stops reading ends the call after a timeout, and the upstream connection is closed."""
     monkeypatch.setattr(application, "SLOWEST_READER_SECONDS", 0.01)
     call = chat_call(key, "stall", ID, stream=True)
 
     async def stop_reading(message: object) -> None:
-        await usual(message)
+        await send(message)
         if len(call.sent) > 1:
             await asyncio.Event().wait()
 
-    usual, call.send = call.send, stop_reading  # type: ignore[method-assign]
+    send, call.send = call.send, stop_reading  # type: ignore[method-assign]
     async with loopback.serve():
         with pytest.raises(TimeoutError):
             await call.run()
         await loopback.closed.wait()
-    assert (await outcome())[:2] == LEFT[:2]
+    assert (await outcome())[:2] == DISCONNECTED[:2]
 
 
 async def test_no_watch_outlives_its_call(key, loopback, monkeypatch):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gateway.plane import image, logged, post, said
+from tests.gateway.plane import chat_body, image, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def test_a_chat_request_is_answered_before_any_provider_key_is_entered(key):
+def test_chat_request_is_answered_without_provider_keys(key):
     """`task:planning` ends in echo, so the demo answers without provider keys. The headers name the provider and the
     number of attempts, and the log contains no text of the request.
     """
-    response = post(key, said("Plan a picnic"))
+    response = post(key, chat_body("Plan a picnic"))
     assert response.status_code == 200, response.content
     body = response.json()
     assert body["object"] == "chat.completion"
@@ -32,7 +32,7 @@ def test_a_chat_request_is_answered_before_any_provider_key_is_entered(key):
 
 def test_a_fallback_reaches_the_model_that_can_see_the_image(key):
     """In `task:design` the first candidate fails with 503, and the second receives the image unchanged."""
-    response = post(key, said({"type": "text", "text": "What is this?"}, image(), model="task:design"))
+    response = post(key, chat_body({"type": "text", "text": "What is this?"}, image(), model="task:design"))
     assert response.status_code == 200, response.content
     assert response.headers["x-routing-model"] == "echo-vision"
     assert response.headers["x-routing-adaptation"] == "image=native"

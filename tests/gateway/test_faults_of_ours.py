@@ -35,7 +35,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
         yield providers
 
 
-async def answered(key: str, loopback: Loopback, provider: str, *, stream: bool) -> tuple[int, bytes, str, list[str]]:
+async def play(key: str, loopback: Loopback, provider: str, *, stream: bool) -> tuple[int, bytes, str, list[str]]:
     call = chat_call(key, provider, ID, stream=stream)
     async with loopback.serve():
         await call.run()
@@ -47,7 +47,7 @@ async def answered(key: str, loopback: Loopback, provider: str, *, stream: bool)
     return (call.status, call.answer, *await asyncio.to_thread(read))
 
 
-async def test_a_fault_within_a_stream_is_its_last_event_and_ours(key, loopback, monkeypatch):
+async def test_exception_within_a_stream_is_its_last_event_and_internal(key, loopback, monkeypatch):
     """An exception within a stream is an error event without `[DONE]`; the log records an internal error, not a
     disconnect.
     """
@@ -58,28 +58,28 @@ async def test_a_fault_within_a_stream_is_its_last_event_and_ours(key, loopback,
         return write(events, delta) if len(written) < 3 else fail()
 
     monkeypatch.setattr(rendering.Chunks, "write_delta", break_later)
-    status, body, outcome, attempts = await answered(key, loopback, "stream", stream=True)
+    status, body, outcome, attempts = await play(key, loopback, "stream", stream=True)
     last = json.loads(body.strip().split(b"\n\n")[-1].removeprefix(b"data: "))
     assert (status, last["error"]["code"]) == (200, "internal_error")
     assert b"[DONE]" not in body
     assert (outcome, attempts) == ("internal_error", ["ok"])
 
 
-async def test_an_answer_that_cannot_be_written_is_none_in_the_log(key, loopback, monkeypatch):
-    """An exception while the answer is encoded is a 500 for the caller and for the log."""
+async def test_answer_that_cannot_be_encoded_is_a_logged_500(key, loopback, monkeypatch):
+    """The caller gets the same 500."""
     monkeypatch.setattr(rendering, "usage_json", fail)
-    status, body, outcome, _ = await answered(key, loopback, "plain", stream=False)
+    status, body, outcome, _ = await play(key, loopback, "plain", stream=False)
     assert (status, json.loads(body)["error"]["code"], outcome) == (500, "internal_error", "internal_error")
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_an_answer_that_we_cannot_read_leaves_its_candidate(key, loopback, monkeypatch, caplog, stream):
+async def test_answer_that_cannot_be_decoded_fails_its_candidate(key, loopback, monkeypatch, caplog, stream):
     """An exception while the first content is decoded moves on to the next candidate, like a malformed answer; our log
     has the traceback.
     """
     monkeypatch.setattr(openai_stream.ChunkReader, "read", fail)
     monkeypatch.setattr(calls, "mend_outcome", fail)
-    status, body, _, attempts = await answered(key, loopback, "stream" if stream else "plain", stream=stream)
+    status, body, _, attempts = await play(key, loopback, "stream" if stream else "plain", stream=stream)
     assert (status, json.loads(body)["error"]["code"], attempts) == (502, "all_providers_failed", ["bad_shape"])
     assert "UnforeseenError" in body.decode()
     assert "Traceback" in caplog.text

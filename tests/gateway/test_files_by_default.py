@@ -14,7 +14,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.message import FilePart
 from routing_admin.gateway.media import count_pages, part_of_bytes
 from tests.artifacts.samples import pdf
-from tests.gateway.plane import logged, post, said
+from tests.gateway.plane import chat_body, logged, post
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
@@ -33,20 +33,20 @@ def picture(name: str, size: tuple[int, int]) -> bytes:
     return buffer.getvalue()
 
 
-def test_the_words_of_a_document_reach_a_text_model_behind_a_lead(key):
+def test_text_of_a_document_reaches_a_text_model_after_a_header(key):
     """The extracted text follows a header with the file's name, its reference and what was done."""
-    answer = post(key, said(file(pdf("Total: 42"), "bill.pdf", "application/pdf"), model="echo-text"))
+    answer = post(key, chat_body(file(pdf("Total: 42"), "bill.pdf", "application/pdf"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "file=extracted"
-    words = answer.json()["choices"][0]["message"]["content"]
-    lead, reference, done, mark, text = (line.removeprefix("   > ") for line in words.splitlines()[2:7])
+    content = answer.json()["choices"][0]["message"]["content"]
+    lead, reference, done, mark, text = (line.removeprefix("   > ") for line in content.splitlines()[2:7])
     assert lead == "工件内容 (bill.pdf):"
     assert reference.startswith("工件ID: artifact:")
     assert (done, mark, text) == ("处理方式: 已提取为文本，原为 PDF 文档", "[page 1]", "Total: 42")
 
 
-def test_a_scan_reaches_a_model_that_sees_page_by_page(key):
+def test_scan_reaches_a_vision_model_as_page_images(key):
     """A document without text becomes page images for a model that reads images but not files."""
-    answer = post(key, said(file(pdf("", ""), "scan.pdf", "application/pdf"), model="echo-vision"))
+    answer = post(key, chat_body(file(pdf("", ""), "scan.pdf", "application/pdf"), model="echo-vision"))
     assert answer.headers["x-routing-adaptation"] == "file=converted"
     assert answer.json()["choices"][0]["message"]["content"].count("- image, image/jpeg") == 2
     row = logged(answer.headers["x-request-id"])
@@ -54,23 +54,23 @@ def test_a_scan_reaches_a_model_that_sees_page_by_page(key):
     assert (delivery["outcome"], delivery["shown"], delivery["reason"]) == ("converted", "converted", "no_text_found")
 
 
-def test_a_long_text_is_told_to_be_cut(key):
-    """A truncated text is reported in the header, and the log has the missing percentage."""
-    answer = post(key, said(file(b"word " * 17_600, "long.txt", "text/plain"), model="echo-text"))
+def test_truncated_text_is_reported_in_the_header_and_the_log(key):
+    """The log has the missing percentage."""
+    answer = post(key, chat_body(file(b"word " * 17_600, "long.txt", "text/plain"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "text=inlined:cut"
     (delivery,) = logged(answer.headers["x-request-id"]).attempts.last().deliveries
     assert (delivery["shown"], delivery["loss"]["facts"]) == ("cut", {"percent": 50})
 
 
-def test_pages_are_counted_inside_a_request_as_in_the_store(key):
-    """An inline document and a stored one have the same page count, so that they are delivered alike."""
+def test_inline_and_stored_documents_have_the_same_page_count(key):
+    """Otherwise they would be delivered differently."""
     data = pdf(*["x"] * 610)
     inline = count_pages(part_of_bytes(data, "application/pdf", "long.pdf"))
     stored = part_of(store_bytes(SYSTEM, data, filename="long.pdf"))
     assert (inline.pages, stored.pages) == (610, 610)
 
 
-def test_only_a_pdf_of_the_request_is_counted(key):
+def test_pages_are_counted_only_for_inline_pdfs(key):
     """Pages are not counted for an image, nor for an artifact, which has its count from the upload."""
     dot = part_of_bytes(picture("PNG", (2, 2)), "image/png", None)
     assert count_pages(dot) is dot

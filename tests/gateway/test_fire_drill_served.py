@@ -47,12 +47,12 @@ def shell(server: Server, code: str) -> str:
     return manage(environment_of(server.directory, server.lab), "shell", "-v", "0", "-c", code)
 
 
-def providers_asked(server: Server) -> list[str]:
+def providers_reached(server: Server) -> list[str]:
     """Return the providers that twenty answered calls of the chain reached, each call over its own connection."""
     server.lab.requests.clear()
     answers = [chat(server, "", "task:chain") for _ in range(CALLS)]
-    assert {each.status for each in answers} == {200}
-    return sorted({each.name for each in server.lab.requests})
+    assert {answer.status for answer in answers} == {200}
+    return sorted({received.name for received in server.lab.requests})
 
 
 def logged(server: Server, query: str) -> list[Any]:
@@ -60,18 +60,18 @@ def logged(server: Server, query: str) -> list[Any]:
         return rows.execute(query).fetchall()
 
 
-def test_nobody_calls_the_provider_until_the_drill_ends_by_itself(server: Server, script: Server) -> None:
-    """A drill holds in both workers and in those that replace killed ones. When it ends by itself, the provider is
+def test_provider_is_not_called_until_the_drill_expires(server: Server, script: Server) -> None:
+    """A drill holds in both workers and in those that replace killed ones. When it expires, the provider is
     called again at once.
     """
-    assert providers_asked(server) == ["one"]
+    assert providers_reached(server) == ["one"]
     begun = ask(script, "POST", "/api/v1/admin/providers/one/drill", {"seconds": 300})
     assert (begun.status, begun.json["drill"]["seconds"]) == (201, 300)
     second = ask(script, "POST", "/api/v1/admin/providers/two/drill", {})
     assert (second.status, second.json["error"]) == (409, "drill_refused")
     assert "is running a fire drill of one until" in second.json["message"]
-    until(lambda: providers_asked(server) == ["two"])
-    assert providers_asked(server) == ["two"]
+    until(lambda: providers_reached(server) == ["two"])
+    assert providers_reached(server) == ["two"]
 
     for worker in workers(server):
         os.kill(worker, signal.SIGKILL)
@@ -82,9 +82,9 @@ def test_nobody_calls_the_provider_until_the_drill_ends_by_itself(server: Server
         return False
 
     until(answers)
-    assert providers_asked(server) == ["two"]
+    assert providers_reached(server) == ["two"]
     shell(server, SOON)
-    until(lambda: providers_asked(server) == ["one"])
+    until(lambda: providers_reached(server) == ["one"])
     metrics = send(server, "GET", "/metrics").body.decode()
     assert "routing_admin_cooling_seconds{" not in metrics
     env = environment_of(server.directory, server.lab)
@@ -95,9 +95,7 @@ def test_nobody_calls_the_provider_until_the_drill_ends_by_itself(server: Server
     assert "drill" not in manage(env, "export_config", "llm-routing").lower()
 
 
-def test_a_drill_is_ended_by_a_script_and_a_route_without_another_fails_meanwhile(
-    server: Server, script: Server
-) -> None:
+def test_script_ends_a_drill_during_which_a_route_without_fallback_fails(server: Server, script: Server) -> None:
     """During a drill a route without another candidate is a 502 whose attempt names the drill. Ending it twice is no
     error, and the provider is called again.
     """
@@ -117,19 +115,19 @@ def test_a_drill_is_ended_by_a_script_and_a_route_without_another_fails_meanwhil
     until(lambda: chat(server, "", "three/lab").status == 200)
 
 
-def test_a_drill_that_nobody_could_end_leaves_nothing_behind(server: Server) -> None:
-    """A drill that expired while no process was running is over at the next start, and its end is audited once."""
+def test_drill_that_expired_while_stopped_is_over_and_audited_once(server: Server) -> None:
+    """The drill expired while no process was running, and is over at the next start."""
     past = "from django.utils import timezone; from datetime import timedelta; now = timezone.now(); "
     past += "from routing_admin.models import FireDrill; from django.db.models import F; "
     past += "from routing_admin.models import Installation; "
     past += "FireDrill.objects.create(provider='by-gemini', actor='Ada', started_at=now - timedelta(seconds=60), "
     past += "ends_at=now - timedelta(seconds=5)); Installation.objects.update(version=F('version') + 1)"
     shell(server, past)
-    assert providers_asked(server) == ["one"]
+    assert providers_reached(server) == ["one"]
     env = environment_of(server.directory, server.lab)
 
     def ends() -> list[str]:
         lines = manage(env, "audit_export").splitlines()
-        return [each for each in lines if "provider.drill_end" in each and '"by-gemini"' in each]
+        return [line for line in lines if "provider.drill_end" in line and '"by-gemini"' in line]
 
     assert len(until(ends)) == 1

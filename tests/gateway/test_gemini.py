@@ -77,16 +77,16 @@ RECORDED = {
     },
 }
 """The body that google-genai 3.4 sends for a call with all of these options."""
-CALLED = {"functionCall": {"id": "c1", "args": {"n": 2}, "name": "double"}}
+CALL_PART = {"functionCall": {"id": "c1", "args": {"n": 2}, "name": "double"}}
 
 
 def call_of(body: dict[str, Any], *, stream: bool = False) -> ChatCall:
     return parse({**read_fields(body, ""), "model": "echo-text", "stream": stream}, lambda _: None)
 
 
-def said(*parts: Any, role: str = "user", **more: Any) -> dict[str, Any]:
-    listed = [{"text": each} if isinstance(each, str) else each for each in parts]
-    return {"contents": [{"role": role, "parts": listed}], **more}
+def gemini_body(*parts: Any, role: str = "user", **more: Any) -> dict[str, Any]:
+    entries = [{"text": part} if isinstance(part, str) else part for part in parts]
+    return {"contents": [{"role": role, "parts": entries}], **more}
 
 
 def ask(key: str, body: Any, model: str = "echo-text", path: str = GENERATE) -> Any:
@@ -99,9 +99,9 @@ def refusal(body: dict[str, Any]) -> BadRequestError:
     return refused.value
 
 
-def test_a_question_is_answered_in_a_candidate(key):
+def test_question_is_answered_with_a_candidate(key):
     """The key may be in `x-goog-api-key`. The answer is a candidate, and our headers name the model."""
-    answer = ask(key, said("Plan a picnic", systemInstruction={"parts": {"text": "Be brief."}}))
+    answer = ask(key, gemini_body("Plan a picnic", systemInstruction={"parts": {"text": "Be brief."}}))
     body = answer.json()
     candidate = body["candidates"][0]
     assert "Plan a picnic" in candidate["content"]["parts"][0]["text"]
@@ -112,25 +112,25 @@ def test_a_question_is_answered_in_a_candidate(key):
 
 
 @pytest.mark.parametrize("headers", ["authorization", "x-api-key", "api-key", "x-goog-api-key"])
-def test_every_header_of_a_key_is_taken(key, headers):
-    given = {headers: f"Bearer {key}" if headers == "authorization" else key}
-    assert post("", said("hi"), GENERATE.format("echo-text"), **given).status_code == 200
+def test_key_is_read_from_every_header(key, headers):
+    key_header = {headers: f"Bearer {key}" if headers == "authorization" else key}
+    assert post("", gemini_body("hi"), GENERATE.format("echo-text"), **key_header).status_code == 200
 
 
-def test_a_call_without_a_key_learns_the_header_of_googles_clients():
+def test_call_without_a_key_is_401_and_names_googles_header():
     """A call without a key is a 401 in Google's shape that names `x-goog-api-key`. A foreign key in the URL is ignored
     and not repeated.
     """
-    answer = post("", said("hi"), f"{GENERATE.format('echo-text')}?key=AIzaSecret")
+    answer = post("", gemini_body("hi"), f"{GENERATE.format('echo-text')}?key=AIzaSecret")
     error = answer.json()["error"]
     assert (answer.status_code, error["status"]) == (401, "UNAUTHENTICATED")
     assert "x-goog-api-key" in error["message"]
     assert "AIzaSecret" not in answer.content.decode()
 
 
-def test_a_key_in_the_address_is_refused_in_googles_shape(key):
+def test_key_in_the_url_is_refused_in_googles_shape(key):
     """A key in the URL is refused, since servers along the way log URLs."""
-    answer = post("", said("hi"), f"{GENERATE.format('echo-text')}?key={key}")
+    answer = post("", gemini_body("hi"), f"{GENERATE.format('echo-text')}?key={key}")
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
     assert answer.json()["error"]["details"][0]["reason"] == "KEY_IN_URL"
     assert "x-goog-api-key" in answer.json()["error"]["message"]
@@ -148,15 +148,18 @@ def test_a_key_in_the_address_is_refused_in_googles_shape(key):
         "/v1beta1/publishers/google/models/{}:generateContent",
     ],
 )
-def test_another_version_is_served(key, path):
+def test_every_api_version_is_served(key, path):
     """google-genai uses `v1` from its third release on unless configured otherwise; every version is served."""
-    assert ask(key, said("hi"), path=path).json()["modelVersion"] == "echo-text"
+    assert ask(key, gemini_body("hi"), path=path).json()["modelVersion"] == "echo-text"
 
 
-def test_all_that_the_client_sends_is_read():
+def test_every_field_of_the_client_is_read():
     """Every field of google-genai's body is read, in snake case and camel case."""
     chat = call_of(RECORDED).chat
-    assert [(each.role, each.text) for each in chat.messages] == [(Role.SYSTEM, "Be brief."), (Role.USER, "hello")]
+    assert [(message.role, message.text) for message in chat.messages] == [
+        (Role.SYSTEM, "Be brief."),
+        (Role.USER, "hello"),
+    ]
     assert (chat.temperature, chat.top_p, chat.max_tokens, chat.stop) == (0.5, 0.9, 9, ("a",))
     assert chat.response_format is not None
     schema = chat.response_format["json_schema"]["schema"]
@@ -203,30 +206,28 @@ def test_all_that_the_client_sends_is_read():
         ({"systemInstruction": {"parts": [{"inlineData": {}}]}}, "systemInstruction.parts[0]"),
     ],
 )
-def test_what_changes_a_calls_meaning_is_refused_by_name(change, param):
-    """A field that cannot be honoured is refused with its path in Gemini's spelling."""
-    assert refusal({**said("hi"), **change}).param == param
+def test_unsupported_field_is_refused_with_its_path(change, param):
+    """The path has Gemini's spelling. Dropping the field would change the meaning of the call."""
+    assert refusal({**gemini_body("hi"), **change}).param == param
 
 
 @pytest.mark.parametrize("model", ["echo-text", "task:planning"])
 def test_several_candidates_are_refused_where_no_route_allows_them(key, model):
     """Several candidates are a 400 that names the field. Counting tokens accepts any number of them."""
-    asked = {**said("hi"), "generation_config": {"candidate_count": 2}}
-    answer = ask(key, asked, model)
+    body = {**gemini_body("hi"), "generation_config": {"candidate_count": 2}}
+    answer = ask(key, body, model)
     error = answer.json()["error"]
     assert (answer.status_code, error["status"]) == (400, "INVALID_ARGUMENT")
     assert "generationConfig.candidateCount must be 1" in error["message"]
-    violations = [each["fieldViolations"] for each in error["details"] if "fieldViolations" in each]
-    assert [each["field"] for each in violations[0]] == ["generationConfig.candidateCount"]
+    violations = [detail["fieldViolations"] for detail in error["details"] if "fieldViolations" in detail]
+    assert [violation["field"] for violation in violations[0]] == ["generationConfig.candidateCount"]
     assert logged(answer.headers["x-request-id"]).outcome == "unsupported_value"
-    assert ask(key, asked, model, GENERATE.replace("generateContent", "countTokens")).status_code == 200
+    assert ask(key, body, model, GENERATE.replace("generateContent", "countTokens")).status_code == 200
 
 
-def test_what_has_no_place_is_named(key):
-    """Fields without an equivalent are listed as dropped. Google's own tools and their parts reach only a Gemini
-    model.
-    """
-    body = said("hi", {"text": "x", "videoMetadata": {"fps": 1}}, {"executableCode": {"code": "1"}})
+def test_fields_without_an_equivalent_are_listed_as_dropped(key):
+    """Google's own tools and their parts reach only a Gemini model."""
+    body = gemini_body("hi", {"text": "x", "videoMetadata": {"fps": 1}}, {"executableCode": {"code": "1"}})
     body |= {
         "store": True,
         "tools": [{"google_search": {}, "functionDeclarations": {"name": "f", "response": {"type": "STRING"}}}],
@@ -249,29 +250,31 @@ def test_functions_and_the_choice_among_them_are_read():
         "name": "b",
         "parameters_json_schema": {"type": "object", "properties": {"some_name": {"type": "string"}}},
     }
-    body = said("hi", tools=[{"functionDeclarations": [first, second]}])
+    body = gemini_body("hi", tools=[{"functionDeclarations": [first, second]}])
     chat = call_of(
         body | {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["b"]}}}
     ).chat
     assert chat.tools[0].parameters == {"type": "object", "properties": {"n": {"type": "integer", "minItems": 1}}}
     assert (chat.tools[1].parameters, chat.tool_name) == (second["parameters_json_schema"], "b")
-    modes = [
+    chats = [
         call_of(body | {"toolConfig": {"functionCallingConfig": {"mode": mode}}}).chat
         for mode in ("NONE", "ANY", "AUTO")
     ]
-    assert [each.tool_choice for each in modes] == ["none", "required", "auto"]
+    assert [chat.tool_choice for chat in chats] == ["none", "required", "auto"]
     allowed = {"functionCallingConfig": {"mode": "VALIDATED", "allowed_function_names": ["a", "b"]}}
     chat = call_of(body | {"tool_config": allowed}).chat
     assert (chat.tool_choice, chat.allowed_tools) == ("auto", ("a", "b"))
 
 
 @pytest.mark.parametrize("names", [[], ["a"]])
-def test_a_gemini_is_asked_to_validate_calls_as_the_caller_asked(names):
+def test_validated_mode_reaches_only_a_gemini_model(names):
     """`VALIDATED` goes to a Gemini model unchanged. Another vendor's model receives `auto`, and the mode is listed as
     dropped.
     """
     calling = {"mode": "VALIDATED", **({"allowedFunctionNames": names} if names else {})}
-    body = said("hi", tools=[{"functionDeclarations": [{"name": "a"}]}], toolConfig={"functionCallingConfig": calling})
+    body = gemini_body(
+        "hi", tools=[{"functionDeclarations": [{"name": "a"}]}], toolConfig={"functionCallingConfig": calling}
+    )
     chat = call_of(body).chat
     gemini = PROTOCOLS["gemini"].encode(chat, Target("p", "https://llm.example/v1beta", "gemini-3-flash"), stream=False)
     assert gemini.payload["toolConfig"] == {"functionCallingConfig": calling}
@@ -281,8 +284,8 @@ def test_a_gemini_is_asked_to_validate_calls_as_the_caller_asked(names):
     assert other.dropped_params == ("toolConfig.functionCallingConfig.mode",)
 
 
-def test_a_mode_without_functions_says_nothing():
-    assert call_of(said("hi", toolConfig={"functionCallingConfig": {"mode": "VALIDATED"}})).chat.extra == {}
+def test_mode_without_functions_is_ignored():
+    assert call_of(gemini_body("hi", toolConfig={"functionCallingConfig": {"mode": "VALIDATED"}})).chat.extra == {}
 
 
 def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
@@ -293,29 +296,33 @@ def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
         for name, key in (("b", "result"), ("a", "error"), ("a", "x"))
     ]
     body = {
-        "contents": [*said("go")["contents"], {"role": "model", "parts": calls}, {"role": "user", "parts": answers}]
+        "contents": [
+            *gemini_body("go")["contents"],
+            {"role": "model", "parts": calls},
+            {"role": "user", "parts": answers},
+        ]
     }
-    _, asked, *told = call_of(body).chat.messages
-    ids = [call.id for call in asked.tool_calls]
+    _, calling, *results = call_of(body).chat.messages
+    ids = [call.id for call in calling.tool_calls]
     assert len(set(ids)) == 3
-    assert [each.tool_call_id for each in told] == [ids[1], ids[0], ids[2]]
-    assert [(each.text, each.is_error) for each in told] == [("b", False), ("a", True), ('{"x": "a"}', False)]
+    assert [result.tool_call_id for result in results] == [ids[1], ids[0], ids[2]]
+    assert [(result.text, result.is_error) for result in results] == [("b", False), ("a", True), ('{"x": "a"}', False)]
 
 
-def test_files_are_read_in_each_place_for_them():
+def test_files_are_read_from_every_kind_of_part():
     """Files are read from inline data in either base64 alphabet, from a URL, and from a function's response."""
     response = {"name": "shot", "response": {}, "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]}
-    addresses = ["https://example.com/a.pdf", "https://www.youtube.com/watch?v=1"]
-    body = said(
+    urls = ["https://example.com/a.pdf", "https://www.youtube.com/watch?v=1"]
+    body = gemini_body(
         {"inline_data": {"mime_type": "image/png", "data": PICTURE, "display_name": "a.png"}},
-        *({"fileData": {"fileUri": each}} for each in addresses),
+        *({"fileData": {"fileUri": url}} for url in urls),
         {"functionResponse": response},
     )
     chat = call_of(body).chat
-    picture, document, video = (each for each in chat.messages[0].parts if isinstance(each, FilePart))
+    picture, document, video = (part for part in chat.messages[0].parts if isinstance(part, FilePart))
     assert (picture.kind, picture.filename, picture.size) == (Kind.IMAGE, "a.png", len(PNG))
-    assert (document.kind, document.mime_type, document.url) == (Kind.DOCUMENT, "application/pdf", addresses[0])
-    assert (video.kind, video.url) == (Kind.VIDEO, addresses[1])
+    assert (document.kind, document.mime_type, document.url) == (Kind.DOCUMENT, "application/pdf", urls[0])
+    assert (video.kind, video.url) == (Kind.VIDEO, urls[1])
     assert isinstance(chat.messages[1].parts[1], FilePart)
     assert needs_thread(body, 100)
 
@@ -333,56 +340,60 @@ def test_an_artifact_is_named_by_its_reference_its_id_or_as_a_file(key):
         .json()
     )
     for uri in (made["ref"], made["id"], f"files/{made['id']}", f"file-{made['id']}"):
-        answer = ask(key, said("Read this", {"fileData": {"fileUri": uri, "mimeType": "text/markdown"}}))
+        answer = ask(key, gemini_body("Read this", {"fileData": {"fileUri": uri, "mimeType": "text/markdown"}}))
         assert answer.status_code == 200, answer.content
         assert "# Notes" in answer.json()["candidates"][0]["content"]["parts"][0]["text"]
 
 
 def test_a_picture_for_a_text_model_is_described(key):
-    answer = ask(key, said({"inlineData": {"mimeType": "image/png", "data": PICTURE}}))
+    answer = ask(key, gemini_body({"inlineData": {"mimeType": "image/png", "data": PICTURE}}))
     assert answer.headers["x-routing-adaptation"] == "image=described"
 
 
-def test_thoughts_of_every_vendor_come_back_in_a_signature():
+def test_reasoning_of_every_vendor_survives_in_a_signature():
     """Reasoning of any vendor survives in the signature that google-genai returns: bytes in URL-safe base64."""
     thoughts = (
         ReasoningBlock(ThoughtForm.TEXT, "Hm.", "abc=", 0, 0, dialect="anthropic-claude-v1"),
         ReasoningBlock(ThoughtForm.ENCRYPTED, "", "xyz", 2, 0, dialect="google-gemini-v1"),
     )
     answer = Answer("So", (ToolCall("c1", "f", "{}", "sig+/=="), ToolCall("c2", "g", "{}")), "Hm.", thoughts=thoughts)
-    written = types.GenerateContentResponse.model_validate(response_json(answer, call_of(said("hi")), "m", ORIGIN))
+    written = types.GenerateContentResponse.model_validate(
+        response_json(answer, call_of(gemini_body("hi")), "m", ORIGIN)
+    )
     assert written.candidates
     assert written.candidates[0].content
     content = json.loads(written.candidates[0].content.model_dump_json(exclude_none=True))
-    turn = call_of({"contents": [*said("go")["contents"], content]}).chat.messages[1]
+    turn = call_of({"contents": [*gemini_body("go")["contents"], content]}).chat.messages[1]
     assert (turn.text, [call.id for call in turn.tool_calls]) == ("So", ["c1", "c2"])
-    assert [(each.proof, each.offset, each.origin) for each in turn.thoughts] == [
+    assert [(thought.proof, thought.offset, thought.origin) for thought in turn.thoughts] == [
         ("abc=", 0, ORIGIN),
         ("xyz", 2, ORIGIN),
     ]
     assert [(call.signature, call.origin) for call in turn.tool_calls] == [("sig+/==", ORIGIN), (None, "")]
 
 
-def test_a_signature_of_geminis_own_is_kept():
+def test_signature_issued_by_gemini_is_kept():
     """A signature from a conversation that began at Google is kept."""
-    parts = [{"text": "a", "thoughtSignature": "cHJvb2Y="}, {**CALLED, "thoughtSignature": "YWJj"}]
-    turn = call_of({"contents": [*said("go")["contents"], {"role": "model", "parts": parts}]}).chat.messages[1]
-    assert [(each.proof, each.origin) for each in turn.thoughts] == [("cHJvb2Y=", "")]
+    parts = [{"text": "a", "thoughtSignature": "cHJvb2Y="}, {**CALL_PART, "thoughtSignature": "YWJj"}]
+    turn = call_of({"contents": [*gemini_body("go")["contents"], {"role": "model", "parts": parts}]}).chat.messages[1]
+    assert [(thought.proof, thought.origin) for thought in turn.thoughts] == [("cHJvb2Y=", "")]
     assert (turn.tool_calls[0].signature, turn.tool_calls[0].origin) == ("YWJj", "")
 
 
-def test_words_of_thoughts_appear_where_they_are_asked_for():
+def test_reasoning_text_appears_only_if_requested():
     """Without `includeThoughts` there is no reasoning text, whole or streamed."""
     answer = Answer("Yes", reasoning="Hm.")
-    for asked in (False, True):
-        call = call_of(said("hi", generationConfig={"thinkingConfig": {"includeThoughts": asked}}))
+    for includes_thoughts in (False, True):
+        call = call_of(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": includes_thoughts}}))
         parts = response_json(answer, call, "m", ORIGIN)["candidates"][0]["content"]["parts"]
-        assert parts == ([{"text": "Hm.", "thought": True}] if asked else []) + [{"text": "Yes"}]
-        streamed = GeminiChunks(model="m", origin=ORIGIN, shows_thoughts=asked).write_delta(Delta("", "Hm."))
-        assert bool(streamed) is asked
+        assert parts == ([{"text": "Hm.", "thought": True}] if includes_thoughts else []) + [{"text": "Yes"}]
+        streamed = GeminiChunks(model="m", origin=ORIGIN, shows_thoughts=includes_thoughts).write_delta(
+            Delta("", "Hm.")
+        )
+        assert bool(streamed) is includes_thoughts
 
 
-def test_the_count_and_the_reason_are_geminis():
+def test_usage_and_finish_reason_have_geminis_names():
     """Reasoning tokens are not part of the candidates' tokens, and Gemini's own finish reason is kept."""
     usage = Usage(10, 7, 17, cached_tokens=4, reasoning_tokens=5, tool_tokens=2, prompt_image_tokens=3)
     reasons = [
@@ -393,9 +404,9 @@ def test_the_count_and_the_reason_are_geminis():
         ("content_filter", "refusal"),
     ]
     finishes = []
-    for word, own in reasons:
-        answer = Answer("x", finish_reason=word, usage=usage, details=AnswerDetails(own))
-        written = response_json(answer, call_of(said("hi")), "m", ORIGIN)
+    for reason, vendor_reason in reasons:
+        answer = Answer("x", finish_reason=reason, usage=usage, details=AnswerDetails(vendor_reason))
+        written = response_json(answer, call_of(gemini_body("hi")), "m", ORIGIN)
         finishes.append(written["candidates"][0]["finishReason"])
     assert finishes == ["STOP", "MAX_TOKENS", "STOP", "RECITATION", "SAFETY"]
     assert written["usageMetadata"] == {
@@ -409,7 +420,7 @@ def test_the_count_and_the_reason_are_geminis():
     }
 
 
-def test_what_a_model_made_comes_with_its_artifact():
+def test_generated_media_have_data_and_artifact():
     """Generated media have their data and the artifact's reference. Citations have offsets in bytes."""
     cited = {
         "type": "url_citation",
@@ -417,13 +428,13 @@ def test_what_a_model_made_comes_with_its_artifact():
     }
     media = Media(Kind.IMAGE, "image/png", PICTURE, artifact_id="a1")
     answer = Answer("你好", media=(media,), annotations=(cited,))
-    candidate = response_json(answer, call_of(said("hi")), "m", ORIGIN)["candidates"][0]
+    candidate = response_json(answer, call_of(gemini_body("hi")), "m", ORIGIN)["candidates"][0]
     assert candidate["content"]["parts"][1]["partMetadata"] == {"artifact": f"{REF_PREFIX}a1"}
     supports = candidate["groundingMetadata"]["groundingSupports"]
     assert supports == [{"segment": {"startIndex": 0, "endIndex": 6, "text": "你好"}, "groundingChunkIndices": [0]}]
 
 
-def test_a_call_is_one_part_as_soon_as_it_is_whole():
+def test_function_call_is_one_part_once_complete():
     """A function call is written when it is complete, without waiting for the end of the message, and in order."""
     chunks = GeminiChunks(model="m", origin=ORIGIN)
     written = [
@@ -434,16 +445,16 @@ def test_a_call_is_one_part_as_soon_as_it_is_whole():
     ]
     assert written[:2] == [b"", b""]
     parts = json.loads(written[2].removeprefix(b"data: "))["candidates"][0]["content"]["parts"]
-    assert [each["functionCall"] for each in parts] == [
+    assert [part["functionCall"] for part in parts] == [
         {"id": "c0", "name": "f", "args": {"a": 1}},
         {"id": "c1", "name": "g", "args": {}},
     ]
     assert json.loads(written[3].removeprefix(b"data: "))["candidates"][0]["finishReason"] == "STOP"
 
 
-def test_an_error_is_googles(key):
+def test_error_has_googles_shape(key):
     """An error has Google's status, our code as its reason, and the field as a violation."""
-    unknown = ask(key, said("hi"), "nothing").json()["error"]
+    unknown = ask(key, gemini_body("hi"), "nothing").json()["error"]
     assert (unknown["code"], unknown["status"], unknown["details"][0]["reason"]) == (
         404,
         "NOT_FOUND",
@@ -451,24 +462,25 @@ def test_an_error_is_googles(key):
     )
     wrong = ask(key, {}).json()["error"]
     assert (wrong["status"], wrong["details"][1]["fieldViolations"][0]["field"]) == ("INVALID_ARGUMENT", "contents")
-    failed = ask(key, said("hi"), "echo/echo-503").json()["error"]
+    failed = ask(key, gemini_body("hi"), "echo/echo-503").json()["error"]
     assert (failed["code"], failed["status"]) == (502, "UNAVAILABLE")
     assert failed["details"][-1]["value"]["attempts"][0]["statusCode"] == 503
-    assert ask("ra_wrong", said("hi")).json()["error"]["status"] == "UNAUTHENTICATED"
+    assert ask("ra_wrong", gemini_body("hi")).json()["error"]["status"] == "UNAUTHENTICATED"
     assert (
-        ask(key_of("text-agent", scopes=["registry:read"]), said("hi")).json()["error"]["status"] == "PERMISSION_DENIED"
+        ask(key_of("text-agent", scopes=["registry:read"]), gemini_body("hi")).json()["error"]["status"]
+        == "PERMISSION_DENIED"
     )
-    got = Client().get(GENERATE.format("echo-text"), headers={"x-goog-api-key": key})
-    assert (got.status_code, got.json()["error"]["status"]) == (405, "UNIMPLEMENTED")
+    response = Client().get(GENERATE.format("echo-text"), headers={"x-goog-api-key": key})
+    assert (response.status_code, response.json()["error"]["status"]) == (405, "UNIMPLEMENTED")
     embed = post(key, {}, "/v1beta/models/x:embedContent")
     assert (embed.status_code, "/v1/embeddings" in embed.json()["error"]["message"]) == (404, True)
 
 
-def test_a_geminis_own_reason_to_block_is_kept():
+def test_block_reason_of_gemini_is_kept():
     """A block reason of Gemini is kept; another vendor's refusal is `OTHER`."""
     reasons = [
-        blocked_json(GatewayError(400, "content_filter", said))["promptFeedback"]["blockReason"]
-        for said in ("the prompt was blocked: PROHIBITED_CONTENT", "the prompt was blocked: SAFETY", "Refused.")
+        blocked_json(GatewayError(400, "content_filter", message))["promptFeedback"]["blockReason"]
+        for message in ("the prompt was blocked: PROHIBITED_CONTENT", "the prompt was blocked: SAFETY", "Refused.")
     ]
     assert reasons == ["PROHIBITED_CONTENT", "SAFETY", "OTHER"]
 
@@ -481,8 +493,8 @@ def test_models_are_listed_as_gemini_lists_them(key):
     first = Client().get("/v1beta/models?pageSize=2", headers=headers).json()
     second = Client().get(f"/v1beta/models?pageSize=2&pageToken={first['nextPageToken']}", headers=headers).json()
     assert [*first["models"], *second["models"]] == listed[:4]
-    one = Client().get("/v1beta/models/task:planning", headers=headers).json()
-    assert (one["name"], one["supportedGenerationMethods"]) == (
+    model = Client().get("/v1beta/models/task:planning", headers=headers).json()
+    assert (model["name"], model["supportedGenerationMethods"]) == (
         "models/task:planning",
         ["generateContent", "countTokens"],
     )
@@ -494,8 +506,8 @@ def test_models_are_listed_as_gemini_lists_them(key):
 def test_tokens_are_counted(key):
     """Tokens are counted for contents alone and for a whole request."""
     path = "/v1beta/models/{}:countTokens"
-    short = ask(key, said("x"), path=path)
-    long = ask(key, {"generateContentRequest": said("many words " * 100)}, path=path)
+    short = ask(key, gemini_body("x"), path=path)
+    long = ask(key, {"generateContentRequest": gemini_body("many words " * 100)}, path=path)
     assert 0 < short.json()["totalTokens"] < long.json()["totalTokens"]
     assert ask(key, {}, path=path).json()["error"]["status"] == "INVALID_ARGUMENT"
 
@@ -503,42 +515,42 @@ def test_tokens_are_counted(key):
 def test_contents_parts_and_functions_are_bounded_each_by_its_setting(key, settings):
     """Parts count over all contents including functions' responses, and each declared function counts as a tool."""
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 4, 2
-    content, three = said("x")["contents"][0], said("x", "y", "z")["contents"][0]
-    inside = {"functionResponse": {"name": "f", "response": {}, "parts": [{"text": "x"}] * 4}}
+    content, three = gemini_body("x")["contents"][0], gemini_body("x", "y", "z")["contents"][0]
+    nested = {"functionResponse": {"name": "f", "response": {}, "parts": [{"text": "x"}] * 4}}
     functions = [{"name": f"f{number}"} for number in range(3)]
     for body, setting in (
         ({"contents": [content] * 5}, "MAX_MESSAGES"),
         ({"contents": [three, three]}, "MAX_PARTS"),
-        (said(inside), "MAX_PARTS"),
-        (said("x", systemInstruction={"parts": [{"text": "x"}] * 5}), "MAX_PARTS"),
-        (said("x", tools=[{"functionDeclarations": functions}]), "MAX_TOOLS"),
+        (gemini_body(nested), "MAX_PARTS"),
+        (gemini_body("x", systemInstruction={"parts": [{"text": "x"}] * 5}), "MAX_PARTS"),
+        (gemini_body("x", tools=[{"functionDeclarations": functions}]), "MAX_TOOLS"),
     ):
         error = ask(key, body).json()["error"]
         assert (error["status"], f"ROUTING_ADMIN_{setting}" in error["message"]) == ("INVALID_ARGUMENT", True)
-    assert ask(key, said("x", "y", tools=[{"functionDeclarations": functions[:2]}])).status_code == 200
+    assert ask(key, gemini_body("x", "y", tools=[{"functionDeclarations": functions[:2]}])).status_code == 200
 
 
 def test_a_model_that_the_agent_may_not_use_is_refused(key):
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = {"models": ["task:planning"]}
     row.save()
-    error = ask(key, said("hi"), "echo-vision").json()["error"]
+    error = ask(key, gemini_body("hi"), "echo-vision").json()["error"]
     assert (error["status"], error["details"][0]["reason"]) == ("PERMISSION_DENIED", "MODEL_NOT_ALLOWED")
 
 
 def test_labels_and_the_route_are_read(key):
     """`labels` is Gemini's own field; `taskType` and `language` are ours, as in every API."""
-    answer = ask(key, said("hi", labels={"team": "red"}, taskType="planning", language="en"), "whatever")
+    answer = ask(key, gemini_body("hi", labels={"team": "red"}, taskType="planning", language="en"), "whatever")
     row = logged(answer.headers["x-request-id"])
     assert (row.task_type, row.team) == ("planning", "red")
 
 
-def test_the_same_key_and_call_are_answered_once(key):
+def test_repeated_call_is_replayed_and_another_call_refused(key):
     """The same Idempotency-Key with another model or as a stream is a different call and a 422."""
     stream = "/v1beta/models/{}:streamGenerateContent"
 
     def once(path: str, model: str = "echo-text") -> Any:
-        return post(key, said("hi"), path.format(model), **{"idempotency-key": "k"})
+        return post(key, gemini_body("hi"), path.format(model), **{"idempotency-key": "k"})
 
     first, again = once(GENERATE), once(GENERATE)
     assert first.json() == again.json()
@@ -548,24 +560,24 @@ def test_the_same_key_and_call_are_answered_once(key):
     ]
 
 
-def everything_recorded() -> list[tuple[str, Any]]:
-    by_vendor = [(protocol, made) for each in RECORDINGS.values() for protocol, made in each.items()]
-    return [*by_vendor, *(("openai-responses", each) for each in RESPONSE_RECORDINGS.values())]
+def all_recordings() -> list[tuple[str, Any]]:
+    by_vendor = [(protocol, recording) for vendors in RECORDINGS.values() for protocol, recording in vendors.items()]
+    return [*by_vendor, *(("openai-responses", recording) for recording in RESPONSE_RECORDINGS.values())]
 
 
 @pytest.mark.parametrize(
-    ("protocol", "recording"), everything_recorded(), ids=lambda each: each if isinstance(each, str) else ""
+    ("protocol", "recording"), all_recordings(), ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recording):
     """Every whole answer and every chunk is valid for google-genai's types, which forbid unknown fields."""
-    call = call_of(said("hi", generationConfig={"thinkingConfig": {"includeThoughts": True}}))
+    call = call_of(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": True}}))
     body = json.dumps(recording.whole).encode()
     answer = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
     if isinstance(answer, Answer):
         types.GenerateContentResponse.model_validate(response_json(answer, call, "m", ORIGIN))
     chunks, decoder = GeminiChunks(model="m", origin=ORIGIN, shows_thoughts=True), PROTOCOLS[protocol].decoder()
     written = b""
-    sent = b"".join(b"data: %b\n\n" % json.dumps(each).encode() for each in recording.events)
+    sent = b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in recording.events)
     for event in (*decoder.feed(sent), *decoder.close()):
         if isinstance(event, Delta):
             written += chunks.write_delta(event)
@@ -577,7 +589,7 @@ def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recor
         types.GenerateContentResponse.model_validate_json(line.removeprefix(b"data: "))
 
 
-def test_a_text_part_alone_is_a_turn():
+def test_single_text_part_is_a_turn():
     """The role may be omitted, and a single part may replace the list."""
     chat = call_of({"contents": {"parts": {"text": "hi"}}}).chat
     assert chat.messages[0].parts == (TextPart("hi"),)

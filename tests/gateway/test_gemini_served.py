@@ -47,18 +47,18 @@ class Answer(BaseModel):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_whole_and_streamed_over_each_protocol(client, upstream):
+def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
     """A whole answer and a stream have the same text and the same usage."""
-    asked: Any = {"model": f"{upstream}/lab", "contents": "hello", "config": {"system_instruction": "Be brief."}}
-    whole = client.models.generate_content(**asked)
-    chunks = list(client.models.generate_content_stream(**asked))
-    assert whole.text == "".join(each.text or "" for each in chunks)
+    request: Any = {"model": f"{upstream}/lab", "contents": "hello", "config": {"system_instruction": "Be brief."}}
+    whole = client.models.generate_content(**request)
+    chunks = list(client.models.generate_content_stream(**request))
+    assert whole.text == "".join(chunk.text or "" for chunk in chunks)
     assert (whole.candidates[0].finish_reason, chunks[-1].candidates[0].finish_reason) == ("STOP", "STOP")
     assert whole.usage_metadata == chunks[-1].usage_metadata
     assert whole.model_version == f"{upstream}/lab"
 
 
-def test_the_version_of_googles_other_clients_is_served(server):
+def test_api_version_of_googles_other_clients_is_served(server):
     """Google's agents and its JavaScript client use `v1beta`."""
     client = genai.Client(api_key=server.key, http_options={"base_url": server.url, "api_version": "v1beta"})
     assert client.models.generate_content(model="auto", contents="hello").text
@@ -66,13 +66,13 @@ def test_the_version_of_googles_other_clients_is_served(server):
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_a_function_is_called_by_the_client_itself(client, upstream):
+def test_client_calls_the_function_and_sends_its_result(client, upstream):
     """google-genai calls the function and sends its result; the model answers with text."""
     config = types.GenerateContentConfig(tools=[double])
     answer = client.models.generate_content(model=f"{upstream}/fault:capable", contents="double 4", config=config)
-    made = [part for turn in answer.automatic_function_calling_history for part in turn.parts]
-    assert [part.function_call.name for part in made if part.function_call] == ["double"]
-    assert [part.function_response.name for part in made if part.function_response] == ["double"]
+    parts = [part for turn in answer.automatic_function_calling_history for part in turn.parts]
+    assert [part.function_call.name for part in parts if part.function_call] == ["double"]
+    assert [part.function_response.name for part in parts if part.function_response] == ["double"]
     assert answer.text
 
 
@@ -82,7 +82,7 @@ def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(client, server, ups
     declared = types.FunctionDeclaration(name="double", parameters_json_schema=TOOL)
     config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[declared])])
     chat = client.chats.create(model=f"{upstream}/fault:capable", config=config)
-    parts = [part for each in chat.send_message_stream("double 4") for part in each.candidates[0].content.parts]
+    parts = [part for chunk in chat.send_message_stream("double 4") for part in chunk.candidates[0].content.parts]
     call = next(part.function_call for part in parts if part.function_call)
     result = types.Part.from_function_response(name="double", response={"result": call.args["n"] * 2})
     result.function_response.id = call.id
@@ -90,7 +90,7 @@ def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(client, server, ups
     assert server.lab.requests[-1].heard.tools == ["double"]
 
 
-def test_files_and_forms_reach_a_model(client, server):
+def test_files_and_schemas_reach_a_model(client, server):
     """An inline image, a stored one, and either kind of schema reach the model."""
     stored = httpx.post(
         f"{server.url}/v1/files",
@@ -110,7 +110,7 @@ def test_files_and_forms_reach_a_model(client, server):
         assert list(sent["responseJsonSchema"]["properties"]) == ["n", "names"]
 
 
-def test_what_only_gemini_knows_reaches_a_gemini(client, server):
+def test_options_of_gemini_reach_a_gemini_model(client, server):
     """Safety settings, media resolution and reasoning options reach a Gemini model; elsewhere they are listed as
     dropped.
     """
@@ -131,16 +131,16 @@ def test_what_only_gemini_knows_reaches_a_gemini(client, server):
     assert "generationConfig.mediaResolution" in dropped
 
 
-def test_models_and_counts(client):
+def test_models_are_listed_and_tokens_counted(client):
     """Models are listed in pages and found by name, and tokens are counted."""
-    listed = [each.name for each in client.models.list(config={"page_size": 3})]
+    listed = [model.name for model in client.models.list(config={"page_size": 3})]
     assert len(set(listed)) == len(listed) > 6
     assert "models/task:planning" in listed
     assert client.models.get(model="task:planning").supported_actions == ["generateContent", "countTokens"]
     assert client.models.count_tokens(model="by-gemini/lab", contents="hello").total_tokens > 0
 
 
-def test_a_failure_is_the_clients_error(client):
+def test_failures_raise_the_clients_errors(client):
     """The client raises its own errors with Google's status: for a wrong request, a failed provider, a rate limit."""
     with pytest.raises(errors.ClientError) as unknown:
         client.models.generate_content(model="nothing", contents="hi")
@@ -158,9 +158,9 @@ def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(client, server
     """A blocked prompt is an answer without candidates, whole and streamed, as in Google's API; the log records an
     error.
     """
-    asked: Any = {"model": f"{upstream}/fault:policy", "contents": "hi"}
-    streamed = list(client.models.generate_content_stream(**asked))
-    whole = client.models.generate_content(**asked)
+    request: Any = {"model": f"{upstream}/fault:policy", "contents": "hi"}
+    streamed = list(client.models.generate_content_stream(**request))
+    whole = client.models.generate_content(**request)
     for answer in (whole, *streamed):
         assert (answer.candidates, answer.prompt_feedback.block_reason) == (None, "OTHER")
     logged = server.timeline(whole.sdk_http_response.headers["x-request-id"])
@@ -182,7 +182,7 @@ def test_a_stream_without_events_is_one_json_list(server):
     answer = httpx.post(path, json=HELLO, headers=headers)
     chunks = answer.json()
     assert answer.headers["content-type"] == "application/json"
-    assert all(types.GenerateContentResponse.model_validate(each) for each in chunks)
+    assert all(types.GenerateContentResponse.model_validate(chunk) for chunk in chunks)
     assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"
     assert chunks[-1]["usageMetadata"]["totalTokenCount"] > 0
     assert httpx.post(path, json=HELLO, headers=headers).content == answer.content
@@ -191,8 +191,7 @@ def test_a_stream_without_events_is_one_json_list(server):
     assert broken.json()[-1]["error"]["status"]
 
 
-def test_a_large_body_of_a_stranger_is_refused_in_googles_shape(server):
-    """A large body without a valid key is a 401 in Google's shape."""
+def test_large_body_without_a_valid_key_is_401_in_googles_shape(server):
     answer = httpx.post(f"{server.url}/v1beta/models/one/lab:generateContent", content=json.dumps("x" * 100_000))
     assert (answer.status_code, answer.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from artifacts.library import delete_artifacts, restore_artifacts, store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
-from tests.gateway.plane import PNG, logged, post, said
+from tests.gateway.plane import PNG, chat_body, logged, post
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
@@ -20,7 +20,7 @@ NEVER = "artifact:" + "0" * 32
 ODD = "artifact:../../etc/passwd"
 
 
-def kept(owner: str = "text-agent", **more: Any) -> Artifact:
+def store_file(owner: str = "text-agent", **more: Any) -> Artifact:
     return store_bytes(SYSTEM, PNG, owner=owner, filename="dot.png", declared="image/png", **more)
 
 
@@ -50,8 +50,8 @@ FORMS = {"image_url": as_image, "file_id": as_file, "input_audio": as_audio}
 
 def result_of(ref: str) -> dict[str, Any]:
     """Build a `get_artifact` result in the short form, which names the artifact and has no data."""
-    about = {"id": ref.removeprefix("artifact:"), "filename": "seen.png", "mimeType": "image/png"}
-    return {"contentType": "image", "routing": "image_url", "metadata": about}
+    metadata = {"id": ref.removeprefix("artifact:"), "filename": "seen.png", "mimeType": "image/png"}
+    return {"contentType": "image", "routing": "image_url", "metadata": metadata}
 
 
 def tool_turn(ref: str) -> list[dict[str, Any]]:
@@ -66,12 +66,12 @@ def ask(key: str, *messages: dict[str, Any], model: str = "echo-vision", **more:
     return post(key, {"model": model, "messages": list(messages), **more})
 
 
-def words(response: Any) -> str:
+def answer_text(response: Any) -> str:
     assert response.status_code == 200, response.content
     return str(response.json()["choices"][0]["message"]["content"])
 
 
-def later(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
+def followed_up(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
     return [
         {"role": role, "content": parts},
         {"role": "assistant", "content": "A dot."},
@@ -81,13 +81,13 @@ def later(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
-def test_a_file_in_the_history_never_ends_the_conversation(key, how, form):
+def test_gone_file_of_an_earlier_turn_is_described(key, how, form):
     """A file of an earlier turn that is gone is described as such, and the turn is answered."""
-    row = kept()
-    turn = later([{"type": "text", "text": "Look"}, FORMS[form](row.ref)])
-    assert "文件处理失败" not in words(ask(key, *turn))
+    row = store_file()
+    turn = followed_up([{"type": "text", "text": "Look"}, FORMS[form](row.ref)])
+    assert "文件处理失败" not in answer_text(ask(key, *turn))
     end(row, how)
-    text = words(ask(key, *turn))
+    text = answer_text(ask(key, *turn))
     name = row.pk if how == "pruned" else "dot.png"
     assert f"[文件处理失败: {name}]" in text
     assert f"工件ID: {row.ref}" in text
@@ -95,33 +95,33 @@ def test_a_file_in_the_history_never_ends_the_conversation(key, how, form):
 
 @pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
 @pytest.mark.parametrize("ref", [NEVER, ODD, "file-abc123"])
-def test_what_an_earlier_message_names_and_never_was_is_described_too(key, ref, role):
+def test_unknown_reference_in_an_earlier_message_is_described(key, ref, role):
     """An unknown or malformed reference in an earlier message of any role is described, in the request's language."""
-    response = ask(key, *later([{"type": "text", "text": "Look"}, as_file(ref)], role), language="en")
-    assert "[File could not be processed: " in words(response)
+    response = ask(key, *followed_up([{"type": "text", "text": "Look"}, as_file(ref)], role), language="en")
+    assert "[File could not be processed: " in answer_text(response)
     assert response.headers["x-routing-adaptation"] == "file=described"
 
 
 @pytest.mark.parametrize("how", ["deleted", "expired"])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_file_that_is_known_to_have_existed_is_described_in_the_newest_message_as_well(key, how, form):
+def test_gone_file_in_the_newest_message_is_described(key, how, form):
     """The log gives the reason `artifact_missing`."""
-    row = kept()
+    row = store_file()
     end(row, how)
-    response = post(key, said(FORMS[form](row.ref), model="echo-vision"))
-    assert "[文件处理失败: dot.png]" in words(response)
+    response = post(key, chat_body(FORMS[form](row.ref), model="echo-vision"))
+    assert "[文件处理失败: dot.png]" in answer_text(response)
     assert response.headers["x-routing-adaptation"] == "image=described"
     assert "artifact_missing" in str(logged(response.headers["x-request-id"]).attempts.get().deliveries)
 
 
 @pytest.mark.parametrize(("form", "place"), [("image_url", "image_url.url"), ("file_id", "file.file_id")])
 @pytest.mark.parametrize("ref", [NEVER, ODD])
-def test_only_what_the_newest_user_message_names_and_never_was_is_an_error(key, ref, form, place):
+def test_unknown_reference_in_the_newest_user_message_is_400(key, ref, form, place):
     """An unknown reference in the newest user message is a 400 with its place, even if tool results and answers follow
     the message.
     """
     newest = {"role": "user", "content": [{"type": "text", "text": "Look"}, FORMS[form](ref)]}
-    for after in ([], tool_turn(kept().ref), [{"role": "assistant", "content": "I"}]):
+    for after in ([], tool_turn(store_file().ref), [{"role": "assistant", "content": "I"}]):
         response = ask(key, {"role": "user", "content": "Hello"}, newest, *after)
         assert response.status_code == 400
         error = response.json()["error"]
@@ -129,60 +129,62 @@ def test_only_what_the_newest_user_message_names_and_never_was_is_an_error(key, 
 
 
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
-def test_a_tool_result_in_the_newest_turn_that_names_something_gone_is_described(key, how):
+def test_tool_result_that_names_a_gone_file_is_described(key, how):
     """A tool result may name an unknown artifact, since a program wrote it; the file keeps the name that the result
     gives it.
     """
-    row = kept()
+    row = store_file()
     end(row, how)
     for ref in (row.ref, NEVER):
-        text = words(ask(key, {"role": "user", "content": "Look"}, *tool_turn(ref)))
+        text = answer_text(ask(key, {"role": "user", "content": "Look"}, *tool_turn(ref)))
         name = "dot.png" if ref == row.ref and how != "pruned" else "seen.png"
         assert f"[文件处理失败: {name}]" in text
         assert f"工件ID: {ref}" in text
 
 
-def test_without_a_user_message_nothing_is_an_error(key):
+def test_unknown_reference_without_a_user_message_is_described(key):
     """A call may consist of a system message and tool results alone."""
-    text = words(ask(key, {"role": "system", "content": [as_file(NEVER)]}, *tool_turn(NEVER)))
+    text = answer_text(ask(key, {"role": "system", "content": [as_file(NEVER)]}, *tool_turn(NEVER)))
     assert text.count("文件处理失败") == 2
 
 
 @pytest.mark.parametrize("how", ["living", "deleted", "expired"])
-def test_anothers_private_file_is_as_if_it_had_never_been(key, how):
+def test_private_file_of_another_agent_looks_like_an_unknown_one(key, how):
     """The answer for another agent's private file is the same as for an unknown id, whether or not the file exists."""
-    row = kept("vision-agent", visibility="private")
+    row = store_file("vision-agent", visibility="private")
     if how != "living":
         end(row, how)
 
     def answers(ref: str) -> list[Any]:
         calls = [ask(key, {"role": "user", "content": [form(ref)]}) for form in FORMS.values()]
-        calls += [ask(key, *later([form(ref)])) for form in FORMS.values()]
+        calls += [ask(key, *followed_up([form(ref)])) for form in FORMS.values()]
         calls += [ask(key, {"role": "user", "content": "Look"}, *tool_turn(ref))]
-        seen = [(one.status_code, one.headers.get("x-routing-adaptation"), told(one)) for one in calls]
+        seen = [
+            (response.status_code, response.headers.get("x-routing-adaptation"), error_or_text(response))
+            for response in calls
+        ]
         return [json.loads(json.dumps(seen).replace(ref.removeprefix("artifact:"), "ID"))]
 
-    def told(response: Any) -> str:
+    def error_or_text(response: Any) -> str:
         body = response.json()
-        return body["error"]["message"] if "error" in body else words(response)
+        return body["error"]["message"] if "error" in body else answer_text(response)
 
     assert answers(row.ref) == answers(NEVER)
 
 
-def test_ones_own_private_file_is_known_to_have_existed(key):
-    """The owner sees the name of the deleted file."""
-    row = kept(visibility="private")
+def test_owner_sees_the_name_of_a_deleted_private_file(key):
+    row = store_file(visibility="private")
     end(row, "deleted")
-    assert "[文件处理失败: dot.png]" in words(post(key, said(as_image(row.ref), model="echo-vision")))
+    assert "[文件处理失败: dot.png]" in answer_text(post(key, chat_body(as_image(row.ref), model="echo-vision")))
 
 
-def test_a_deleted_file_is_gone_at_once_and_back_with_undo(key):
+def test_deleted_file_is_not_sent_until_it_is_restored(key):
     """A deleted file's bytes remain for undo, but no model receives them meanwhile."""
-    row = kept()
-    turn = later([as_image(row.ref)])
+    row = store_file()
+    turn = followed_up([as_image(row.ref)])
     before = ask(key, *turn)
     assert before.headers["x-routing-adaptation"] == "image=native"
     end(row, "deleted")
     assert ask(key, *turn).headers["x-routing-adaptation"] == "image=described"
     restore_artifacts(SYSTEM, [row.pk])
-    assert words(ask(key, *turn)) == words(before)
+    assert answer_text(ask(key, *turn)) == answer_text(before)

@@ -11,13 +11,13 @@ import pytest
 
 from capabilities.core.halves import mend
 from tests.gateway.serving import Server, served
-from tests.gateway.stream_readers import Said, read_chat, read_messages, read_responses
+from tests.gateway.stream_readers import ParsedAnswer, read_chat, read_messages, read_responses
 
 # A surrogate pair arrives as one character, a lone surrogate as U+FFFD.
 CALLED = ("call\ufffd", "f\ufffd", {"x": "\U0001f600", "y": "\ufffd"})
 TEXT, THOUGHT = "So \U0001f600 \ufffd", "hm\ufffd"
 HELLO = [{"role": "user", "content": "hello"}]
-APIS: Mapping[str, tuple[dict[str, Any], Callable[[bytes], Said]]] = {
+APIS: Mapping[str, tuple[dict[str, Any], Callable[[bytes], ParsedAnswer]]] = {
     "/v1/chat/completions": ({"messages": HELLO}, read_chat),
     "/v1/messages": ({"messages": HELLO, "max_tokens": 2000, "thinking": {"type": "adaptive"}}, read_messages),
     "/v1/responses": ({"input": "hello"}, read_responses),
@@ -38,12 +38,12 @@ def ask(server: Server, path: str, provider: str, *, stream: bool) -> tuple[str,
         return response.headers["x-request-id"], response.read()
 
 
-EACH = pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-anthropic", "by-gemini"])
+EACH_PROVIDER = pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-anthropic", "by-gemini"])
 
 
-@EACH
+@EACH_PROVIDER
 @pytest.mark.parametrize("path", APIS)
-def test_halves_in_a_stream_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
+def test_surrogates_in_a_stream_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
     """Surrogates in text, reasoning, ids, names and arguments are joined to a character where both halves arrive, else
     replaced.
     """
@@ -53,19 +53,18 @@ def test_halves_in_a_stream_are_joined_or_replaced(server: Server, path: str, pr
     assert server.timeline(request_id)["outcome"] == "ok"
 
 
-@EACH
+@EACH_PROVIDER
 @pytest.mark.parametrize("path", APIS)
-def test_halves_in_a_whole_answer_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
-    """The same texts in a whole answer are joined or replaced alike."""
+def test_surrogates_in_a_whole_answer_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
     request_id, body = ask(server, path, provider, stream=False)
-    found = [*texts_in(json.loads(body))]
+    texts = [*texts_in(json.loads(body))]
     for text in (TEXT, THOUGHT, *CALLED[:2]):
-        assert text in found, text
+        assert text in texts, text
     assert server.timeline(request_id)["outcome"] == "ok"
 
 
 @pytest.mark.parametrize("path", APIS)
-def test_halves_in_an_error_are_replaced(server: Server, path: str) -> None:
+def test_surrogates_in_an_error_are_replaced(server: Server, path: str) -> None:
     """A surrogate in an upstream error is replaced in the refusal."""
     body = {**APIS[path][0], "model": "one/fault:http_400:message=no \ud83d here"}
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
@@ -79,5 +78,5 @@ def texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from texts_in(each)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(item)

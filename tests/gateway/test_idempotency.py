@@ -24,23 +24,23 @@ from routing_admin.request_log.outcomes import (
     claim_key,
 )
 from tests.cast import key_of
-from tests.gateway.plane import logged, post, said
+from tests.gateway.plane import chat_body, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 CHAT_APIS = {
-    "/v1/chat/completions": said("hello"),
+    "/v1/chat/completions": chat_body("hello"),
     "/v1/responses": {"model": "task:planning", "input": "hello"},
     "/v1/messages": {"model": "task:planning", "max_tokens": 50, "messages": [{"role": "user", "content": "hello"}]},
 }
 NOW = timezone.now()
 
 
-def records() -> int:
+def count_records() -> int:
     return IdempotencyRecord.objects.count()
 
 
 @pytest.mark.parametrize("path", CHAT_APIS)
-def test_the_same_key_and_body_get_the_same_bytes_at_every_door(key: str, path: str) -> None:
+def test_replay_has_the_same_bytes_in_every_chat_api(key: str, path: str) -> None:
     """A replay has the original's bytes, and headers that mark it as one. Answers have fresh ids, so equal bytes mean
     the same answer.
     """
@@ -55,15 +55,14 @@ def test_the_same_key_and_body_get_the_same_bytes_at_every_door(key: str, path: 
     assert again["x-routing-original-request-id"] == first["x-request-id"] != again["x-request-id"]
 
 
-def test_without_the_header_every_call_is_its_own(key: str) -> None:
-    """Without the header nothing is stored."""
-    assert post(key, said("hello")).content != post(key, said("hello")).content
-    assert records() == 0
+def test_without_the_header_nothing_is_stored(key: str) -> None:
+    assert post(key, chat_body("hello")).content != post(key, chat_body("hello")).content
+    assert count_records() == 0
 
 
-def test_the_log_has_a_small_row_for_a_replay(key: str) -> None:
+def test_replay_is_logged_without_usage_and_attempts(key: str) -> None:
     """A replay's row names the original request and has no tokens, provider or attempts."""
-    first, again = (post(key, said("hello"), **{"idempotency-key": "k"}) for _ in range(2))
+    first, again = (post(key, chat_body("hello"), **{"idempotency-key": "k"}) for _ in range(2))
     original, row = logged(first["x-request-id"]), logged(again["x-request-id"])
     assert (row.outcome, row.status, row.agent, row.asked_model) == ("ok", 200, "text-agent", original.asked_model)
     assert (row.prompt_tokens, row.provider, row.attempts.count()) == (None, "", 0)
@@ -74,68 +73,68 @@ def test_the_log_has_a_small_row_for_a_replay(key: str) -> None:
 @pytest.mark.parametrize(
     ("path", "place"), [("/v1/chat/completions", "error"), ("/v1/responses", "error"), ("/v1/messages", "error")]
 )
-def test_another_body_is_422_in_the_words_of_the_door(key: str, path: str, place: str) -> None:
+def test_same_key_with_another_body_is_422_in_the_shape_of_the_api(key: str, path: str, place: str) -> None:
     """A different body is a 422 in the API's shape that names the request which used the key."""
     first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "k"})
-    other = post(key, {**CHAT_APIS[path], "temperature": 0.5}, path, **{"idempotency-key": "k"})
-    assert other.status_code == 422
-    assert first["x-request-id"] in other.json()[place]["message"]
-    assert other["x-should-retry"] == "false"
-    assert (other.json().get("type") == "error") == (path == "/v1/messages")
+    refused = post(key, {**CHAT_APIS[path], "temperature": 0.5}, path, **{"idempotency-key": "k"})
+    assert refused.status_code == 422
+    assert first["x-request-id"] in refused.json()[place]["message"]
+    assert refused["x-should-retry"] == "false"
+    assert (refused.json().get("type") == "error") == (path == "/v1/messages")
 
 
-def test_another_door_is_422_too(key: str) -> None:
+def test_same_key_in_another_api_is_422(key: str) -> None:
     post(key, CHAT_APIS["/v1/responses"], "/v1/responses", **{"idempotency-key": "k"})
     assert post(key, CHAT_APIS["/v1/responses"], **{"idempotency-key": "k"}).json()["error"]["code"] == (
         "idempotency_key_reused"
     )
 
 
-def test_a_strict_call_is_another_call(key: str) -> None:
-    """A call that differs only in `x-routing-strict` is a different call."""
-    post(key, said("hello"), **{"idempotency-key": "k"})
-    strict = post(key, said("hello"), **{"idempotency-key": "k", "x-routing-strict": "true"})
+def test_same_key_with_another_strict_header_is_422(key: str) -> None:
+    """The header is part of the call."""
+    post(key, chat_body("hello"), **{"idempotency-key": "k"})
+    strict = post(key, chat_body("hello"), **{"idempotency-key": "k", "x-routing-strict": "true"})
     assert strict.status_code == 422
 
 
-def test_each_agent_key_has_its_own_keys(key: str) -> None:
-    """The same Idempotency-Key of another agent, or of another key of the same agent, is independent."""
-    first = post(key, said("hello"), **{"idempotency-key": "k"})
-    for other in (key_of("vision-agent"), key_of("text-agent")):
-        answer = post(other, said("hello"), **{"idempotency-key": "k"})
+def test_idempotency_keys_are_separate_for_each_agent_key(key: str) -> None:
+    """Also for two keys of the same agent."""
+    first = post(key, chat_body("hello"), **{"idempotency-key": "k"})
+    for other_key in (key_of("vision-agent"), key_of("text-agent")):
+        answer = post(other_key, chat_body("hello"), **{"idempotency-key": "k"})
         assert (answer.status_code, "x-routing-replayed" in answer) == (200, False)
         assert answer.content != first.content
 
 
-@pytest.mark.parametrize("word", ["", "x" * 256, "tab\there", "naïve"])
-def test_a_key_that_is_none_is_400(key: str, word: str) -> None:
+@pytest.mark.parametrize("idempotency_key", ["", "x" * 256, "tab\there", "naïve"])
+def test_invalid_idempotency_key_is_400(key: str, idempotency_key: str) -> None:
     """A key has 1 to 255 printable ASCII characters. A refused one is logged, and nothing is stored."""
-    answer = post(key, said("hello"), **{"idempotency-key": word})
+    answer = post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "Idempotency-Key")
     assert "1 to 255" in answer.json()["error"]["message"]
     assert logged(answer["x-request-id"]).outcome == "invalid_value"
-    assert records() == 0
+    assert count_records() == 0
 
 
-@pytest.mark.parametrize("word", ["x" * 255, '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "a key with spaces"])
-def test_a_key_is_taken_as_it_comes(key: str, word: str) -> None:
+@pytest.mark.parametrize("idempotency_key", ["x" * 255, '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "a key with spaces"])
+def test_idempotency_key_is_used_unchanged(key: str, idempotency_key: str) -> None:
     """Quotes, which the IETF draft puts around the key, are part of it."""
-    post(key, said("hello"), **{"idempotency-key": word})
-    assert post(key, said("hello"), **{"idempotency-key": word})["x-routing-replayed"] == "true"
+    post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})
+    assert post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})["x-routing-replayed"] == "true"
 
 
-def test_who_may_not_call_learns_nothing_of_keys(key: str) -> None:
+def test_unauthorized_call_is_refused_before_the_look_up(key: str) -> None:
     """A 401 or a 403 precedes the look-up and is never stored."""
-    post(key, said("hello"), **{"idempotency-key": "k"})
-    assert post("ra_wrong", said("hello"), **{"idempotency-key": "k"}).status_code == 401
+    post(key, chat_body("hello"), **{"idempotency-key": "k"})
+    assert post("ra_wrong", chat_body("hello"), **{"idempotency-key": "k"}).status_code == 401
     narrow = key_of("text-agent", scopes=("registry:read",))
-    assert post(narrow, said("hello"), **{"idempotency-key": "k"}).status_code == 403
-    assert records() == 1
+    assert post(narrow, chat_body("hello"), **{"idempotency-key": "k"}).status_code == 403
+    assert count_records() == 1
 
 
-def test_a_refusal_that_would_be_the_same_again_is_stored(key: str) -> None:
+def test_refusal_that_depends_only_on_the_request_is_stored(key: str) -> None:
     """A 400 depends only on the request, so it is stored. The replay is logged with the first outcome."""
-    wrong = said("hello", temperature="warm")
+    wrong = chat_body("hello", temperature="warm")
     first = post(key, wrong, **{"idempotency-key": "k"})
     again = post(key, wrong, **{"idempotency-key": "k"})
     assert (first.status_code, again.status_code) == (400, 400)
@@ -143,19 +142,19 @@ def test_a_refusal_that_would_be_the_same_again_is_stored(key: str) -> None:
     assert logged(again["x-request-id"]).outcome == logged(first["x-request-id"]).outcome
 
 
-@pytest.mark.parametrize("model", ["echo/echo-503", "nobody"])
-def test_a_refusal_that_may_turn_out_otherwise_is_not_stored(key: str, model: str) -> None:
+@pytest.mark.parametrize("model", ["echo/echo-503", "unknown"])
+def test_refusal_that_may_change_is_not_stored(key: str, model: str) -> None:
     """A 5xx is not stored, nor is a 404 for a name that an administrator may add later."""
     for _ in range(2):
-        answer = post(key, said("hello", model=model), **{"idempotency-key": "k"})
+        answer = post(key, chat_body("hello", model=model), **{"idempotency-key": "k"})
         assert answer.status_code in (502, 503, 404)
         assert "x-routing-replayed" not in answer
-    assert records() == 0
+    assert count_records() == 0
 
 
-def test_neither_key_nor_body_nor_answer_can_be_read_in_the_row(key: str) -> None:
+def test_stored_row_reveals_neither_key_nor_body_nor_answer(key: str) -> None:
     """The request is stored as a digest and the answer encrypted."""
-    first = post(key, said("the secret word"), **{"idempotency-key": "order-4711"})
+    first = post(key, chat_body("the secret word"), **{"idempotency-key": "order-4711"})
     (row,) = IdempotencyRecord.objects.all()
     columns = " ".join(str(value) for value in (row.digest, row.fingerprint, row.holder, bytes(row.ciphertext)))
     assert "secret word" in first.content.decode()
@@ -164,18 +163,18 @@ def test_neither_key_nor_body_nor_answer_can_be_read_in_the_row(key: str) -> Non
 
 def test_an_outcome_whose_encryption_key_is_gone_is_410(key: str, settings: Any) -> None:
     """An outcome that cannot be decrypted is a 410; the call is not made a second time."""
-    post(key, said("hello"), **{"idempotency-key": "k"})
+    post(key, chat_body("hello"), **{"idempotency-key": "k"})
     settings.ENCRYPTION_KEYS = ["A" * 43 + "="]
-    answer = post(key, said("hello"), **{"idempotency-key": "k"})
+    answer = post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (410, "outcome_gone")
 
 
 def test_an_outcome_that_is_too_large_is_not_stored_and_says_so(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A header of the answer says that it was not stored. The repeated call is a 410 that names the request."""
     monkeypatch.setattr(outcomes, "OUTCOME_BYTES", 10)
-    first = post(key, said("hello"), **{"idempotency-key": "k"})
+    first = post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert (first.status_code, first["x-routing-not-stored"]) == (200, "too_large")
-    again = post(key, said("hello"), **{"idempotency-key": "k"})
+    again = post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert again.status_code == 410
     assert first["x-request-id"] in again.json()["error"]["message"]
 
@@ -185,52 +184,53 @@ def call(body: bytes, **headers: str) -> HttpCall:
     return HttpCall("POST", "/v1/chat/completions", "", named, "", "req_1", RequestBytes(body))
 
 
-def test_how_a_body_travels_is_no_part_of_it() -> None:
+def test_fingerprint_ignores_encoding_and_form_boundary() -> None:
     """Neither the content encoding nor a form's boundary is part of the fingerprint; the content is."""
     path, plain = "/v1/chat/completions", fingerprint_of(call(b"{}"), "/v1/chat/completions")
     assert fingerprint_of(call(gzip.compress(b"{}"), content_encoding="gzip"), path) == plain
     assert fingerprint_of(call(b"{ }"), path) != plain
     forms = {
         fingerprint_of(
-            call(b"--%b\r\n\r\nx\r\n--%b--" % (word, word), content_type=f"a/b; boundary={word.decode()}"), path
+            call(b"--%b\r\n\r\nx\r\n--%b--" % (boundary, boundary), content_type=f"a/b; boundary={boundary.decode()}"),
+            path,
         )
-        for word in (b"one", b"another")
+        for boundary in (b"one", b"another")
     }
     assert len(forms) == 1
 
 
-def claimed(fingerprint: str = "f", request_id: str = "req_1", **later: float) -> Any:
+def claim(fingerprint: str = "f", request_id: str = "req_1", **later: float) -> Any:
     return claim_key("d", fingerprint, request_id, NOW + timedelta(**later))
 
 
-def test_a_call_whose_process_died_is_taken_over() -> None:
+def test_claim_that_was_not_renewed_is_taken_over() -> None:
     """A claim that was not renewed for a minute can be taken over; the late process cannot overwrite or release it."""
-    dead = claimed()
-    assert claimed(seconds=59) == ConflictingCall(ClaimRefusal.RUNNING, "req_1")
-    taken = claimed(request_id="req_2", seconds=61)
-    assert isinstance(taken, Claim)
-    assert not outcomes.renew_claim(dead)
-    outcomes.store_outcome(dead, CallOutcome(200, {}, b"late"))
-    outcomes.release_key(dead)
-    outcomes.store_outcome(taken, CallOutcome(200, {}, b"answer"))
-    found = claimed(seconds=70)
-    assert isinstance(found, StoredOutcome)
-    assert (found.outcome.body, found.request_id) == (b"answer", "req_2")
+    first_claim = claim()
+    assert claim(seconds=59) == ConflictingCall(ClaimRefusal.RUNNING, "req_1")
+    second_claim = claim(request_id="req_2", seconds=61)
+    assert isinstance(second_claim, Claim)
+    assert not outcomes.renew_claim(first_claim)
+    outcomes.store_outcome(first_claim, CallOutcome(200, {}, b"late"))
+    outcomes.release_key(first_claim)
+    outcomes.store_outcome(second_claim, CallOutcome(200, {}, b"answer"))
+    outcome = claim(seconds=70)
+    assert isinstance(outcome, StoredOutcome)
+    assert (outcome.outcome.body, outcome.request_id) == (b"answer", "req_2")
 
 
-def test_an_outcome_counts_for_a_day() -> None:
+def test_outcome_expires_after_a_day() -> None:
     """An outcome expires after a day, and every claim removes expired ones."""
-    outcomes.store_outcome(claimed(), CallOutcome(200, {"a": "b"}, b"answer"))
-    assert isinstance(claimed(hours=23), StoredOutcome)
-    assert isinstance(claimed(hours=25), Claim)
+    outcomes.store_outcome(claim(), CallOutcome(200, {"a": "b"}, b"answer"))
+    assert isinstance(claim(hours=23), StoredOutcome)
+    assert isinstance(claim(hours=25), Claim)
     claim_key("other", "f", "req_3", NOW + timedelta(hours=60))
     assert list(IdempotencyRecord.objects.values_list("pk", flat=True)) == ["other"]
 
 
-def test_prune_removes_what_has_expired() -> None:
-    claimed()
+def test_prune_removes_expired_outcomes() -> None:
+    claim()
     prune(SYSTEM, NOW + timedelta(hours=23))
-    assert records() == 1
+    assert count_records() == 1
     prune(SYSTEM, NOW + timedelta(hours=25))
-    assert records() == 0
+    assert count_records() == 0
     assert RequestLog.objects.count() == 0

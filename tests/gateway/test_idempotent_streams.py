@@ -21,8 +21,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
         yield providers
 
 
-async def test_a_stream_is_replayed_as_its_stream(key: str, loopback: Loopback) -> None:
-    """A replayed stream has the same bytes and a stream's headers."""
+async def test_replayed_stream_has_the_same_bytes_and_headers(key: str, loopback: Loopback) -> None:
     async with loopback.serve():
         first = await chat_call(key, "stream", KEY, stream=True).run()
         again = await chat_call(key, "stream", KEY, stream=True).run()
@@ -33,14 +32,14 @@ async def test_a_stream_is_replayed_as_its_stream(key: str, loopback: Loopback) 
     assert again.answer_headers["x-routing-replayed"] == "true"
 
 
-@pytest.mark.parametrize(("word", "stream"), [("silent", False), ("silent", True), ("stall", True)])
-async def test_a_call_whose_caller_left_is_not_stored(key, loopback, word, stream) -> None:
+@pytest.mark.parametrize(("provider", "stream"), [("silent", False), ("silent", True), ("stall", True)])
+async def test_call_that_its_caller_cancelled_is_not_stored(key, loopback, provider, stream) -> None:
     """A disconnect before the answer or within a stream stores nothing."""
     async with loopback.serve():
-        call = chat_call(key, word, KEY, stream=stream)
+        call = chat_call(key, provider, KEY, stream=stream)
         running = asyncio.create_task(call.run())
-        await (call.begun if word == "stall" else loopback.asked).wait()
-        call.left.set()
+        await (call.begun if provider == "stall" else loopback.requested).wait()
+        call.disconnected.set()
         await running
     assert await asyncio.to_thread(IdempotencyRecord.objects.count) == 0
 
@@ -52,19 +51,19 @@ async def test_the_same_key_while_the_first_call_is_running_is_409(key: str, loo
         running = asyncio.create_task(first.run())
         await first.begun.wait()
         second = await chat_call(key, "stall", KEY, stream=True).run()
-        first.left.set()
+        first.disconnected.set()
         await running
     assert (second.status, json.loads(second.answer)["error"]["code"]) == (409, "idempotency_key_in_use")
     assert second.answer_headers["retry-after"] == "1"
     assert second.answer_headers["x-should-retry"] == "true"
 
 
-async def test_of_many_calls_at_once_one_is_made(key: str, loopback: Loopback) -> None:
+async def test_one_of_many_concurrent_calls_is_made(key: str, loopback: Loopback) -> None:
     """Of concurrent calls with one key a single one is made; the others are a 409 or its replay."""
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", KEY).run() for _ in range(8)))
         late = await chat_call(key, "plain", KEY).run()
-    made = [each for each in calls if each.status == 200 and "x-routing-replayed" not in each.answer_headers]
+    made = [call for call in calls if call.status == 200 and "x-routing-replayed" not in call.answer_headers]
     assert len(made) == 1
-    assert {each.status for each in calls} <= {200, 409}
+    assert {call.status for call in calls} <= {200, 409}
     assert late.answer == made[0].answer

@@ -17,26 +17,25 @@ from routing_admin.gateway.media import PIECE_CHARS, decode_base64, part_of_data
 
 
 @given(data=st.binary(max_size=200), lead=st.text(max_size=10))
-def test_what_was_encoded_comes_back(data: bytes, lead: str) -> None:
-    """Decoding from any offset of a longer text returns the encoded bytes."""
+def test_decoding_returns_the_encoded_bytes(data: bytes, lead: str) -> None:
+    """From any offset of a longer text."""
     assert decode_base64(lead + base64.b64encode(data).decode(), "file", len(lead)) == data
 
 
-def test_pieces_meet_without_a_seam() -> None:
-    """A text that is decoded in several pieces returns the same bytes."""
+def test_text_decoded_in_pieces_returns_the_same_bytes() -> None:
     data = bytes(range(256)) * (PIECE_CHARS // 200)
     assert decode_base64(base64.b64encode(data).decode(), "file") == data
 
 
 @pytest.mark.parametrize("wrong", ["QQ==QQ==", "Q", "QQ=", "QQ==" + "A" * PIECE_CHARS, "Q*==", "===="])
-def test_what_is_not_base64_is_refused_with_its_place(wrong: str) -> None:
+def test_invalid_base64_is_refused_with_the_place(wrong: str) -> None:
     """Padding is valid only at the end of the whole text, and the refusal names the field."""
     with pytest.raises(BadRequestError) as refused:
         decode_base64(wrong, "messages[0].content[1].file.data")
     assert refused.value.param == "messages[0].content[1].file.data"
 
 
-def test_decoding_a_large_file_keeps_its_bytes_once() -> None:
+def test_decoding_a_large_file_makes_one_copy() -> None:
     """Decoding allocates one copy of the file and no second copy of the text."""
     size = 12 * 1024 * 1024
     url = "data:application/octet-stream;base64," + base64.b64encode(bytes(size)).decode()

@@ -18,7 +18,7 @@ from routing_admin.gateway.gemini.events import GeminiChunks
 from routing_admin.gateway.messages.events import MessageEvents
 from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.rendering import ResponseHead
-from tests.gateway.stream_readers import Said, read_chat, read_gemini, read_messages, read_responses
+from tests.gateway.stream_readers import ParsedAnswer, read_chat, read_gemini, read_messages, read_responses
 
 Json = dict[str, Any]
 Step = tuple[str, int, str]
@@ -51,13 +51,13 @@ def joined(pieces: Iterable[str]) -> str:
 
 
 @st.composite
-def answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
+def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
     """Draw calls, and the pieces of an answer in any order that keeps each call's own pieces in sequence.
 
     A call without input may have no argument pieces, as some hosts do for tools without parameters.
     """
     inputs = draw(st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), max_size=3))
-    calls = [(f"tool_{number}", each) for number, each in enumerate(inputs)]
+    calls = [(f"tool_{number}", arguments) for number, arguments in enumerate(inputs)]
     tracks: list[list[Step]] = []
     for number, (_, arguments) in enumerate(calls):
         whole = json.dumps(arguments, ensure_ascii=False) if arguments or draw(st.booleans()) else ""
@@ -71,9 +71,9 @@ def answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
     steps: list[Step] = []
     # Calls that are named and whose first piece of arguments is still to come.
     waiting: list[int] = []
-    while tracks := [each for each in tracks if each]:
-        ready = [each for each in tracks if each[0][0] != "call" or each[0][1] not in waiting[1:]]
-        track = ready[draw(st.integers(0, len(ready) - 1))]
+    while tracks := [track for track in tracks if track]:
+        allowed = [track for track in tracks if track[0][0] != "call" or track[0][1] not in waiting[1:]]
+        track = allowed[draw(st.integers(0, len(allowed) - 1))]
         kind, number, piece = track.pop(0)
         if kind == "call" and piece and number in waiting:
             waiting.remove(number)
@@ -84,15 +84,19 @@ def answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
 
 
 def openai_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    begun: set[int] = set()
+    announced: set[int] = set()
     for kind, number, piece in steps:
         delta: Json = {"text": {"content": piece}, "reasoning": {"reasoning_content": piece}}.get(kind, {})
         if kind == "call":
-            called: Json = {"index": number, "function": {"arguments": piece}}
-            if number not in begun:
-                called["id"], called["type"], called["function"]["name"] = f"id_{number}", "function", calls[number][0]
-            begun.add(number)
-            delta = {"tool_calls": [called]}
+            tool_call: Json = {"index": number, "function": {"arguments": piece}}
+            if number not in announced:
+                tool_call["id"], tool_call["type"], tool_call["function"]["name"] = (
+                    f"id_{number}",
+                    "function",
+                    calls[number][0],
+                )
+            announced.add(number)
+            delta = {"tool_calls": [tool_call]}
         yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}]}
 
@@ -102,51 +106,51 @@ def openai_late_names(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
     names: Json = {}
     follows = {number for kind, number, piece in steps if kind == "call" and piece}
     for chunk in openai_chunks(calls, steps):
-        for called in chunk["choices"][0]["delta"].get("tool_calls", ()):
-            late, name = names.pop(called["index"], None), called["function"].get("name")
-            if name and called["index"] in follows:
-                del called["function"]["name"]
-                names[called["index"]] = name
-            if late:
-                called["function"]["name"] = late
+        for tool_call in chunk["choices"][0]["delta"].get("tool_calls", ()):
+            late_name, name = names.pop(tool_call["index"], None), tool_call["function"].get("name")
+            if name and tool_call["index"] in follows:
+                del tool_call["function"]["name"]
+                names[tool_call["index"]] = name
+            if late_name:
+                tool_call["function"]["name"] = late_name
         yield chunk
 
 
 def anthropic_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
     yield {"type": "message_start", "message": {"id": "m", "model": "m", "usage": {"input_tokens": 1}}}
-    places: dict[int, int] = {}
+    block_indexes: dict[int, int] = {}
     index = -1
     for kind, number, piece in steps:
-        at = places.get(number) if kind == "call" else None
-        if at is None:
-            index = at = index + 1
+        block_index = block_indexes.get(number) if kind == "call" else None
+        if block_index is None:
+            index = block_index = index + 1
             name = {"text": "text", "reasoning": "thinking"}.get(kind, "")
             block: Json = {"type": name, name: ""}
             if kind == "call":
-                places[number] = at
+                block_indexes[number] = block_index
                 block = {"type": "tool_use", "id": f"id_{number}", "name": calls[number][0], "input": {}}
-            yield {"type": "content_block_start", "index": at, "content_block": block}
+            yield {"type": "content_block_start", "index": block_index, "content_block": block}
         delta = {
             "text": {"type": "text_delta", "text": piece},
             "reasoning": {"type": "thinking_delta", "thinking": piece},
             "call": {"type": "input_json_delta", "partial_json": piece},
         }[kind]
-        yield {"type": "content_block_delta", "index": at, "delta": delta}
+        yield {"type": "content_block_delta", "index": block_index, "delta": delta}
         if kind != "call":
-            yield {"type": "content_block_stop", "index": at}
-    for at in places.values():
-        yield {"type": "content_block_stop", "index": at}
+            yield {"type": "content_block_stop", "index": block_index}
+    for block_index in block_indexes.values():
+        yield {"type": "content_block_stop", "index": block_index}
     yield {"type": "message_delta", "delta": {"stop_reason": "tool_use" if calls else "end_turn"}, "usage": {}}
     yield {"type": "message_stop"}
 
 
 def response_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    places: dict[int, int] = {}
-    for at, (kind, number, piece) in enumerate(steps):
-        if kind == "call" and number not in places:
-            places[number] = at
+    item_indexes: dict[int, int] = {}
+    for index, (kind, number, piece) in enumerate(steps):
+        if kind == "call" and number not in item_indexes:
+            item_indexes[number] = index
             item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"id_{number}", "name": calls[number][0]}
-            yield {"type": "response.output_item.added", "output_index": at, "item": {**item, "arguments": ""}}
+            yield {"type": "response.output_item.added", "output_index": index, "item": {**item, "arguments": ""}}
         name = {
             "text": "output_text",
             "reasoning": "reasoning_summary_text",
@@ -154,13 +158,13 @@ def response_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
         }[kind]
         yield {
             "type": f"response.{name}.delta",
-            "output_index": places[number] if kind == "call" else at,
+            "output_index": item_indexes[number] if kind == "call" else index,
             "delta": piece,
         }
-    for number, place in places.items():
+    for number, index in item_indexes.items():
         name, arguments = calls[number]
         item = {"type": "function_call", "call_id": f"id_{number}", "name": name, "arguments": json.dumps(arguments)}
-        yield {"type": "response.output_item.done", "output_index": place, "item": item}
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
     yield {"type": "response.completed", "response": {"status": "completed", "output": [], "id": "r", "model": "m"}}
 
 
@@ -185,7 +189,7 @@ PROVIDERS: Mapping[str, tuple[str, Callable[[list[Call], list[Step]], Iterator[J
 }
 
 
-APIS: Mapping[str, tuple[Callable[[], Any], Callable[[bytes], Said]]] = {
+APIS: Mapping[str, tuple[Callable[[], Any], Callable[[bytes], ParsedAnswer]]] = {
     "chat completions": (lambda: Chunks("m"), read_chat),
     "messages": (lambda: MessageEvents("m"), read_messages),
     "responses": (lambda: ResponseEvents(ResponseHead("m", ChatRequest(()))), read_responses),
@@ -193,45 +197,45 @@ APIS: Mapping[str, tuple[Callable[[], Any], Callable[[bytes], Said]]] = {
 }
 
 
-def served(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
+def transcode(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
     """Decode what a provider sent and encode it as an API's stream."""
     decoder, out = PROTOCOLS[protocol].decoder(), b""
-    found = [each for value in sent for each in decoder.feed(f"data: {json.dumps(value)}\n\n".encode())]
-    for each in [*found, *decoder.close()]:
-        if isinstance(each, Delta):
-            out += events.write_delta(each)
-        elif isinstance(each, Finish):
-            out += events.write_finish(each)
+    decoded = [event for value in sent for event in decoder.feed(f"data: {json.dumps(value)}\n\n".encode())]
+    for event in [*decoded, *decoder.close()]:
+        if isinstance(event, Delta):
+            out += events.write_delta(event)
+        elif isinstance(event, Finish):
+            out += events.write_finish(event)
         else:
-            assert isinstance(each, Supplement), each
+            assert isinstance(event, Supplement), event
     return out
 
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("provider", PROVIDERS)
-@given(said=answers())
-def test_any_mixture_of_words_thoughts_and_calls_arrives_as_the_same_blocks(
-    provider: str, api: str, said: tuple[list[Call], list[Step]]
+@given(pieces=mixed_answers())
+def test_any_mixture_of_text_reasoning_and_calls_arrives_as_the_same_blocks(
+    provider: str, api: str, pieces: tuple[list[Call], list[Step]]
 ) -> None:
     """Text and reasoning arrive whole and in order, and each call once with its id, name and complete input."""
-    calls, steps = said
+    calls, steps = pieces
     if not any(kind != "reasoning" for kind, _, _ in steps):
         steps = [*steps, ("text", 0, "end")]
     protocol, send = PROVIDERS[provider]
     make, read = APIS[api]
-    text, reasoning, called = read(served(protocol, send(calls, steps), make()))
+    text, reasoning, called = read(transcode(protocol, send(calls, steps), make()))
     assert text == joined(piece for kind, _, piece in steps if kind == "text")
     assert reasoning == joined(piece for kind, _, piece in steps if kind == "reasoning")
     order = dict.fromkeys(number for kind, number, _ in steps if kind == "call")
-    assert sorted(called, key=str) == sorted(((f"id_{each}", *calls[each]) for each in order), key=str)
+    assert sorted(called, key=str) == sorted(((f"id_{number}", *calls[number]) for number in order), key=str)
 
 
-def test_a_call_whose_arguments_come_after_those_of_an_earlier_one_keeps_them() -> None:
+def test_interleaved_arguments_stay_with_their_calls() -> None:
     calls = [("tool_0", {}), ("tool_1", {"a": 1}), ("tool_2", {"b": 2})]
     begun = [("call", 0, "{"), ("call", 1, "{"), ("call", 2, ""), ("reasoning", 0, "hm")]
     steps = [*begun, ("call", 0, "}"), ("call", 1, '"a": 1}'), ("call", 2, '{"b": 2}')]
     protocol, send = PROVIDERS["anthropic"]
     make, read = APIS["messages"]
-    assert read(served(protocol, send(calls, steps), make()))[2] == [
+    assert read(transcode(protocol, send(calls, steps), make()))[2] == [
         (f"id_{number}", *call) for number, call in enumerate(calls)
     ]

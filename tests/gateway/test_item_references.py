@@ -47,7 +47,7 @@ def ask(key: str, *items: object, **more: object) -> Any:
     return post(key, {"model": "echo-text", "input": list(items), **more}, PATH)
 
 
-def answered(key: str, **more: object) -> dict[str, Any]:
+def answered_item(key: str, **more: object) -> dict[str, Any]:
     answer = ask(key, USER, **more)
     assert answer.status_code == 200, answer.content
     (item,) = answer.json()["output"]
@@ -58,20 +58,20 @@ def reference_to(item: dict[str, Any]) -> dict[str, str]:
     return {"type": "item_reference", "id": item["id"]}
 
 
-def words_of(answer: Any) -> str:
+def answer_text(answer: Any) -> str:
     return str(answer.json()["output"][0]["content"][0]["text"])
 
 
 @pytest.mark.parametrize("is_written", [False, True])
-def test_a_reference_is_the_item_that_was_answered(key: str, is_written: bool) -> None:
+def test_reference_resolves_to_the_answered_item(key: str, is_written: bool) -> None:
     """A reference is resolved from memory before the rows are written, and from the rows afterwards."""
-    item = answered(key)
+    item = answered_item(key)
     if is_written:
         kept_answers().write()
         assert KeptAnswer.objects.count() == 2
-    referred, sent = (ask(key, USER, each, MORE) for each in (reference_to(item), item))
-    assert words_of(referred) == words_of(sent)
-    assert words_of(ask(key, USER, {"id": item["id"]}, MORE)) == words_of(sent)
+    referred, sent = (ask(key, USER, entry, MORE) for entry in (reference_to(item), item))
+    assert answer_text(referred) == answer_text(sent)
+    assert answer_text(ask(key, USER, {"id": item["id"]}, MORE)) == answer_text(sent)
 
 
 def test_the_rows_are_written_with_the_log(key: str) -> None:
@@ -90,8 +90,8 @@ def test_the_rows_are_written_with_the_log(key: str) -> None:
         assert row.size == len(bytes(row.ciphertext))
 
 
-def test_the_tokens_of_a_call_are_counted_with_what_it_refers_to(key: str) -> None:
-    item = answered(key)
+def test_tokens_of_referenced_items_are_counted(key: str) -> None:
+    item = answered_item(key)
     counts = [
         post(key, {"model": "echo-text", "input": [USER, *more]}, f"{PATH}/input_tokens").json()["input_tokens"]
         for more in ([], [item], [reference_to(item)])
@@ -99,8 +99,8 @@ def test_the_tokens_of_a_call_are_counted_with_what_it_refers_to(key: str) -> No
     assert counts[0] < counts[1] == counts[2]
 
 
-def test_store_false_keeps_nothing_and_the_answer_says_so(key: str) -> None:
-    item = answered(key, store=False)
+def test_store_false_keeps_nothing(key: str) -> None:
+    item = answered_item(key, store=False)
     kept_answers().write()
     assert not KeptAnswer.objects.exists()
     assert ask(key, USER, store=False).json()["store"] is False
@@ -114,10 +114,13 @@ def test_store_false_keeps_nothing_and_the_answer_says_so(key: str) -> None:
         {"type": "item_reference", "id": "rs_of_openai"},
         {"type": "item_reference"},
         {"id": "msg_1"},
-        *({"type": "item_reference", "id": each} for each in (1, [], "", "x" * 100_000, "ws_\x00", "input 0", "ws_é")),
+        *(
+            {"type": "item_reference", "id": value}
+            for value in (1, [], "", "x" * 100_000, "ws_\x00", "input 0", "ws_é")
+        ),
     ],
 )
-def test_what_is_not_kept_is_refused_with_a_way_out(key: str, reference: dict[str, str]) -> None:
+def test_unknown_reference_is_refused_with_a_suggestion(key: str, reference: dict[str, str]) -> None:
     """An unknown id is a 400 at its place whose message suggests `store: false`."""
     answer = ask(key, USER, reference)
     error = answer.json()["error"]
@@ -126,22 +129,22 @@ def test_what_is_not_kept_is_refused_with_a_way_out(key: str, reference: dict[st
     assert logged(answer["x-request-id"]).outcome == "item_not_found"
 
 
-def test_another_agent_does_not_get_the_item(key: str) -> None:
+def test_reference_of_another_agent_is_refused(key: str) -> None:
     """Another agent's reference is refused, from memory and from the rows. Another key of the same agent is
     accepted.
     """
-    item, other = answered(key), key_of("vision-agent")
+    item, other = answered_item(key), key_of("vision-agent")
     for _ in range(2):
         assert ask(other, USER, reference_to(item)).status_code == 400
         kept_answers().write()
     assert ask(key_of("text-agent"), USER, reference_to(item), MORE).status_code == 200
 
 
-def test_an_expired_answer_is_refused_and_its_row_goes(key: str) -> None:
+def test_expired_answer_is_refused_and_its_row_removed(key: str) -> None:
     """An expired row is removed by the next write or by `prune`."""
-    item = answered(key)
+    item = answered_item(key)
     kept_answers().write()
-    for remove in (lambda: (answered(key), kept_answers().write()), lambda: prune(SYSTEM, datetime.now(UTC))):
+    for remove in (lambda: (answered_item(key), kept_answers().write()), lambda: prune(SYSTEM, datetime.now(UTC))):
         KeptAnswer.objects.update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
         assert ask(key, reference_to(item), MORE).status_code == 400
         before = set(KeptAnswer.objects.values_list("pk", flat=True))
@@ -149,10 +152,10 @@ def test_an_expired_answer_is_refused_and_its_row_goes(key: str) -> None:
         assert not before & set(KeptAnswer.objects.values_list("pk", flat=True))
 
 
-def test_an_installation_may_keep_nothing(key: str, settings: Any) -> None:
-    """Without kept answers `store: true` is refused."""
+def test_installation_without_kept_answers_refuses_store_true(key: str, settings: Any) -> None:
+    """References are unknown there."""
     settings.KEEP_ANSWERS = 0
-    item = answered(key)
+    item = answered_item(key)
     kept_answers().write()
     assert not KeptAnswer.objects.exists()
     assert ask(key, reference_to(item), MORE).status_code == 400
@@ -160,11 +163,9 @@ def test_an_installation_may_keep_nothing(key: str, settings: Any) -> None:
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "store")
 
 
-def test_an_item_is_referred_to_once(key: str) -> None:
-    """A repeated reference is refused, as at OpenAI: a thousand references would multiply the body's size by a
-    thousand.
-    """
-    item = answered(key)
+def test_repeated_reference_is_refused(key: str) -> None:
+    """As at OpenAI: a thousand references would multiply the body's size by a thousand."""
+    item = answered_item(key)
     refused = ask(key, USER, reference_to(item), reference_to(item))
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[2].id")
 
@@ -202,7 +203,7 @@ def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
     assert kept[0][1] == last["response"]["output"]
 
 
-def test_items_of_openais_own_tools_are_referred_to_by_openais_ids(key: str) -> None:
+def test_items_of_openais_own_tools_keep_their_ids(key: str) -> None:
     """Items of OpenAI's own tools keep their ids, and a reference resolves to the newest item with its id."""
     answer = PROTOCOLS["openai-responses"].decode(200, {}, json.dumps(RESPONSE).encode())
     assert isinstance(answer, Answer)
@@ -215,15 +216,15 @@ def test_items_of_openais_own_tools_are_referred_to_by_openais_ids(key: str) -> 
     whole = ask(key, USER, *items, MORE)
     for _ in range(2):
         referred = ask(key, USER, *map(reference_to, items), MORE)
-        assert words_of(referred) == words_of(whole)
+        assert answer_text(referred) == answer_text(whole)
         assert referred.headers["x-routing-dropped"] == whole.headers["x-routing-dropped"]
         kept_answers().write()
     assert kept_answers().find("text-agent", ["ws_1"], 10_000) == {"ws_1": [RESPONSE["output"][1]]}
     assert ask(key_of("vision-agent"), USER, reference_to(items[1]), MORE).status_code == 400
 
 
-@pytest.mark.parametrize("how", ["broke", "left"])
-def test_what_came_of_a_stream_that_ended_early_is_kept(how: str) -> None:
+@pytest.mark.parametrize("how", ["broke", "disconnected"])
+def test_complete_items_of_a_cut_stream_are_kept(how: str) -> None:
     """The client has seen the ids of complete items and may refer to them. A call that was cut off has incomplete
     arguments and is not kept.
     """
@@ -231,8 +232,8 @@ def test_what_came_of_a_stream_that_ended_early_is_kept(how: str) -> None:
     call = ChatCall(parse({"model": "m", "input": "x"}, lambda _: None).chat, "m")
     call.keep = lambda key, items: kept.append((key, items))  # type: ignore[misc]
     events: Any = RESPONSES.events(call, "m", "o")
-    for each in DELTAS[:2] if how == "left" else DELTAS:
-        events.write_delta(each)
+    for delta in DELTAS[:2] if how == "disconnected" else DELTAS:
+        events.write_delta(delta)
     if how == "broke":
         events.write_error(GatewayError(502, "stream_broken", "Broke."), "r")
     events.keep_items()
@@ -241,7 +242,7 @@ def test_what_came_of_a_stream_that_ended_early_is_kept(how: str) -> None:
     assert kept[0][1][1]["content"][0]["text"] == "Hello"
 
 
-def test_the_bytes_of_an_image_are_not_kept_twice() -> None:
+def test_kept_image_has_no_bytes() -> None:
     """An image is stored as an artifact already, so the kept item has no data."""
     output = [{"id": "ig_1", "type": "image_generation_call", "result": "AAAA"}]
     assert without_images(output) == [{**output[0], "result": None}]
@@ -255,11 +256,11 @@ def fill(kept: KeptAnswers, agent: str, answers: int, size: int) -> None:
 
 
 def keys_of(kept: KeptAnswers, agent: str, answers: int) -> list[int]:
-    found = kept.find(agent, (f"{number:024x}" for number in range(answers)), 10**9)
-    return sorted(int(key, 16) for key in found)
+    found_answers = kept.find(agent, (f"{number:024x}" for number in range(answers)), 10**9)
+    return sorted(int(key, 16) for key in found_answers)
 
 
-def test_the_oldest_answers_make_room_for_each_agent_and_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oldest_answers_are_evicted_per_agent_and_in_total(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limits count stored bytes; one agent's answers never displace another's within its own limit."""
     kept = KeptAnswers()
     fill(kept, "one", 1, 10)
@@ -275,7 +276,7 @@ def test_the_oldest_answers_make_room_for_each_agent_and_in_all(monkeypatch: pyt
     assert (keys_of(kept, "one", 6), keys_of(kept, "two", 1), keys_of(kept, "three", 1)) == ([5], [], [0])
 
 
-def test_memory_is_bounded_while_the_database_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded_while_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "WAITING_BYTES", 1000)
     kept = KeptAnswers()
     for number in range(10):
@@ -283,13 +284,12 @@ def test_memory_is_bounded_while_the_database_takes_nothing(monkeypatch: pytest.
     assert keys_of(kept, "one", 10) == [7, 8, 9]
 
 
-def test_a_call_resolves_no_more_than_it_might_have_sent(key: str, settings: Any) -> None:
-    """Referenced items count towards the size limit of the request."""
+def test_referenced_items_count_towards_the_size_limit(key: str, settings: Any) -> None:
     kept = KeptAnswers()
     fill(kept, "one", 3, 1000)
     with pytest.raises(KeptTooLargeError):
         kept.find("one", (f"{number:024x}" for number in range(3)), 2500)
-    items = [answered(key), answered(key)]
+    items = [answered_item(key), answered_item(key)]
     settings.MAX_JSON_BYTES = 500
     refused = ask(key, *map(reference_to, items), MORE)
     assert (refused.status_code, refused.json()["error"]["code"]) == (413, "request_too_large")
@@ -297,13 +297,13 @@ def test_a_call_resolves_no_more_than_it_might_have_sent(key: str, settings: Any
 
 def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that continues at once at another worker may be faster than the write, so the look-up is retried."""
-    item = answered(key)
+    item = answered_item(key)
     tries: list[object] = []
     find = KeptAnswers.find
 
-    def find_later(*asked: Any) -> Any:
-        tries.append(asked)
-        return find(*asked) if len(tries) == 3 else {}
+    def find_later(*arguments: Any) -> Any:
+        tries.append(arguments)
+        return find(*arguments) if len(tries) == 3 else {}
 
     monkeypatch.setattr(references, "RETRY_DELAYS", (0.0, 0.0, 0.0))
     monkeypatch.setattr(KeptAnswers, "find", find_later)
@@ -311,13 +311,13 @@ def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monke
     assert len(tries) == 3
 
 
-def test_calls_without_references_look_nothing_up(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_without_references_makes_no_look_up(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(references, "run_in_thread", None)
     assert ask(key, USER, MORE).status_code == 200
 
 
-def test_an_id_from_before_the_kept_time_is_refused_at_once(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids contain their time, so an old one is refused without a look-up."""
+def test_id_older_than_kept_answers_is_refused_without_a_look_up(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids contain their time."""
     monkeypatch.setattr(references, "run_in_thread", None)
     old = f"msg_{int(time.time()) - 7200:08x}{'0' * 16}00"
     assert ask(key, {"type": "item_reference", "id": old}, MORE).status_code == 400

@@ -21,23 +21,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "") -> Any:
     """Return the request the provider receives for a tool round whose second call uses a new connection."""
     server.lab.play({})
-    asked: dict[str, Any] = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "reasoning": {"effort": "low"}}
+    options: dict[str, Any] = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "reasoning": {"effort": "low"}}
     first = [{"role": "user", "content": "double 4"}]
     with openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client:
         if streamed:
-            with client.responses.stream(**asked, input=first) as stream:
+            with client.responses.stream(**options, input=first) as stream:
                 answer = stream.get_final_response()
         else:
-            answer = client.responses.create(**asked, input=first)
+            answer = client.responses.create(**options, input=first)
     dumped = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in answer.output]
     items = [{"type": "item_reference", "id": item.id} for item in answer.output] if by == "reference" else dumped
     call = next(item for item in answer.output if item.type == "function_call")
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "8"}
     with openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client:
         if by == "previous":
-            assert client.responses.create(**asked, input=[result], previous_response_id=answer.id).output_text
+            assert client.responses.create(**options, input=[result], previous_response_id=answer.id).output_text
         else:
-            assert client.responses.create(**asked, input=[*first, *items, result]).output_text
+            assert client.responses.create(**options, input=[*first, *items, result]).output_text
     return server.lab.requests[-1].json
 
 
@@ -57,6 +57,6 @@ def without_ids(value: Any) -> Any:
     """
     if isinstance(value, dict):
         return {
-            name: without_ids(each) for name, each in value.items() if not name.endswith(("id", "thoughtSignature"))
+            name: without_ids(item) for name, item in value.items() if not name.endswith(("id", "thoughtSignature"))
         }
-    return [without_ids(each) for each in value] if isinstance(value, list) else value
+    return [without_ids(item) for item in value] if isinstance(value, list) else value

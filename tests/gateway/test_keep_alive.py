@@ -64,13 +64,13 @@ def add_route(task_type: str, *providers: str, seconds: float) -> None:
 
 
 def call_to(route: str, key: str, *more: tuple[bytes, bytes], path: str = "/v1/chat/completions", **body: Any) -> Call:
-    asked = {"model": f"task:{route}", "stream": True, **BODIES[path], **body}
-    data = json.dumps(asked).encode()
-    made = chat_call(key, "silent", *more)
-    made.pieces, made.path = [data], path
+    request = {"model": f"task:{route}", "stream": True, **BODIES[path], **body}
+    data = json.dumps(request).encode()
+    call = chat_call(key, "silent", *more)
+    call.pieces, call.path = [data], path
     # The length was that of the replaced body.
-    made.headers = [(name, value) for name, value in made.headers if name != b"content-length"]
-    return made
+    call.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
+    return call
 
 
 async def begin(call: Call) -> asyncio.Task[Call]:
@@ -79,9 +79,9 @@ async def begin(call: Call) -> asyncio.Task[Call]:
     return running
 
 
-async def play(loopback: Loopback, word: str) -> None:
-    await loopback.asked.wait()
-    loopback.silent[-1].play(word)
+async def answer_next(loopback: Loopback, word: str) -> None:
+    await loopback.requested.wait()
+    loopback.unanswered[-1].play(word)
 
 
 def comments_of(call: Call) -> dict[str, str]:
@@ -94,7 +94,7 @@ def events_of(call: Call) -> list[Any]:
     lines = call.answer.decode().split("\n")
     assert all(not line or line.startswith((":", "data: ", "event: ")) for line in lines)
     data = [json.loads(line[6:]) for line in lines if line.startswith("data: ") and line != "data: [DONE]"]
-    return [each for each in data if each.get("type") != "ping"]
+    return [event for event in data if event.get("type") != "ping"]
 
 
 async def row_of(name: str = "the-call") -> Any:
@@ -102,7 +102,7 @@ async def row_of(name: str = "the-call") -> Any:
 
 
 @EACH_API
-async def test_a_stream_without_content_begins_with_comments_and_goes_on_as_usual(key, loopback, path):
+async def test_stream_without_content_begins_with_comments(key, loopback, path):
     """The stream begins with a 200 and the headers known so far. The other headers follow as comments before the first
     event, and the log records the early start.
     """
@@ -110,11 +110,11 @@ async def test_a_stream_without_content_begins_with_comments_and_goes_on_as_usua
     async with loopback.serve():
         running = await begin(call)
         early = call.answer
-        await play(loopback, "stream")
+        await answer_next(loopback, "stream")
         await running
-        loopback.asked.clear()
+        loopback.requested.clear()
         usual = asyncio.create_task(prompt.run())
-        await play(loopback, "stream")
+        await answer_next(loopback, "stream")
         await usual
     assert early in (keep_alive.COMMENT, b'event: ping\ndata: {"type": "ping"}\n\n')
     assert (early == keep_alive.COMMENT) == (path != "/v1/messages")
@@ -125,7 +125,7 @@ async def test_a_stream_without_content_begins_with_comments_and_goes_on_as_usua
     late = {name: value for name, value in prompt.answer_headers.items() if name not in call.answer_headers}
     assert comments_of(call) == late
     assert late["x-routing-provider"] == "silent"
-    assert [each.keys() for each in events_of(call)] == [each.keys() for each in events_of(prompt)]
+    assert [event.keys() for event in events_of(call)] == [event.keys() for event in events_of(prompt)]
     row = await row_of()
     assert (row.outcome, row.status) == ("ok", 200)
     assert row.answer["keepAliveMs"] > 0
@@ -133,21 +133,21 @@ async def test_a_stream_without_content_begins_with_comments_and_goes_on_as_usua
 
 
 @EACH_API
-async def test_the_chain_goes_on_behind_the_comments(key, loopback, path):
+async def test_fallback_continues_after_the_comments(key, loopback, path):
     """A candidate that fails after the stream began is followed by the next, and the caller sees only the answer."""
     call = call_to("slow", key, ID, path=path)
     async with loopback.serve():
         running = await begin(call)
-        await play(loopback, "fail")
+        await answer_next(loopback, "fail")
         await running
     assert (comments_of(call)["x-routing-provider"], comments_of(call)["x-routing-attempts"]) == ("stream", "2")
     assert "word 199" in call.answer.decode()
-    assert "error" not in {name for each in events_of(call) for name, value in each.items() if value}
+    assert "error" not in {name for event in events_of(call) for name, value in event.items() if value}
 
 
 @pytest.mark.parametrize("word", ["stream", "fail"])
 @pytest.mark.parametrize("form", ["events", "list"])
-async def test_a_stream_of_geminis_begins_with_blank_lines(key, loopback, form, word):
+async def test_gemini_stream_begins_with_blank_lines(key, loopback, form, word):
     """Google's client parses every non-empty line as JSON, so blank lines are sent instead of comments; in a list they
     are whitespace.
     """
@@ -157,10 +157,10 @@ async def test_a_stream_of_geminis_begins_with_blank_lines(key, loopback, form, 
     async with loopback.serve():
         running = await begin(call)
         assert call.answer == keep_alive.BLANK
-        await play(loopback, word)
+        await answer_next(loopback, word)
         await running
     data = call.answer.lstrip().removeprefix(b"data: ").split(b"\r\n\r\ndata: ")
-    chunks = json.loads(call.answer) if form == "list" else [json.loads(each) for each in data]
+    chunks = json.loads(call.answer) if form == "list" else [json.loads(event) for event in data]
     assert call.answer_headers["content-type"] == ("application/json" if form == "list" else "text/event-stream")
     assert ("error" in chunks[-1]) == (word == "fail")
     assert word == "fail" or chunks[-1]["candidates"][0]["finishReason"] == "STOP"
@@ -176,15 +176,15 @@ async def test_a_list_of_several_candidates_begins_early_and_is_one_list(key, lo
     call.pieces = [json.dumps({**GEMINI, "generationConfig": {"candidateCount": 2}}).encode()]
     async with loopback.serve():
         running = await begin(call)
-        while len(loopback.silent) < 2:
-            loopback.asked.clear()
-            await loopback.asked.wait()
-        for each, played in zip(loopback.silent, ("stream", word), strict=True):
-            each.play(played)
+        while len(loopback.unanswered) < 2:
+            loopback.requested.clear()
+            await loopback.requested.wait()
+        for connection, name in zip(loopback.unanswered, ("stream", word), strict=True):
+            connection.play(name)
         await running
     *chunks, last = json.loads(call.answer)
     assert ("error" in last, bool(chunks)) == ((True, False) if word == "fail" else (False, True))
-    assert {each["candidates"][0]["index"] for each in chunks} == (set() if word == "fail" else {0, 1})
+    assert {chunk["candidates"][0]["index"] for chunk in chunks} == (set() if word == "fail" else {0, 1})
 
 
 ERRORS: dict[str, Callable[[Any], str]] = {
@@ -196,7 +196,7 @@ ERRORS: dict[str, Callable[[Any], str]] = {
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "expected"),
     [
         ("/v1/chat/completions", "all_providers_failed"),
         ("/v1/messages", "error api_error"),
@@ -204,16 +204,16 @@ ERRORS: dict[str, Callable[[Any], str]] = {
         ("/v1/completions", "all_providers_failed"),
     ],
 )
-async def test_a_chain_that_fails_after_its_stream_began_ends_it_with_an_error_event(key, loopback, path, told):
+async def test_begun_stream_of_a_failed_chain_ends_with_an_error_event(key, loopback, path, expected):
     """An error event is the last, without a finish reason or `[DONE]`; late headers precede it, and the log has the
     status 200 that was sent.
     """
     call = call_to("alone", key, ID, path=path)
     async with loopback.serve():
         running = await begin(call)
-        await play(loopback, "fail")
+        await answer_next(loopback, "fail")
         await running
-    assert (call.status, ERRORS[path](events_of(call)[-1])) == (200, told)
+    assert (call.status, ERRORS[path](events_of(call)[-1])) == (200, expected)
     assert b"[DONE]" not in call.answer
     assert comments_of(call) == {"x-routing-attempts": "1", "x-should-retry": "false"}
     assert call.sent[-1] == {"type": "http.response.body", "body": b""}
@@ -230,43 +230,43 @@ async def test_comments_are_repeated_until_content_comes(key, loopback, monkeypa
         while call.answer.count(keep_alive.COMMENT) < 3:
             call.begun.clear()
             await call.begun.wait()
-        await play(loopback, "stream")
+        await answer_next(loopback, "stream")
         await running
     assert keep_alive.COMMENT not in call.answer.partition(b"data: ")[2]
 
 
 @pytest.mark.parametrize(("model", "installation"), [("task:never", SOON), ("silent/bench-model", 0)])
-async def test_a_route_and_the_installation_can_leave_a_stream_unbegun(key, loopback, settings, model, installation):
-    """With 0 seconds a stream never begins before its content."""
+async def test_zero_seconds_never_begin_a_stream_early(key, loopback, settings, model, installation):
+    """For a route and for the installation."""
     settings.KEEP_ALIVE_SECONDS = installation
     call = call_to("", key, ID, model=model)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
-        await play(loopback, "stream")
+        await answer_next(loopback, "stream")
         await running
     assert call.answer_headers["x-routing-provider"] == "silent"
     assert call.answer.startswith(b"data: ")
     assert "keepAliveMs" not in (await row_of()).answer
 
 
-async def test_the_installations_seconds_count_where_a_route_has_none(key, loopback, settings):
+async def test_installations_seconds_apply_without_a_route(key, loopback, settings):
     """The installation's setting applies to a model that is named directly."""
     settings.KEEP_ALIVE_SECONDS = SOON
     call = call_to("", key, model="silent/bench-model")
     async with loopback.serve():
         running = await begin(call)
-        await play(loopback, "stream")
+        await answer_next(loopback, "stream")
         await running
     assert comments_of(call)["x-routing-provider"] == "silent"
 
 
-async def test_a_caller_that_leaves_a_begun_stream_ends_the_chain(key, loopback):
+async def test_disconnect_from_a_begun_stream_ends_the_chain(key, loopback):
     """A disconnect closes the upstream connection, leaves no task, and is logged as the client's."""
     call = call_to("slow", key, ID)
     async with loopback.serve():
         running = await begin(call)
-        await loopback.asked.wait()
-        call.left.set()
+        await loopback.requested.wait()
+        call.disconnected.set()
         await running
         await loopback.closed.wait()
     assert b"data" not in call.answer
@@ -275,12 +275,12 @@ async def test_a_caller_that_leaves_a_begun_stream_ends_the_chain(key, loopback)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_begun_stream_that_a_stopping_process_gives_up_is_told(key, loopback):
-    """A stopping process ends a begun stream with an error event, since the status was sent already."""
+async def test_stopping_process_ends_a_begun_stream_with_an_error_event(key, loopback):
+    """The status was sent already."""
     call = call_to("alone", key, ID)
     async with loopback.serve():
         running = await begin(call)
-        await loopback.asked.wait()
+        await loopback.requested.wait()
         draining().give_up()
         await running
     assert events_of(call)[-1]["error"]["code"] == "server_draining"
@@ -288,31 +288,31 @@ async def test_a_begun_stream_that_a_stopping_process_gives_up_is_told(key, loop
     assert ((await row_of()).outcome, (await row_of()).status) == ("server_draining", 200)
 
 
-async def test_a_fault_of_ours_in_a_begun_stream_is_an_error_event(key, loopback, monkeypatch):
+async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monkeypatch):
     """An exception while the answer is prepared is an error event too."""
     monkeypatch.setattr("routing_admin.gateway.answers.AnswerStream", lambda *_: 1 / 0)
     call = call_to("alone", key, ID)
     async with loopback.serve():
         running = await begin(call)
-        await play(loopback, "stream")
+        await answer_next(loopback, "stream")
         await running
     assert events_of(call)[-1]["error"]["type"] == "upstream_error"
     assert (await row_of()).status == 200
 
 
 @pytest.mark.parametrize("word", ["stream", "fail"])
-async def test_a_begun_stream_keeps_its_idempotency_key_only_if_it_came_to_its_end(key, loopback, word):
+async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopback, word):
     """A replay has the same events, real headers and no comments. A broken stream releases the key."""
-    once = (b"idempotency-key", b"k")
-    call = call_to("alone", key, once)
+    idempotency_key = (b"idempotency-key", b"k")
+    call = call_to("alone", key, idempotency_key)
     async with loopback.serve():
         running = await begin(call)
-        await play(loopback, word)
+        await answer_next(loopback, word)
         await running
         stored = await asyncio.to_thread(IdempotencyRecord.objects.count)
         assert stored == (word == "stream")
         if stored:
-            again = await call_to("alone", key, once).run()
+            again = await call_to("alone", key, idempotency_key).run()
             assert again.answer_headers["x-routing-replayed"] == "true"
             assert again.answer_headers["x-routing-provider"] == "silent"
             assert events_of(again) == events_of(call)
@@ -333,12 +333,12 @@ async def test_a_begun_stream_settles_its_limits_once(key, loopback, word, token
     async with loopback.serve():
         for route in ("alone", "never"):
             call = call_to(route, key)
-            loopback.asked.clear()
+            loopback.requested.clear()
             running = await begin(call) if route == "alone" else asyncio.create_task(call.run())
-            await play(loopback, word)
+            await answer_next(loopback, word)
             await running
-            found = await asyncio.to_thread(find_uses, ["agent:text-agent"])
-            counts.append({meter: amount for (_, meter), amount in found.items()})
+            uses = await asyncio.to_thread(find_uses, ["agent:text-agent"])
+            counts.append({meter: amount for (_, meter), amount in uses.items()})
     early, both = counts
     assert both[Meter.TOKENS_PER_DAY] == 2 * early[Meter.TOKENS_PER_DAY]
     assert tokens is None or early[Meter.TOKENS_PER_DAY] == tokens
@@ -346,9 +346,9 @@ async def test_a_begun_stream_settles_its_limits_once(key, loopback, word, token
     assert not both.get(Meter.IN_FLIGHT)
 
 
-async def test_a_stream_that_is_answered_in_time_makes_no_task_for_it(key, loopback, settings):
+async def test_stream_that_is_answered_in_time_makes_no_keep_alive_task(key, loopback, settings):
     """A call that is answered in time costs a cancelled timer and no task."""
-    made: list[int] = []
+    keep_alive_tasks: list[int] = []
     loop = asyncio.get_running_loop()
     async with loopback.serve():
         for settings.KEEP_ALIVE_SECONDS in (0, 3600):
@@ -362,5 +362,5 @@ async def test_a_stream_that_is_answered_in_time_makes_no_task_for_it(key, loopb
             call = await chat_call(key, "stream", stream=True).run()
             loop.set_task_factory(None)
             assert b": " not in call.answer.partition(b"data")[0]
-            made.append(sum("keep_alive" in each.cr_code.co_filename for each in tasks))
-    assert made == [0, 0]
+            keep_alive_tasks.append(sum("keep_alive" in work.cr_code.co_filename for work in tasks))
+    assert keep_alive_tasks == [0, 0]

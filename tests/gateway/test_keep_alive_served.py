@@ -55,9 +55,7 @@ def claude(server: Server) -> anthropic.Anthropic:
         ("/v1/responses", "by-openai-responses", "comments_forever"),
     ],
 )
-def test_a_caller_that_leaves_among_the_comments_closes_the_upstream_within_a_second(
-    server, client, path, provider, step
-):
+def test_disconnect_among_the_comments_closes_the_upstream_within_a_second(server, client, path, provider, step):
     """The disconnect is logged as the client's, and the next call is answered."""
     server.lab.play({})
     body = {"model": f"{provider}/fault:{step}", "stream": True, "max_tokens": 9, "messages": HELLO, "input": "hello"}
@@ -67,30 +65,30 @@ def test_a_caller_that_leaves_among_the_comments_closes_the_upstream_within_a_se
     assert response.readline().startswith((b": keep-alive", b"event: ping"))
     request_id = response.headers["x-request-id"]
     assert server.lab.wait_until(lambda: bool(server.lab.requests))
-    gone = time.monotonic()
+    disconnected_at = time.monotonic()
     response.close()
     connection.close()
-    (left,) = server.lab.requests
-    assert server.lab.wait_until(lambda: left.closed_at is not None, 5)
-    assert left.closed_at - gone < 1
+    (received,) = server.lab.requests
+    assert server.lab.wait_until(lambda: received.closed_at is not None, 5)
+    assert received.closed_at - disconnected_at < 1
     logged = server.timeline(request_id)
     assert (logged["outcome"], logged["status"]) == ("client_cancelled", 499)
-    assert [each["outcome"] for each in logged["attempts"]] == ["client_cancelled"]
-    told = client.chat.completions.create(model=f"{provider}/fault:ok", messages=HELLO)
-    assert told.choices[0].message.content == "You said: hello"
+    assert [attempt["outcome"] for attempt in logged["attempts"]] == ["client_cancelled"]
+    answer = client.chat.completions.create(model=f"{provider}/fault:ok", messages=HELLO)
+    assert answer.choices[0].message.content == "You said: hello"
 
 
-SECOND = {"one": "http_503", "two": "say:from two"}
-NONE = {"one": "http_503", "two": "http_503", "three": "http_503"}
+SECOND_ANSWERS = {"one": "http_503", "two": "say:from two"}
+NO_ANSWER = {"one": "http_503", "two": "http_503", "three": "http_503"}
 
 
-def test_the_official_clients_read_a_stream_begun_early(server, gate, client):
+def test_openais_client_reads_a_chat_stream_begun_early(server, gate, client):
     """A chat stream falls back after the comments; the log has the time of the early start and both attempts."""
-    server.lab.play(SECOND)
+    server.lab.play(SECOND_ANSWERS)
     stream = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)
     headers = stream.response.headers
     gate.set()
-    assert "".join(each.choices[0].delta.content or "" for each in stream if each.choices) == "from two"
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices) == "from two"
     assert "x-routing-provider" not in headers
     logged = server.timeline(headers["x-request-id"])
     assert (logged["outcome"], logged["status"], len(logged["attempts"])) == ("ok", 200, 2)
@@ -99,7 +97,7 @@ def test_the_official_clients_read_a_stream_begun_early(server, gate, client):
 
 def test_openais_client_reads_a_response_begun_early(server, gate, client):
     """OpenAI's client reads every event of a Responses stream to its completion."""
-    server.lab.play(SECOND)
+    server.lab.play(SECOND_ANSWERS)
     stream = client.responses.create(model="task:chain", input="hello", stream=True)
     gate.set()
     last: Any = list(stream)[-1]
@@ -108,19 +106,19 @@ def test_openais_client_reads_a_response_begun_early(server, gate, client):
 
 def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
     """Anthropic's client ignores pings before `message_start`."""
-    server.lab.play(SECOND)
+    server.lab.play(SECOND_ANSWERS)
     stream = claude.messages.create(**MESSAGE, stream=True)
     gate.set()
     events = list(stream)
     assert events[0].type == "message_start"
-    assert "".join(each.delta.text for each in events if each.type == "content_block_delta") == "from two"
+    assert "".join(event.delta.text for event in events if event.type == "content_block_delta") == "from two"
 
 
-def test_the_official_clients_raise_what_fails_behind_the_comments(server, gate, client, claude):
+def test_official_clients_raise_errors_after_the_comments(server, gate, client, claude):
     """The clients raise an error event as their vendor's; a Responses stream ends with `response.failed`, as OpenAI's
     do.
     """
-    server.lab.play(NONE)
+    server.lab.play(NO_ANSWER)
     chat = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)
     response = client.responses.create(model="task:chain", input="hello", stream=True)
     message = claude.messages.create(**MESSAGE, stream=True)

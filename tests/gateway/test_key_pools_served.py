@@ -24,13 +24,13 @@ POOLS = ("dead", "dead-stream", "limited", "limited-stream", "affine", "passing"
 
 
 def pooled(lab: Lab) -> dict[str, Any]:
-    found = routing(lab)
-    further = [{"name": name, "apiKey": key} for name, key in zip(NAMES[1:], KEYS[1:], strict=True)]
+    file = routing(lab)
+    further_keys = [{"name": name, "apiKey": key} for name, key in zip(NAMES[1:], KEYS[1:], strict=True)]
     for name in POOLS:
         first = {"providerName": name, "apiKey": KEYS[0], "endpoint": lab.url("openai", name), "defaultModel": "lab"}
-        found["providers"].append({**first, "keyName": NAMES[0], "keys": further})
-        found["routing"][name] = {"provider": name, "retries": 0}
-    return found
+        file["providers"].append({**first, "keyName": NAMES[0], "keys": further_keys})
+        file["routing"][name] = {"provider": name, "retries": 0}
+    return file
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +44,17 @@ def client(server: Server) -> openai.OpenAI:
     return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
 
 
-def ask(client: openai.OpenAI, pool: str, words: str, **headers: str) -> str:
+def ask(client: openai.OpenAI, pool: str, question: str, **headers: str) -> str:
     """Return the request id of a complete answer."""
     stream = pool.endswith("-stream")
-    asked = {"model": f"task:{pool}", "messages": [{"role": "user", "content": words}], "extra_headers": headers}
-    made = client.chat.completions.with_raw_response.create(**asked, stream=stream)
+    request = {"model": f"task:{pool}", "messages": [{"role": "user", "content": question}], "extra_headers": headers}
+    raw = client.chat.completions.with_raw_response.create(**request, stream=stream)
     if stream:
-        text = "".join(piece.choices[0].delta.content or "" for piece in made.parse() if piece.choices)
+        text = "".join(piece.choices[0].delta.content or "" for piece in raw.parse() if piece.choices)
     else:
-        text = made.parse().choices[0].message.content
-    assert words in text
-    return made.headers["x-request-id"]
+        text = raw.parse().choices[0].message.content
+    assert question in text
+    return raw.headers["x-request-id"]
 
 
 def keys_used(server: Server) -> list[str]:
@@ -62,27 +62,29 @@ def keys_used(server: Server) -> list[str]:
 
 
 @pytest.mark.parametrize("pool", ["dead", "dead-stream"])
-def test_of_five_keys_a_dead_one_costs_no_call_and_the_log_names_it(server, client, pool):
+def test_dead_key_of_five_loses_no_call_and_is_logged(server, client, pool):
     """A refused key is followed by the next key within the same attempt, then it is on cooldown. The log names it and
     contains no secret.
     """
     server.lab.play({f"{pool}/{KEYS[2]}": 401})
-    requests = [ask(client, pool, f"question {number}") for number in range(20)]
+    request_ids = [ask(client, pool, f"question {number}") for number in range(20)]
     used = Counter(keys_used(server))
     # One refusal, and twenty answers by the four other keys.
     assert (used.pop("three"), sorted(used.values())) == (1, [5, 5, 5, 5])
-    attempts = [server.timeline(each)["attempts"] for each in requests]
-    assert {len(each) for each in attempts} == {1}
-    told = [[(one["key"], one["outcome"], one["status"]) for one in each[0]["tries"]] for each in attempts]
-    assert [("three", "http_401", 401), ("four", "ok", None)] in told
-    assert sum(len(each) for each in told) == 21
+    attempts = [server.timeline(request_id)["attempts"] for request_id in request_ids]
+    assert {len(request_attempts) for request_attempts in attempts} == {1}
+    tries = [
+        [(entry["key"], entry["outcome"], entry["status"]) for entry in attempt["tries"]] for (attempt,) in attempts
+    ]
+    assert [("three", "http_401", 401), ("four", "ok", None)] in tries
+    assert sum(map(len, tries)) == 21
     shown = json.dumps(attempts) + server.log
     assert not any(key in shown for key in KEYS)
     assert f"provider {pool}: key three: http_401; its next key is asked" in server.log
 
 
 @pytest.mark.parametrize("pool", ["limited", "limited-stream"])
-def test_a_limited_key_is_found_alive_again_by_itself(server, client, pool):
+def test_rate_limited_key_is_used_again_after_its_wait(server, client, pool):
     """A rate-limited key is skipped for as long as its answer asked, without waiting, and is used again afterwards."""
     server.lab.play({f"{pool}/{KEYS[1]}": ["http_429:retry_after=1"]})
     for number in range(5):
@@ -95,7 +97,7 @@ def test_a_limited_key_is_found_alive_again_by_itself(server, client, pool):
     assert server.lab.played.count("http_429") == 1
 
 
-def test_a_conversation_stays_with_its_key_by_its_beginning_or_by_its_own_name(server, client):
+def test_conversation_keeps_its_key_by_its_beginning_or_affinity(server, client):
     """Turns that begin alike use one key, and so do calls with the same `x-routing-affinity`."""
     server.lab.play({})
     for _ in range(4):
@@ -107,8 +109,8 @@ def test_a_conversation_stays_with_its_key_by_its_beginning_or_by_its_own_name(s
     assert len(set(keys_used(server))) == 1
 
 
-def test_what_passes_through_is_no_conversation_and_takes_every_key_in_turn(server, client):
-    """Embeddings rotate through all keys, even for the same text; `x-routing-affinity` keeps them at one."""
+def test_embeddings_rotate_through_all_keys(server, client):
+    """Even for the same text; `x-routing-affinity` keeps them at one key."""
     server.lab.play({})
     for _ in range(5):
         client.embeddings.create(model="task:passing", input="hello")
@@ -121,7 +123,7 @@ def test_what_passes_through_is_no_conversation_and_takes_every_key_in_turn(serv
     assert len(set(keys_used(server))) == 1
 
 
-def test_when_all_keys_are_refused_it_is_what_it_is_with_one_key(server, client):
+def test_refusal_of_every_key_is_upstream_auth(server, client):
     """If every key is refused, the answer is a 502 `upstream_auth` at once and contains no key."""
     server.lab.play({"refused": 401})
     with pytest.raises(openai.APIStatusError) as error:

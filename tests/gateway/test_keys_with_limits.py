@@ -19,7 +19,7 @@ from routing_admin.limits.reservations import keeper
 from routing_admin.models import AuditEvent, Revision
 from tests.cast import key_of
 from tests.console.visits import text_of
-from tests.gateway.plane import post, said
+from tests.gateway.plane import chat_body, post
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 PLANNING = {"limits": {"models": ["task:planning"]}}
@@ -43,74 +43,73 @@ def allow(*names: str) -> None:
 
 def forbids(key: str) -> bool:
     """Whether the key may not use a model outside the planning route."""
-    return bool(post(key, said("hi", model="text-model")).status_code == 403)
+    return bool(post(key, chat_body("hi", model="text-model")).status_code == 403)
 
 
-def me(key: str) -> Any:
+def own_limits(key: str) -> Any:
     return Client().get("/api/v1/agents/me", headers={"authorization": f"Bearer {key}"}).json()
 
 
-def test_a_key_may_use_what_both_it_and_its_agent_may() -> None:
+def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
     """A key's limits leave the agent's other keys unchanged, and a later limit of the agent applies to the key too."""
     free, narrow = key_of("text-agent"), key_of("text-agent", terms=PLANNING)
-    assert [forbids(each) for each in (free, narrow)] == [False, True]
-    assert post(narrow, said("hi", model="task:planning")).status_code == 200
+    assert [forbids(key) for key in (free, narrow)] == [False, True]
+    assert post(narrow, chat_body("hi", model="task:planning")).status_code == 200
     listed = Client().get("/v1/models", headers={"authorization": f"Bearer {narrow}"}).json()["data"]
-    assert [each["id"] for each in listed] == ["task:planning"]
+    assert [model["id"] for model in listed] == ["task:planning"]
     allow("text-model")
-    refused = post(narrow, said("hi", model="task:planning"))
+    refused = post(narrow, chat_body("hi", model="task:planning"))
     assert (refused.status_code, "It can use: nothing." in refused.json()["error"]["message"]) == (403, True)
 
 
 @pytest.mark.parametrize(
-    ("name", "field"), [("task:design", "The agent cannot use task:design"), ("no-such", "no route or service no-such")]
+    ("name", "message"),
+    [("task:design", "The agent cannot use task:design"), ("no-such", "no route or service no-such")],
 )
-def test_a_key_is_never_allowed_more_than_its_agent(name: str, field: str) -> None:
+def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> None:
     """A key cannot be issued or changed to allow an unknown name or one that its agent may not use."""
     allow("task:planning")
     key = row_of(key_of("text-agent"))
     terms = {"limits": {"models": [name]}}
-    for act in (
+    for action in (
         lambda: key_of("text-agent", terms=terms),
         lambda: change_key(SYSTEM, key, label="", terms=terms),
     ):
-        with pytest.raises(InvalidError, match=field):
-            act()
+        with pytest.raises(InvalidError, match=message):
+            action()
 
 
 def test_a_keys_requests_are_counted_beside_its_agents() -> None:
     """The refusal names the key, and the agent's other keys are served."""
     free, narrow = key_of("text-agent"), key_of("text-agent", terms={"limits": {"tokensPerDay": 30}})
-    answers = [post(narrow, said("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
+    answers = [post(narrow, chat_body("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
     refused = answers[-1]
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "budget_exceeded")
     assert refused.json()["error"]["message"].startswith(f"The key {row_of(narrow)} has a daily token limit of 30")
-    assert post(free, said("hi", model="task:planning", max_tokens=20)).status_code == 200
-    found = me(narrow)
-    assert (found["limits"], found["keyLimits"]["amounts"][0]["limit"]) == (None, 30)
-    assert me(free)["keyLimits"] is None
+    assert post(free, chat_body("hi", model="task:planning", max_tokens=20)).status_code == 200
+    limits = own_limits(narrow)
+    assert (limits["limits"], limits["keyLimits"]["amounts"][0]["limit"]) == (None, 30)
+    assert own_limits(free)["keyLimits"] is None
 
 
-def test_changing_a_key_holds_at_once_and_can_be_undone() -> None:
-    """A key's change applies at once, is a revision and an audit event, and can be undone."""
+def test_change_of_a_key_applies_at_once_and_can_be_undone() -> None:
+    """The change is a revision and an audit event."""
     key = key_of("text-agent")
-    made = change_key(SYSTEM, row_of(key), label="night", terms=PLANNING)
+    change = change_key(SYSTEM, row_of(key), label="night", terms=PLANNING)
     assert forbids(key)
-    changes = Revision.objects.get(number=made.revision).changes
-    assert [each["name"] for each in changes] == ["text-agent"]
+    changes = Revision.objects.get(number=change.revision).changes
+    assert [entry["name"] for entry in changes] == ["text-agent"]
     assert row_of(key).public_id in changes[0]["field"]
     assert AuditEvent.objects.filter(action="key.change", object_name="text-agent").count() == 1
     assert integrity.configuration() == []
-    assert made.revision is not None
-    undo(SYSTEM, made.revision)
+    assert change.revision is not None
+    undo(SYSTEM, change.revision)
     assert not forbids(key)
     assert integrity.configuration() == []
 
 
-def test_what_a_key_was_issued_with_outlives_every_restoring() -> None:
-    """Issuing is not a revision: restoring an earlier one keeps the limits a key was issued with, and a rolled key
-    inherits them.
-    """
+def test_restoring_keeps_the_limits_a_key_was_issued_with() -> None:
+    """Issuing is not a revision. A rolled key inherits the limits."""
     before = Revision.objects.order_by("-number").first()
     key = key_of("text-agent", terms=PLANNING)
     assert Revision.objects.order_by("-number").first() == before
@@ -137,10 +136,10 @@ def test_the_page_issues_and_changes_keys_with_limits(admin: Client) -> None:
     limits = {"models": ["task:planning"], "tokensPerDay": 100}
     assert key.terms == key.issued_terms == {"team": "search", "limits": limits}
     assert "0 / 100" in text_of(admin.get("/agents/text-agent/"))
-    at, prefix = f"/keys/{key.public_id}/change/text-agent/", key.public_id
-    assert admin.post(at, {f"{prefix}-tokensPerDay": "-1"}).status_code == 422
-    assert admin.post(at, {f"{prefix}-models": "no-such"}).status_code == 422
-    assert admin.post(at, {f"{prefix}-project": "atlas", f"{prefix}-moneyPerMonth": "5"}).status_code == 302
+    path, prefix = f"/keys/{key.public_id}/change/text-agent/", key.public_id
+    assert admin.post(path, {f"{prefix}-tokensPerDay": "-1"}).status_code == 422
+    assert admin.post(path, {f"{prefix}-models": "no-such"}).status_code == 422
+    assert admin.post(path, {f"{prefix}-project": "atlas", f"{prefix}-moneyPerMonth": "5"}).status_code == 302
     key.refresh_from_db()
     assert key.terms == {
         "project": "atlas",

@@ -22,34 +22,34 @@ from tests.cast import key_of
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def enters(key: str, **headers: str) -> bool:
+def is_accepted(key: str, **headers: str) -> bool:
     return isinstance(key_cache.principal_of_key({"authorization": f"Bearer {key}", **headers}), Principal)
 
 
-def test_a_key_that_came_in_before_costs_no_query(key, django_assert_num_queries):
-    assert enters(key)
+def test_recent_key_costs_no_query(key, django_assert_num_queries):
+    assert is_accepted(key)
     with django_assert_num_queries(0):
-        assert enters(key)
+        assert is_accepted(key)
 
 
-def test_a_revoked_key_stops_with_its_revocation_and_a_new_one_works_at_once(key):
+def test_revoked_key_is_refused_and_a_new_one_accepted_at_once(key):
     """In the process that revokes a key, the next call with it is refused."""
-    assert enters(key)
+    assert is_accepted(key)
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=key.split("_")[1]))
-    assert not enters(key)
-    assert enters(key_of("text-agent"))
+    assert not is_accepted(key)
+    assert is_accepted(key_of("text-agent"))
 
 
-def test_a_key_revoked_by_another_process_stops_with_the_snapshots_next_look(key):
+def test_key_revoked_by_another_process_is_refused_after_a_refresh(key):
     """A change of the stamp in the database invalidates the cached keys at the snapshot's next refresh."""
-    assert enters(key)
+    assert is_accepted(key)
     AgentKey.objects.update(revoked_at=timezone.now())
     Installation.objects.update(version=F("version") + 1)
     snapshot.refresh()
-    assert not enters(key)
+    assert not is_accepted(key)
 
 
-def test_a_key_expires_at_its_moment_though_it_is_remembered(key):
+def test_cached_key_expires_on_time(key):
     """The expiry is cached with the key and checked for each call."""
     moment = timezone.now()
     AgentKey.objects.update(expires_at=moment + timedelta(hours=1))
@@ -61,11 +61,11 @@ def test_a_key_expires_at_its_moment_though_it_is_remembered(key):
     assert not isinstance(cache.authenticate(headers), Principal)
 
 
-def test_refusals_and_the_name_of_another_agent_are_asked_anew(key):
+def test_refusals_and_other_agents_are_not_cached(key):
     """Refusals are not cached. A cached key may not act for another agent."""
-    assert enters(key)
-    assert not enters(key, **{"x-agent-id": "vision-agent"})
-    assert not enters(key + "x")
-    with CaptureQueriesContext(connection) as asked:
-        assert not enters(key, **{"x-agent-id": "vision-agent"})
-    assert len(asked) > 0, "nothing is kept of a refusal"
+    assert is_accepted(key)
+    assert not is_accepted(key, **{"x-agent-id": "vision-agent"})
+    assert not is_accepted(key + "x")
+    with CaptureQueriesContext(connection) as queries:
+        assert not is_accepted(key, **{"x-agent-id": "vision-agent"})
+    assert len(queries) > 0, "a refusal is not cached"

@@ -42,15 +42,15 @@ def loopback(demo: None) -> Iterator[Loopback]:
     keeper().stop()
 
 
-def limit(**most: Any) -> None:
+def limit(**limits: Any) -> None:
     row = Agent.objects.get(agent_id="text-agent")
-    row.limits = dict(most)
+    row.limits = limits
     save_agent(SYSTEM, row)
 
 
-async def used() -> Mapping[Meter, int]:
-    found = await asyncio.to_thread(find_uses, ["agent:text-agent"])
-    return {meter: amount for (_, meter), amount in found.items()}
+async def find_used() -> Mapping[Meter, int]:
+    uses = await asyncio.to_thread(find_uses, ["agent:text-agent"])
+    return {meter: amount for (_, meter), amount in uses.items()}
 
 
 def code_of(call: Call) -> str:
@@ -61,8 +61,8 @@ def refusals_of(calls: list[Call]) -> set[str]:
     return {code_of(call) for call in calls if call.status != 200}
 
 
-async def together(count: int, *calls: Any) -> list[Call]:
-    return list(await asyncio.gather(*(chat_call(*calls).run() for _ in range(count))))
+async def call_concurrently(count: int, *arguments: Any) -> list[Call]:
+    return list(await asyncio.gather(*(chat_call(*arguments).run() for _ in range(count))))
 
 
 async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
@@ -70,7 +70,7 @@ async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
     await asyncio.to_thread(limit, requestsPerMinute=37)
     async with loopback.serve():
         began = datetime.now(UTC).minute
-        calls = await together(200, key, "plain")
+        calls = await call_concurrently(200, key, "plain")
         minutes = 1 + (datetime.now(UTC).minute != began)
         last = await chat_call(key, "plain").run()
         while last.status != 429:
@@ -90,13 +90,13 @@ async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
     await asyncio.to_thread(limit, tokensPerDay=10_000)
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", max_tokens=900).run() for _ in range(200)))
-        done = sum(call.status == 200 for call in calls)
+        answered = sum(call.status == 200 for call in calls)
         assert refusals_of(calls) == {"budget_exceeded"}
-        assert done in range(11, 200)
-        assert await used() == {Meter.TOKENS_PER_DAY: done * TOKENS}
+        assert answered in range(11, 200)
+        assert await find_used() == {Meter.TOKENS_PER_DAY: answered * TOKENS}
 
 
-async def test_a_budget_that_is_used_up_says_when_it_begins_anew(key, loopback):
+async def test_used_up_budget_says_when_it_resets(key, loopback):
     """The message and Retry-After say when the limit resets; the client is asked not to retry, and the refusal is
     logged.
     """
@@ -127,29 +127,29 @@ async def test_a_caller_is_warned_from_80_percent_on(key, loopback):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_caller_that_leaves_gives_back_what_was_reserved(key, loopback, stream):
+async def test_disconnect_releases_the_reservation(key, loopback, stream):
     """A disconnect before the answer counts no tokens and releases the concurrency slot."""
     await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=1)
     async with loopback.serve():
         call = chat_call(key, "silent", stream=stream)
         running = asyncio.create_task(call.run())
-        await loopback.asked.wait()
-        call.left.set()
+        await loopback.requested.wait()
+        call.disconnected.set()
         await running
-        assert await used() == {Meter.TOKENS_PER_DAY: 0, Meter.IN_FLIGHT: 0}
+        assert await find_used() == {Meter.TOKENS_PER_DAY: 0, Meter.IN_FLIGHT: 0}
         assert (await chat_call(key, "plain").run()).status == 200
 
 
-async def test_a_stream_that_is_cut_counts_as_far_as_it_came(key, loopback):
+async def test_cut_stream_counts_the_text_received_so_far(key, loopback):
     """A stream that was cut off counts the prompt and the text received so far, not its reservation."""
     await asyncio.to_thread(limit, tokensPerDay=5000)
     async with loopback.serve():
         call = chat_call(key, "stall", stream=True)
         running = asyncio.create_task(call.run())
         await call.begun.wait()
-        call.left.set()
+        call.disconnected.set()
         await running
-        taken = (await used())[Meter.TOKENS_PER_DAY]
+        taken = (await find_used())[Meter.TOKENS_PER_DAY]
     assert 0 < taken < 100
 
 
@@ -165,56 +165,56 @@ async def test_each_of_several_answers_counts(key, loopback):
     async with loopback.serve():
         call = await chat_call(key, "plain", n=3, task_type="several").run()
         assert call.status == 200
-        assert await used() == {Meter.TOKENS_PER_DAY: 3 * TOKENS, Meter.IN_FLIGHT: 0}
+        assert await find_used() == {Meter.TOKENS_PER_DAY: 3 * TOKENS, Meter.IN_FLIGHT: 0}
         assert (await chat_call(key, "plain", n=3, task_type="several", stream=True).run()).status == 200
-        assert await used() == {Meter.TOKENS_PER_DAY: 6 * TOKENS, Meter.IN_FLIGHT: 0}
+        assert await find_used() == {Meter.TOKENS_PER_DAY: 6 * TOKENS, Meter.IN_FLIGHT: 0}
 
 
-async def test_several_answers_are_let_in_together_or_not_at_all(key, loopback):
+async def test_several_answers_are_accepted_together_or_not_at_all(key, loopback):
     """If the limit does not allow all of them, no upstream call is made and no reservation remains."""
     await asyncio.to_thread(several, "plain")
     await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=2)
     async with loopback.serve():
         call = await chat_call(key, "plain", n=3, task_type="several").run()
         assert (call.status, code_of(call)) == (429, "rate_limit_exceeded")
-        assert await used() == {Meter.TOKENS_PER_DAY: 0, Meter.IN_FLIGHT: 0}
+        assert await find_used() == {Meter.TOKENS_PER_DAY: 0, Meter.IN_FLIGHT: 0}
         assert (await chat_call(key, "plain", n=2, task_type="several").run()).status == 200
 
 
 @pytest.mark.parametrize(("provider", "stream"), [("silent", False), ("silent", True), ("stall", True)])
-async def test_a_caller_that_leaves_ends_all_answers(key, loopback, provider, stream):
+async def test_disconnect_ends_all_of_several_answers(key, loopback, provider, stream):
     """A disconnect ends every answer and releases its concurrency slot."""
     await asyncio.to_thread(several, provider)
     await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=3)
     async with loopback.serve():
         call = chat_call(key, provider, (b"x-request-id", b"left"), n=3, task_type="several", stream=stream)
         running = asyncio.create_task(call.run())
-        await (call.begun if provider == "stall" else loopback.asked).wait()
-        call.left.set()
+        await (call.begun if provider == "stall" else loopback.requested).wait()
+        call.disconnected.set()
         await running
-        assert (await used())[Meter.IN_FLIGHT] == 0
+        assert (await find_used())[Meter.IN_FLIGHT] == 0
     logs = [await asyncio.to_thread(logged, name) for name in ("left", "left~2", "left~3")]
     assert {(row.outcome, row.status) for row in logs} == {("client_cancelled", 499)}
 
 
-@pytest.mark.parametrize(("word", "leaves"), [("calls", True), ("uncounted", False)])
-async def test_reasoning_and_tool_calls_count_where_no_provider_counts_them(key, loopback, word, leaves):
+@pytest.mark.parametrize(("provider", "disconnects"), [("calls", True), ("uncounted", False)])
+async def test_reasoning_and_tool_calls_are_estimated_without_usage(key, loopback, provider, disconnects):
     """Without usage from the provider, 400 characters of reasoning and of arguments are estimated at 100 tokens each,
     in a complete stream and in one that was cut off.
     """
     await asyncio.to_thread(limit, tokensPerDay=5000)
     async with loopback.serve():
-        call = chat_call(key, word, stream=True)
+        call = chat_call(key, provider, stream=True)
         running = asyncio.create_task(call.run())
         await call.begun.wait()
-        if leaves:
-            call.left.set()
+        if disconnects:
+            call.disconnected.set()
         await running
-        taken = (await used())[Meter.TOKENS_PER_DAY]
+        taken = (await find_used())[Meter.TOKENS_PER_DAY]
     assert 200 <= taken < 250
 
 
-async def test_a_failing_call_gives_back_what_was_reserved(key, loopback):
+async def test_failed_call_releases_its_reservation(key, loopback):
     """A failed call counts as a request and uses no tokens."""
     await asyncio.to_thread(limit, tokensPerDay=5000, requestsPerMinute=10**6)
     call = chat_call(key, "plain")
@@ -222,40 +222,39 @@ async def test_a_failing_call_gives_back_what_was_reserved(key, loopback):
     # The length was that of another body.
     failing.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
     assert (await failing.run()).status == 502
-    assert await used() == {Meter.TOKENS_PER_DAY: 0, Meter.REQUESTS_PER_MINUTE: 1}
+    assert await find_used() == {Meter.TOKENS_PER_DAY: 0, Meter.REQUESTS_PER_MINUTE: 1}
 
 
-async def test_so_many_are_under_way_and_no_more(key, loopback):
-    """A call beyond the concurrency limit is a 429 until another ends."""
+async def test_calls_beyond_the_concurrency_limit_are_refused(key, loopback):
+    """With 429, until another call ends."""
     await asyncio.to_thread(limit, inFlight=2)
     async with loopback.serve():
         silent = [chat_call(key, "silent") for _ in range(2)]
-        running = [asyncio.create_task(each.run()) for each in silent]
-        while (await used()).get(Meter.IN_FLIGHT) != 2:
+        running = [asyncio.create_task(call.run()) for call in silent]
+        while (await find_used()).get(Meter.IN_FLIGHT) != 2:
             await asyncio.sleep(0)
         refused = await chat_call(key, "plain").run()
-        silent[0].left.set()
+        silent[0].disconnected.set()
         await running[0]
         served = await chat_call(key, "plain").run()
-        silent[1].left.set()
+        silent[1].disconnected.set()
         await running[1]
     assert (refused.status, code_of(refused), served.status) == (429, "rate_limit_exceeded", 200)
 
 
-async def test_bytes_of_requests_are_counted_as_they_come(key, loopback):
+async def test_request_bytes_are_limited_per_day(key, loopback):
     """A request larger than the rest of the daily byte limit is refused."""
     await asyncio.to_thread(limit, bytesPerDay=400)
     async with loopback.serve():
         first = chat_call(key, "plain")
         size = sum(len(piece) for piece in first.pieces)
         assert (await first.run()).status == 200
-        assert await used() == {Meter.BYTES_PER_DAY: size}
+        assert await find_used() == {Meter.BYTES_PER_DAY: size}
         large = await chat_call(key, "plain", user="x" * 400).run()
     assert (large.status, code_of(large)) == (429, "budget_exceeded")
 
 
-async def test_an_agent_without_limits_is_counted_nowhere(key, loopback):
-    """An agent without limits has no rate limit headers and no rows."""
+async def test_agent_without_limits_has_no_headers_and_no_rows(key, loopback):
     await asyncio.to_thread(limit, requestsPerMinute=1)
     other = await asyncio.to_thread(key_of, "vision-agent")
     async with loopback.serve():
@@ -282,10 +281,10 @@ async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
     await asyncio.to_thread(limit, moneyPerDay="1.00", currency="USD")
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", max_tokens=900).run() for _ in range(200)))
-        done = [call for call in calls if call.status == 200]
+        answered = [call for call in calls if call.status == 200]
         assert refusals_of(calls) == {"budget_exceeded"}
-        assert len(done) in range(11, 200)
-        assert await used() == {Meter.MONEY_PER_DAY: len(done) * COST}
+        assert len(answered) in range(11, 200)
+        assert await find_used() == {Meter.MONEY_PER_DAY: len(answered) * COST}
         refused = await chat_call(key, "plain", max_tokens=100_000).run()
     assert "has a daily spending limit of 1.00 USD" in json.loads(refused.answer)["error"]["message"]
     assert refused.answer_headers["x-routing-budget-limit"] == "1.00"
@@ -315,4 +314,4 @@ async def test_money_of_another_currency_and_without_a_price_is_not_counted(key,
         assert (await chat_call(key, "plain").run()).status == 200
         await asyncio.to_thread(price_the_provider)
         assert (await chat_call(key, "plain").run()).status == 200
-    assert not any((await used()).values())
+    assert not any((await find_used()).values())

@@ -41,25 +41,25 @@ BUDGET = (
 """Set a price of the lab's model and a team's spending limit."""
 
 
-def limit(server: Server, **most: Any) -> None:
+def limit(server: Server, **limits: Any) -> None:
     """Set the text agent's limits from another process, and wait until no call uses the former ones."""
-    manage(environment_of(server.directory, server.lab), "shell", "-c", SET % json.dumps(most))
-    # The snapshot that calls use is never older than this; the agents' API reads the rows.
-    looked_again = time.monotonic() + FRESH_SECONDS
-    told: list[dict[str, Any]] = []
-    while time.monotonic() <= looked_again:
-        told = server.get("/api/v1/agents/me")["limits"]["amounts"]
-    wanted = {meter: float(most) for meter, most in most.items() if meter not in ("models", "currency")}
-    assert {each["meter"]: each["limit"] for each in told} == wanted
+    manage(environment_of(server.directory, server.lab), "shell", "-c", SET % json.dumps(limits))
+    # The snapshot that calls use is never older than `FRESH_SECONDS`; the agents' API reads the rows.
+    refreshed_at = time.monotonic() + FRESH_SECONDS
+    reported: list[dict[str, Any]] = []
+    while time.monotonic() <= refreshed_at:
+        reported = server.get("/api/v1/agents/me")["limits"]["amounts"]
+    expected = {meter: float(value) for meter, value in limits.items() if meter not in ("models", "currency")}
+    assert {amount["meter"]: amount["limit"] for amount in reported} == expected
 
 
 async def ask_together(server: Server, count: int, **body: Any) -> list[httpx.Response]:
-    asked = {"model": "one/lab", "messages": HELLO, **body}
+    request = {"model": "one/lab", "messages": HELLO, **body}
     limits = httpx.Limits(max_connections=count, max_keepalive_connections=0)
     headers = {"authorization": f"Bearer {server.key}"}
     async with httpx.AsyncClient(limits=limits, headers=headers, timeout=60) as client:
         return await asyncio.gather(
-            *(client.post(f"{server.url}/v1/chat/completions", json=asked) for _ in range(count))
+            *(client.post(f"{server.url}/v1/chat/completions", json=request) for _ in range(count))
         )
 
 
@@ -76,12 +76,12 @@ async def ask_until(server: Server, status: int, **body: Any) -> httpx.Response:
 
 
 def amounts(server: Server) -> dict[str, int]:
-    return {each["meter"]: each["used"] for each in server.get("/api/v1/agents/me")["limits"]["amounts"]}
+    return {amount["meter"]: amount["used"] for amount in server.get("/api/v1/agents/me")["limits"]["amounts"]}
 
 
 def bill_of(server: Server, team: str) -> float:
     groups = server.get(f"/api/v1/usage?groupBy=team&team={team}")["groups"]
-    return sum(float(cost["amount"]) for each in groups for cost in each["costs"])
+    return sum(float(cost["amount"]) for group in groups for cost in group["costs"])
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +92,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    with closing(sqlite3.connect(directory / "logs.sqlite3", timeout=30, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(directory / "logs.sqlite3", timeout=30, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
         yield
-        other.execute("ROLLBACK")
+        connection.execute("ROLLBACK")
 
 
 async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: Server) -> None:
@@ -104,11 +104,11 @@ async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: S
     """
     limit(server, tokensPerDay=50_000)
     answers = await ask_together(server, 200, max_tokens=900)
-    found = Counter(each.status_code for each in answers)
+    statuses = Counter(answer.status_code for answer in answers)
     # A 503 on a busy machine, where a share of the limit takes long to arrive.
-    assert {200, 429} <= found.keys() <= {200, 429, 503}
-    taken = sum(each.json()["usage"]["total_tokens"] for each in answers if each.status_code == 200)
-    assert taken <= 50_000
+    assert {200, 429} <= statuses.keys() <= {200, 429, 503}
+    used_tokens = sum(answer.json()["usage"]["total_tokens"] for answer in answers if answer.status_code == 200)
+    assert used_tokens <= 50_000
     again = await ask_until(server, 200, max_tokens=900)
     assert again.json()["usage"]["total_tokens"] > 0
 
@@ -118,7 +118,7 @@ async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Ser
     limit(server, requestsPerMinute=50)
     answers = await ask_together(server, 200)
     # The Date header without seconds and time zone.
-    minutes = Counter(each.headers.get("date", "")[:-7] for each in answers if each.status_code == 200)
+    minutes = Counter(answer.headers.get("date", "")[:-7] for answer in answers if answer.status_code == 200)
     assert all(count <= 50 for count in minutes.values()) or len(minutes) > 1
     assert sum(minutes.values()) <= 50 * len(minutes)
     assert sum(minutes.values()) >= 40
@@ -129,10 +129,10 @@ async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_
     manage(environment_of(server.directory, server.lab), "shell", "-c", BUDGET)
     limit(server, moneyPerDay="5.00", currency="USD")
     answers = await ask_together(server, 200, max_tokens=900, metadata={"team": "search"})
-    done = [each.json()["usage"] for each in answers if each.status_code == 200]
-    spent = sum(each["prompt_tokens"] * 10 + each["completion_tokens"] * 100 for each in done) / 10**6
+    usages = [answer.json()["usage"] for answer in answers if answer.status_code == 200]
+    spent = sum(usage["prompt_tokens"] * 10 + usage["completion_tokens"] * 100 for usage in usages) / 10**6
     assert spent <= 0.3
-    assert len(done) < 200
+    assert len(usages) < 200
     # The agent's own budget may be refused first while the other process still holds shares of it.
     async with asyncio.timeout(60):
         refusal = ""
@@ -148,37 +148,37 @@ async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_
     await ask_until(server, 200, max_tokens=900, metadata={"team": "search"})
 
 
-async def test_calls_beside_chat_count_as_well(server: Server) -> None:
+async def test_embeddings_count_towards_the_limits(server: Server) -> None:
     """Embeddings are reserved and settled like chat, and a route that is not allowed is refused."""
     limit(server, tokensPerMonth=1000, models=["task:chain"])
     headers = {"authorization": f"Bearer {server.key}"}
     async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
-        asked = {"model": "task:chain", "input": "hello"}
-        answer = await client.post("/v1/embeddings", json=asked)
-        refused = await client.post("/v1/embeddings", json={**asked, "input": "hello " * 5000})
-        other = await client.post("/v1/embeddings", json={**asked, "model": "task:patient"})
-    assert [each.status_code for each in (answer, refused, other)] == [200, 429, 403]
-    taken = answer.json()["usage"]["total_tokens"]
+        request = {"model": "task:chain", "input": "hello"}
+        answer = await client.post("/v1/embeddings", json=request)
+        refused = await client.post("/v1/embeddings", json={**request, "input": "hello " * 5000})
+        forbidden = await client.post("/v1/embeddings", json={**request, "model": "task:patient"})
+    assert [response.status_code for response in (answer, refused, forbidden)] == [200, 429, 403]
+    used_tokens = answer.json()["usage"]["total_tokens"]
     assert answer.headers["x-ratelimit-limit-tokens"] == "1000"
     async with asyncio.timeout(30):
-        while (await asyncio.to_thread(amounts, server))["tokensPerMonth"] != taken:
+        while (await asyncio.to_thread(amounts, server))["tokensPerMonth"] != used_tokens:
             pass
 
 
-async def test_a_place_is_handed_from_process_to_process(server: Server) -> None:
+async def test_concurrency_slot_passes_between_processes(server: Server) -> None:
     """With a concurrency limit of one, consecutive calls are answered by either process."""
     limit(server, inFlight=1)
     for _ in range(20):
         await ask_until(server, 200)
 
 
-async def test_what_one_process_used_the_other_knows(server: Server) -> None:
+async def test_usage_of_one_process_is_known_to_the_other(server: Server) -> None:
     """Both processes report the same usage once both have written to the ledger."""
     limit(server, tokensPerMonth=10**9)
     answers = [await ask_until(server, 200) for _ in range(8)]
-    taken = sum(each.json()["usage"]["total_tokens"] for each in answers)
+    used_tokens = sum(answer.json()["usage"]["total_tokens"] for answer in answers)
     async with asyncio.timeout(30):
-        while (await asyncio.to_thread(amounts, server))["tokensPerMonth"] < taken:
+        while (await asyncio.to_thread(amounts, server))["tokensPerMonth"] < used_tokens:
             pass
 
 
@@ -188,26 +188,26 @@ async def test_while_the_database_is_locked_a_share_is_extended_once(server: Ser
     """
     limit(server, tokensPerDay=20_000)
     async with asyncio.timeout(120):
-        found = Counter[int]()
+        statuses = Counter[int]()
         # A process that returned its share just before has none to extend.
-        while not found[200]:
+        while not statuses[200]:
             await ask_until(server, 200, max_tokens=2000)
             # No call is settled before all are accepted or refused.
             server.lab.play({"one": ["delay:seconds=8"] * CALLS})
             with locked(server.directory):
                 answers = await ask_together(server, CALLS, max_tokens=2000)
             server.lab.play({})
-            found = Counter(each.status_code for each in answers)
-            assert found.keys() <= {200, 503}
+            statuses = Counter(answer.status_code for answer in answers)
+            assert statuses.keys() <= {200, 503}
     # All shares together are at most the limit, and each is extended by one draw.
-    assert found[200] <= 2 * 20_000 / 2000
-    refused = next(each for each in answers if each.status_code == 503)
+    assert statuses[200] <= 2 * 20_000 / 2000
+    refused = next(answer for answer in answers if answer.status_code == 503)
     assert refused.json()["error"]["code"] == "unavailable"
     assert int(refused.headers["retry-after"]) >= 1
     await ask_until(server, 200, max_tokens=2000)
 
 
-async def test_processes_that_are_killed_take_no_more_than_their_shares_with_them(server: Server) -> None:
+async def test_killed_processes_lose_no_more_than_their_shares(server: Server) -> None:
     """Their successors use at once what was not drawn, and the rest after the lease has expired."""
     limit(server, tokensPerDay=400_000)
     await ask_together(server, 8, max_tokens=2000)
@@ -221,4 +221,4 @@ async def test_processes_that_are_killed_take_no_more_than_their_shares_with_the
 def workers(server: Server) -> list[int]:
     parent = server.process.pid
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    return [int(each) for each in children if b"spawn_main" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    return [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]

@@ -31,13 +31,13 @@ EDGE = "part-of-the-form"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp("large")
     with served(directory) as server:
-        file = directory / "eyes.json"
-        file.write_text(json.dumps({"services": [eye(server, name) for name in NAMES]}))
+        file = directory / "services.json"
+        file.write_text(json.dumps({"services": [vision_service(server, name) for name in NAMES]}))
         manage(environment_of(directory, server.lab), "import_config", str(file))
         yield server
 
 
-def eye(server: Server, name: str) -> dict[str, Any]:
+def vision_service(server: Server, name: str) -> dict[str, Any]:
     return {
         "id": f"eye-{name}",
         "name": name,
@@ -72,16 +72,16 @@ def ask(
     return response.status, response.read()
 
 
-def resident(server: Server, field: str) -> int:
-    """Return the server process's memory in bytes: `VmRSS` now, `VmHWM` the peak since `rest`."""
-    found = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text(), re.MULTILINE)
-    assert found is not None
-    return int(found[1]) * 1024
+def memory_of(server: Server, field: str) -> int:
+    """Return the server process's memory in bytes: `VmRSS` now, `VmHWM` the peak since `reset_peak`."""
+    match = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text(), re.MULTILINE)
+    assert match is not None
+    return int(match[1]) * 1024
 
 
-def rest(server: Server) -> int:
+def reset_peak(server: Server) -> int:
     Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
-    return resident(server, "VmRSS")
+    return memory_of(server, "VmRSS")
 
 
 def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -> None:
@@ -91,25 +91,25 @@ def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -
     peaks: dict[str, float] = {}
     length = {"content-length": str(sum(map(len, picture())))}
 
-    def measured(name: str, *call: Any, **headers: str) -> bytes:
-        before = rest(server)
+    def measure(name: str, *call: Any, **headers: str) -> bytes:
+        before = reset_peak(server)
         status, answer = ask(server, *call, **headers)
-        peaks[name] = (resident(server, "VmHWM") - before) / MIB
+        peaks[name] = (memory_of(server, "VmHWM") - before) / MIB
         assert status < 300, answer[:500]
         return answer
 
-    made = json.loads(measured("upload", "POST", "/api/v1/artifacts", picture(), kind, **length))
-    assert (made["mimeType"], made["size"] > 24 * MIB) == ("image/png", True)
-    shown = json.loads(measured("preview", "GET", f"/api/v1/artifacts/{made['ref']}/preview"))
-    native = {each["serviceId"] for each in shown["deliveries"] if each["outcome"] == "native"}
+    artifact = json.loads(measure("upload", "POST", "/api/v1/artifacts", picture(), kind, **length))
+    assert (artifact["mimeType"], artifact["size"] > 24 * MIB) == ("image/png", True)
+    shown = json.loads(measure("preview", "GET", f"/api/v1/artifacts/{artifact['ref']}/preview"))
+    native = {delivery["serviceId"] for delivery in shown["deliveries"] if delivery["outcome"] == "native"}
     assert native >= {"eye-one", "eye-two", "eye-three"}
     server.lab.play({"one": ["http_503"], "two": ["http_503"]})
-    parts = [{"type": "image_url", "image_url": {"url": made["ref"]}}]
+    parts = [{"type": "image_url", "image_url": {"url": artifact["ref"]}}]
     chat = {"model": "task:chain", "messages": [{"role": "user", "content": parts}]}
-    measured("chat", "POST", "/v1/chat/completions", json.dumps(chat))
-    assert [each.name for each in server.lab.requests] == ["one", "two", "three"]
-    assert all(len(each.body) > SIZE * 4 // 3 for each in server.lab.requests)
-    assert len(measured("download", "GET", f"/api/v1/artifacts/{made['ref']}/raw")) == made["size"]
+    measure("chat", "POST", "/v1/chat/completions", json.dumps(chat))
+    assert [received.name for received in server.lab.requests] == ["one", "two", "three"]
+    assert all(len(received.body) > SIZE * 4 // 3 for received in server.lab.requests)
+    assert len(measure("download", "GET", f"/api/v1/artifacts/{artifact['ref']}/raw")) == artifact["size"]
     # In MiB; the file has almost 25.
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
 
@@ -126,33 +126,33 @@ def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> 
     peaks = {}
     for name, call in calls.items():
         # Measured for each call, since the one before may have left memory to the garbage collector.
-        before = rest(server)
+        before = reset_peak(server)
         status, answer = ask(server, *call)
-        peaks[name] = (resident(server, "VmHWM") - before) / MIB
+        peaks[name] = (memory_of(server, "VmHWM") - before) / MIB
         assert (status, len(answer) > SIZE * 4 // 3) == (200, True)
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
 
 
-def test_ten_answers_at_once_take_some_blocks_each_and_nothing_stays(server: Server) -> None:
+def test_ten_concurrent_answers_take_a_few_blocks_each(server: Server) -> None:
     """Twice ten concurrent downloads take a few blocks of memory each, and the memory is released afterwards."""
     _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}")
     path = f"/api/v1/artifacts/{json.loads(stored)['ref']}?serviceId=eye-one"
     lengths: list[int] = []
 
-    def take() -> None:
+    def download() -> None:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         connection.request("GET", path, headers={"authorization": f"Bearer {server.key}"})
         response = connection.getresponse()
         lengths.append(sum(len(block) for block in iter(lambda: response.read(MIB), b"")))
 
-    before = rest(server)
+    before = reset_peak(server)
     for _ in range(2):
-        threads = [Thread(target=take) for _ in range(10)]
+        threads = [Thread(target=download) for _ in range(10)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     assert (len(lengths), len(set(lengths)), lengths[0] > SIZE * 4 // 3) == (20, 1, True)
     # Ten copies of the file would take 250 MiB.
-    assert (resident(server, "VmHWM") - before) / MIB < 60
-    assert (resident(server, "VmRSS") - before) / MIB < 60
+    assert (memory_of(server, "VmHWM") - before) / MIB < 60
+    assert (memory_of(server, "VmRSS") - before) / MIB < 60

@@ -13,7 +13,7 @@ from capabilities.core.message import Message
 from capabilities.core.protocols.vendor_tools import BETA_HEADER
 from routing_admin.gateway.messages.parsing import BETAS, OURS, VENDORS_OWN, parse
 
-PARAMS = [each for each in get_args(BetaContentBlockParam) if each.__name__.endswith("Param")]
+PARAMS = [param for param in get_args(BetaContentBlockParam) if param.__name__.endswith("Param")]
 TEXT = {"type": "text", "text": "x"}
 IMAGE = {"type": "url", "url": "https://example.org/a.png"}
 ENOUGH = {
@@ -30,9 +30,9 @@ ENOUGH = {
 OF_A_MODEL = ("tool_use", "thinking", "redacted_thinking")
 
 
-def words_in(hint: object) -> Iterator[str]:
-    for each in get_args(hint):
-        yield from [each] if isinstance(each, str) else words_in(each)
+def literals_in(hint: object) -> Iterator[str]:
+    for argument in get_args(hint):
+        yield from [argument] if isinstance(argument, str) else literals_in(argument)
 
 
 def read(*blocks: object, role: str = "user") -> tuple[tuple[Message, ...], tuple[str, ...]]:
@@ -41,18 +41,18 @@ def read(*blocks: object, role: str = "user") -> tuple[tuple[Message, ...], tupl
     return chat.messages, chat.inner
 
 
-KINDS = {word for each in PARAMS for word in words_in(get_type_hints(each)["type"])}
+KINDS = {kind for param in PARAMS for kind in literals_in(get_type_hints(param)["type"])}
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_block_that_anthropic_names_is_read_or_named(kind):
+def test_every_block_type_of_anthropics_client_is_read_or_listed(kind):
     """Every block type of Anthropic's client is read or listed by its path, so that a conversation that began elsewhere
     continues. A new type in the client fails here.
     """
     roles = ("assistant",) if kind in OF_A_MODEL else ("user",) if kind in ENOUGH else ("user", "assistant")
     for role in roles:
         messages, inner = read({"type": kind, **ENOUGH.get(kind, {})}, role=role)
-        named = [each.path for message in messages for each in message.vendor]
+        named = [item.path for message in messages for item in message.vendor]
         assert (named, inner) == ([] if kind in ENOUGH else ["messages[0].content[0]"], ())
 
 
@@ -64,7 +64,7 @@ REFUSED = {"thread"}
 """Omitting these would change the meaning of a call."""
 
 
-def test_every_parameter_that_anthropic_names_is_read_passed_or_named():
+def test_every_parameter_of_anthropics_client_is_read_passed_on_or_listed():
     """Claude Code sends parameters such as `context_management`; none of them is refused."""
     known = set(get_type_hints(MessageCreateParamsBase))
     assert known == (known & OURS) | THROUGH | (VENDORS_OWN.keys() - {BETA_HEADER}) | {BETAS} | REFUSED
@@ -75,13 +75,13 @@ def test_every_parameter_that_anthropic_names_is_read_passed_or_named():
     assert chat.extra == {}
 
 
-def test_what_a_search_found_and_which_tools_are_words():
-    """Search results and tool references in a tool result become text."""
-    found = {"type": "search_result", **ENOUGH["search_result"]}
+def test_search_results_and_tool_references_become_text():
+    """As parts of a tool result."""
+    search_result = {"type": "search_result", **ENOUGH["search_result"]}
     result = {
         "type": "tool_result",
         "tool_use_id": "t1",
-        "content": [found, {"type": "tool_reference", "tool_name": "add"}],
+        "content": [search_result, {"type": "tool_reference", "tool_name": "add"}],
     }
     messages, inner = read(result)
     assert messages[0].text == "Notes\nwiki/1\nx\nadd"

@@ -36,7 +36,7 @@ def ask(key: str, body: object, path: str = "/v1/messages"):
     return post("", body, path, **{"x-api-key": key, "anthropic-version": "2023-06-01"})
 
 
-def test_a_question_is_answered_in_a_message(key):
+def test_question_is_answered_with_a_message(key):
     """The key may be in `x-api-key`. The answer is a message, and our headers name the model."""
     answer = ask(key, request("Plan a picnic", system="Be brief."))
     body = answer.json()
@@ -56,7 +56,7 @@ def test_a_picture_for_a_text_model_is_described(key):
     assert PICTURE["data"] not in answer.content.decode()
 
 
-def test_results_of_tools_stand_apart_from_what_a_person_says():
+def test_tool_results_become_separate_messages():
     """A user message with tool results and text becomes several canonical messages in order, and a tool's error stays
     one.
     """
@@ -92,13 +92,13 @@ def test_a_screenshot_in_a_tool_result_is_a_file():
         ({"type": "url", "url": "https://example.org/a.pdf"}, Kind.DOCUMENT),
     ],
 )
-def test_documents_come_as_words_data_or_an_address(source, kind):
+def test_documents_are_read_from_text_data_or_url(source, kind):
     (part,) = call_of(request({"type": "document", "source": source, "title": "a.pdf"})).chat.messages[0].parts
     assert isinstance(part, FilePart)
     assert kind is None or part.kind is kind
 
 
-def test_parameters_have_their_canonical_places():
+def test_parameters_are_read_into_the_request():
     """Stop sequences, tools, tool choice, effort and response format are read; parameters without an equivalent keep
     their names.
     """
@@ -158,7 +158,7 @@ def test_parameters_have_their_canonical_places():
         (request({"type": "text", "text": "a"}, role="assistant") | {"stop_sequences": [1]}, "stop_sequences"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_refused_with_its_place(body, param):
+def test_invalid_request_is_refused_with_the_place(body, param):
     with pytest.raises(BadRequestError) as refused:
         call_of(body)
     assert refused.value.param == param
@@ -168,18 +168,18 @@ def test_what_is_wrong_is_refused_with_its_place(body, param):
     ("status", "body", "kind"),
     [
         (400, {"model": "echo-text", "messages": []}, "invalid_request_error"),
-        (404, {**request("x"), "model": "nobody-knows"}, "not_found_error"),
+        (404, {**request("x"), "model": "unknown-model"}, "not_found_error"),
         (401, None, "authentication_error"),
     ],
 )
 def test_errors_are_in_anthropics_shape(key, status, body, kind):
     """An error has Anthropic's shape and type, and the request id."""
     answer = ask(key if body else "ra_wrong", body or request("x"))
-    told = answer.json()
+    error_body = answer.json()
     assert answer.status_code == status
-    assert (told["type"], told["error"]["type"]) == ("error", kind)
-    assert told["error"]["message"]
-    assert told["request_id"] == answer.headers["x-request-id"]
+    assert (error_body["type"], error_body["error"]["type"]) == ("error", kind)
+    assert error_body["error"]["message"]
+    assert error_body["request_id"] == answer.headers["x-request-id"]
 
 
 THOUGHTS = [
@@ -191,16 +191,20 @@ THOUGHTS = [
 
 
 @pytest.mark.parametrize("thought", THOUGHTS)
-def test_a_thought_comes_back_as_it_went_out(thought):
-    """Reasoning of any vendor survives the round trip through a block, with its position and origin."""
-    (back,) = thoughts_of_block(block_of_thought(thought, ORIGIN), thought.offset, thought.calls)
-    assert (back.form, back.text, back.proof, back.origin) == (thought.form, thought.text, thought.proof, ORIGIN)
-    assert (back.offset, back.calls, back.dialect) == (thought.offset, thought.calls, thought.dialect)
+def test_reasoning_survives_the_round_trip_through_a_block(thought):
+    """For every vendor, with its position and origin."""
+    (restored,) = thoughts_of_block(block_of_thought(thought, ORIGIN), thought.offset, thought.calls)
+    assert (restored.form, restored.text, restored.proof, restored.origin) == (
+        thought.form,
+        thought.text,
+        thought.proof,
+        ORIGIN,
+    )
+    assert (restored.offset, restored.calls, restored.dialect) == (thought.offset, thought.calls, thought.dialect)
 
 
 @pytest.mark.parametrize("data", ["routing:*", "routing:e30=", "routing:W10=", "", "routing:bm90IGpzb24="])
-def test_data_that_somebody_changed_holds_no_thought(data):
-    """Altered data is ignored without an error."""
+def test_altered_reasoning_data_is_ignored(data):
     assert thoughts_of_block({"type": "redacted_thinking", "data": data}, 0, 0) == ()
 
 
@@ -223,12 +227,12 @@ def test_an_answer_has_its_blocks_in_order():
     assert (body["usage"]["input_tokens"], body["usage"]["cache_read_input_tokens"]) == (30, 60)
 
 
-def list_nulls(value: object, at: str = "") -> list[str]:
+def list_nulls(value: object, path: str = "") -> list[str]:
     if isinstance(value, dict):
-        return [place for key, inner in value.items() for place in list_nulls(inner, f"{at}.{key}")]
+        return [null for key, inner in value.items() for null in list_nulls(inner, f"{path}.{key}")]
     if isinstance(value, list):
-        return [place for inner in value for place in list_nulls(inner, f"{at}[]")]
-    return [at] if value is None else []
+        return [null for inner in value for null in list_nulls(inner, f"{path}[]")]
+    return [path] if value is None else []
 
 
 def test_nothing_but_the_stop_sequence_is_null_in_a_message():
@@ -237,7 +241,7 @@ def test_nothing_but_the_stop_sequence_is_null_in_a_message():
     assert list_nulls(body) == [".stop_sequence"]
 
 
-def test_a_message_says_what_its_vendor_says_of_a_refusal_a_call_and_the_count():
+def test_message_has_the_vendors_refusal_details_caller_and_usage():
     refused = AnswerDetails(stop_details={"type": "refusal", "category": "cyber"}, service_tier="priority")
     call = ToolCall("t1", "add", "{}")
     answer = Answer("x", (call,), usage=Usage(9, 7, reasoning_tokens=3), details=refused)
@@ -248,23 +252,23 @@ def test_a_message_says_what_its_vendor_says_of_a_refusal_a_call_and_the_count()
     assert body["usage"]["service_tier"] == "priority"
 
 
-def test_a_refusal_of_a_category_that_clients_do_not_know_has_none():
+def test_unknown_category_of_a_refusal_is_null():
     refused = AnswerDetails(stop_details={"type": "refusal", "category": "weather"})
     assert end_json("stop", refused)["stop_details"] == {"type": "refusal", "category": None}
 
 
 @pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (8192, "medium"), (31999, "high"), ("many", None)])
-def test_a_budget_of_thinking_is_an_effort_for_other_vendors(budget, effort):
-    """A thinking budget becomes the lowest effort that covers it; an explicit effort takes precedence."""
+def test_thinking_budget_becomes_an_effort_for_other_vendors(budget, effort):
+    """The lowest effort that covers it; an explicit effort takes precedence."""
     thinking = {"type": "enabled", "budget_tokens": budget}
     assert call_of(request("x", thinking=thinking)).chat.extra.get("reasoning_effort") == effort
-    said = request("x", thinking=thinking, output_config={"effort": "max"})
-    assert call_of(said).chat.extra["reasoning_effort"] == "max"
+    explicit = request("x", thinking=thinking, output_config={"effort": "max"})
+    assert call_of(explicit).chat.extra["reasoning_effort"] == "max"
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-6", "claude-haiku-4-5", "another-hosts-model"])
-def test_a_budget_of_thinking_reaches_a_claude_as_it_came(model):
-    """A thinking budget reaches Anthropic's protocol unchanged and without a derived effort."""
+def test_thinking_budget_reaches_a_claude_unchanged(model):
+    """Without a derived effort."""
     thinking = {"type": "enabled", "budget_tokens": 1024}
     target = Target("p", "https://llm.example/v1", model)
     sent = PROTOCOLS["anthropic"].encode(call_of(request("x", thinking=thinking)).chat, target, stream=False)
@@ -272,7 +276,7 @@ def test_a_budget_of_thinking_reaches_a_claude_as_it_came(model):
     assert sent.dropped_params == ()
 
 
-def test_thinking_that_nobody_signed_is_shown_and_not_sent_back():
+def test_unsigned_thinking_is_shown_and_not_sent_back():
     """Unsigned reasoning of another vendor is returned as text for the reader, and is not sent back as a signed
     thought.
     """
@@ -288,7 +292,7 @@ TOOL = {"name": "add", "input_schema": {"type": "object"}}
 
 
 @pytest.mark.parametrize(
-    ("asked", "kinds"),
+    ("options", "kinds"),
     [
         ({}, ["text"]),
         ({"thinking": {"type": "disabled"}}, ["text"]),
@@ -296,26 +300,26 @@ TOOL = {"name": "add", "input_schema": {"type": "object"}}
         ({"tools": [TOOL]}, ["thinking", "redacted_thinking", "text"]),
     ],
 )
-def test_thinking_is_shown_where_thinking_or_tools_were_asked_for(asked, kinds):
+def test_thinking_is_shown_if_thinking_or_tools_are_requested(options, kinds):
     """Thinking is never the last block: Gemini signs at the end, where clients look for the answer."""
     thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", 2, 0, dialect="google-gemini-v1")
     answer = Answer("Hi", reasoning="let me see", thoughts=(thought,))
-    call = call_of(request("x", **asked))
+    call = call_of(request("x", **options))
     body = message_json(answer, call, "m", ORIGIN)
     assert [block["type"] for block in body["content"]] == kinds
     if "redacted_thinking" in kinds:
         turn = {"messages": [{"role": "assistant", "content": body["content"]}], "model": "m"}
-        assert [each.proof for each in call_of(turn).chat.messages[0].thoughts] == ["c2ln"]
+        assert [thought.proof for thought in call_of(turn).chat.messages[0].thoughts] == ["c2ln"]
 
 
-def test_a_message_of_nothing_but_another_vendors_proof_is_empty():
+def test_message_with_only_another_vendors_signature_is_empty():
     thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", dialect="google-gemini-v1")
     assert (
         message_json(Answer("", thoughts=(thought,)), call_of(request("x", tools=[TOOL])), "m", ORIGIN)["content"] == []
     )
 
 
-def test_tokens_are_counted_by_an_estimate_that_says_so(key):
+def test_estimated_token_count_is_marked_in_a_header(key):
     """The count grows with the text, and a header marks it as an estimate."""
     short = ask(key, request("x"), "/v1/messages/count_tokens")
     long = ask(key, request("many words " * 100, system="Be brief."), "/v1/messages/count_tokens")
@@ -337,15 +341,15 @@ def test_tokens_are_counted_by_an_estimate_that_says_so(key):
         ({"type": "tool_result", "content": [{"type": "text", "text": "x"}]}, True),
     ],
 )
-def test_only_what_reads_rows_or_large_files_needs_a_thread(block, threaded):
+def test_only_stored_and_large_files_need_a_thread(block, threaded):
     """Text and small images are read on the event loop."""
     assert needs_thread(request(block), 1000) is threaded
 
 
-def test_marks_of_a_prefix_and_words_of_the_system_are_kept():
-    """Cache marks in the system prompt are kept, as Claude Code sends them."""
+def test_system_prompt_keeps_its_text_and_cache_mark():
+    """Claude Code sends such marks."""
     system = [{"type": "text", "text": "You are", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
-    led, said = call_of(request("x", system=system)).chat.messages
-    (part,) = led.parts
+    system_message, user_message = call_of(request("x", system=system)).chat.messages
+    (part,) = system_message.parts
     assert isinstance(part, TextPart)
-    assert (led.role, part.cache and part.cache.seconds, said.text) == (Role.SYSTEM, 3600, "x")
+    assert (system_message.role, part.cache and part.cache.seconds, user_message.text) == (Role.SYSTEM, 3600, "x")

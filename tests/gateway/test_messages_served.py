@@ -42,11 +42,11 @@ def client(server: Server) -> anthropic.Anthropic:
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_whole_and_streamed_over_each_protocol(client, upstream):
+def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
     """A whole answer and a stream have the same text and the same usage."""
-    asked = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO, "system": "Be brief."}
-    whole = client.messages.create(**asked)
-    with client.messages.stream(**asked) as stream:
+    request_fields = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO, "system": "Be brief."}
+    whole = client.messages.create(**request_fields)
+    with client.messages.stream(**request_fields) as stream:
         text = "".join(stream.text_stream)
         last = stream.get_final_message()
     assert whole.content[0].text == text == last.content[0].text
@@ -56,41 +56,41 @@ def test_whole_and_streamed_over_each_protocol(client, upstream):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_tool_is_called_and_its_result_goes_back(client, upstream, streamed):
+def test_tool_call_and_its_result_pass_through(client, upstream, streamed):
     """The model calls a tool, receives its result and answers."""
-    asked = {"model": f"{upstream}/fault:capable", "max_tokens": 50, "tools": [TOOL]}
+    request_fields = {"model": f"{upstream}/fault:capable", "max_tokens": 50, "tools": [TOOL]}
     first = [{"role": "user", "content": "double 4"}]
     if streamed:
-        with client.messages.stream(**asked, messages=first) as stream:
+        with client.messages.stream(**request_fields, messages=first) as stream:
             answer = stream.get_final_message()
     else:
-        answer = client.messages.create(**asked, messages=first)
+        answer = client.messages.create(**request_fields, messages=first)
     call = answer.content[-1]
     assert (answer.stop_reason, call.type, call.name) == ("tool_use", "tool_use", "double")
     assert isinstance(call.input["n"], int)
     result = {"type": "tool_result", "tool_use_id": call.id, "content": "8"}
     turns = [*first, {"role": "assistant", "content": answer.content}, {"role": "user", "content": [result]}]
-    told = client.messages.create(**asked, messages=turns)
-    assert told.stop_reason == "end_turn"
+    final_answer = client.messages.create(**request_fields, messages=turns)
+    assert final_answer.stop_reason == "end_turn"
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_tool_with_a_name_that_the_vendor_refuses_is_called_by_it(client, server, streamed):
-    """Names with dots, as MCP servers use them, are replaced in the request and restored in the answer."""
+def test_tool_name_that_the_vendor_refuses_is_replaced_and_restored(client, server, streamed):
+    """MCP servers use names with dots."""
     name = "calculator.numbers/double"
-    asked = {"model": "one/fault:capable", "max_tokens": 50, "tools": [{**TOOL, "name": name}]}
-    asked["messages"] = [{"role": "user", "content": "double 4"}]
+    request_fields = {"model": "one/fault:capable", "max_tokens": 50, "tools": [{**TOOL, "name": name}]}
+    request_fields["messages"] = [{"role": "user", "content": "double 4"}]
     if streamed:
-        with client.messages.stream(**asked) as stream:
+        with client.messages.stream(**request_fields) as stream:
             answer = stream.get_final_message()
     else:
-        answer = client.messages.create(**asked)
+        answer = client.messages.create(**request_fields)
     assert answer.content[-1].name == name
     sent = json.loads(server.lab.requests[-1].body)["tools"][0]["function"]["name"]
     assert sent.startswith("calculator_numbers_double_")
 
 
-def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, server):
+def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, server):
     """After the first candidate fails, the second, a text model, receives a description of the image."""
     server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
     use = {"type": "tool_use", "id": "t1", "name": "double", "input": {"n": 4}}
@@ -106,16 +106,21 @@ def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, ser
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-async def test_the_asynchronous_client_does_all_of_it(server, upstream):
+async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream):
     """Whole answers, streams, tools and token counts work from an event loop, in the client's strict types."""
-    ours = {"api_key": server.key, "base_url": server.url, "max_retries": 0, "_strict_response_validation": True}
-    asked = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO}
-    async with anthropic.AsyncAnthropic(**ours) as client:
-        whole = await client.messages.create(**asked)
-        async with client.messages.stream(**asked) as stream:
+    client_options = {
+        "api_key": server.key,
+        "base_url": server.url,
+        "max_retries": 0,
+        "_strict_response_validation": True,
+    }
+    request_fields = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO}
+    async with anthropic.AsyncAnthropic(**client_options) as client:
+        whole = await client.messages.create(**request_fields)
+        async with client.messages.stream(**request_fields) as stream:
             text = "".join([piece async for piece in stream.text_stream])
-        events = [event.type async for event in await client.messages.create(**asked, stream=True)]
-        called = await client.messages.create(**{**asked, "model": f"{upstream}/fault:capable"}, tools=[TOOL])
+        events = [event.type async for event in await client.messages.create(**request_fields, stream=True)]
+        called = await client.messages.create(**{**request_fields, "model": f"{upstream}/fault:capable"}, tools=[TOOL])
         counted = await client.messages.count_tokens(model=f"{upstream}/lab", messages=HELLO)
     assert "hello" in text
     assert whole.content[0].text == text
@@ -134,9 +139,9 @@ class Doubled(BaseModel):
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_an_answer_is_parsed_by_its_type(client, upstream):
     """An answer follows the schema that the client derives from a type."""
-    asked = [{"role": "user", "content": "the number 4"}]
+    messages = [{"role": "user", "content": "the number 4"}]
     answer = client.messages.parse(
-        model=f"{upstream}/fault:capable", max_tokens=50, messages=asked, output_format=Doubled
+        model=f"{upstream}/fault:capable", max_tokens=50, messages=messages, output_format=Doubled
     )
     assert answer.parsed_output == Doubled(number=4, doubled=4)
 
@@ -152,21 +157,21 @@ def test_an_answer_is_parsed_by_its_type(client, upstream):
         ("http_500", anthropic.InternalServerError),
     ],
 )
-def test_the_clients_error_classes(client, step, error, streamed):
-    """An upstream refusal raises the client's class for its status, for a stream too."""
+def test_refusal_raises_the_clients_error_class(client, step, error, streamed):
+    """The class for its status, for a stream too."""
     with pytest.raises(error) as caught:
         client.messages.create(model=f"one/fault:{step}", max_tokens=5, messages=HELLO, stream=streamed)
     assert caught.value.body["type"] == "error"
     assert caught.value.request_id == caught.value.body["request_id"]
 
 
-def test_a_wrong_key_is_the_clients_authentication_error(server):
+def test_wrong_key_raises_the_clients_authentication_error(server):
     stranger = anthropic.Anthropic(api_key="ra_00000000_wrong", base_url=server.url, max_retries=0)
     with pytest.raises(anthropic.AuthenticationError):
         stranger.messages.create(model="auto", max_tokens=5, messages=HELLO)
 
 
-def test_a_stream_that_breaks_is_an_error_of_the_client(client):
+def test_broken_stream_raises_in_the_client(client):
     """A stream that breaks off raises at the error event instead of ending normally."""
     with (
         pytest.raises(anthropic.APIStatusError),
@@ -176,47 +181,47 @@ def test_a_stream_that_breaks_is_an_error_of_the_client(client):
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_thinking_goes_back_to_whom_it_came_from(client, server, streamed):
+def test_thinking_is_sent_back_only_to_its_model(client, server, streamed):
     """The caller holds a signature marked with its origin. The model that made it receives its own signature back;
     another model receives none.
     """
-    asked = {"max_tokens": 3000, "tools": [TOOL], "thinking": {"type": "enabled", "budget_tokens": 2000}}
-    mine = {**asked, "model": "by-anthropic/fault:capable"}
+    request_fields = {"max_tokens": 3000, "tools": [TOOL], "thinking": {"type": "enabled", "budget_tokens": 2000}}
+    to_anthropic = {**request_fields, "model": "by-anthropic/fault:capable"}
     first = [{"role": "user", "content": "double 4"}]
     if streamed:
-        with client.messages.stream(**mine, messages=first) as stream:
+        with client.messages.stream(**to_anthropic, messages=first) as stream:
             answer = stream.get_final_message()
     else:
-        answer = client.messages.create(**mine, messages=first)
+        answer = client.messages.create(**to_anthropic, messages=first)
     thought, call = answer.content[0], answer.content[-1]
     assert (thought.type, call.type) == ("thinking", "tool_use")
     result = {"type": "tool_result", "tool_use_id": call.id, "content": "8"}
     turns = [*first, {"role": "assistant", "content": answer.content}, {"role": "user", "content": [result]}]
-    client.messages.create(**mine, messages=turns)
+    client.messages.create(**to_anthropic, messages=turns)
     sent = server.lab.requests[-1].json["messages"][1]["content"]
     assert sent[0]["type"] == "thinking"
     assert thought.signature.endswith(f":{sent[0]['signature']}")
-    client.messages.create(**{**asked, "model": "by-gemini/fault:capable"}, messages=turns)
+    client.messages.create(**{**request_fields, "model": "by-gemini/fault:capable"}, messages=turns)
     assert sent[0]["signature"] not in str(server.lab.requests[-1].json)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_an_empty_end_of_turn_after_a_tools_result_is_an_answer(client, server, streamed):
+def test_empty_answer_after_a_tool_result_is_valid(client, server, streamed):
     """Claude may end a turn without content after a tool result. An empty answer to anything else is a fault."""
     server.lab.play({"by-anthropic": "empty_content"})
-    asked = {"model": "by-anthropic/lab", "max_tokens": 50}
+    request_fields = {"model": "by-anthropic/lab", "max_tokens": 50}
     if streamed:
-        with client.messages.stream(**asked, messages=RESULT) as stream:
+        with client.messages.stream(**request_fields, messages=RESULT) as stream:
             answer = stream.get_final_message()
     else:
-        answer = client.messages.create(**asked, messages=RESULT)
+        answer = client.messages.create(**request_fields, messages=RESULT)
     assert (answer.content, answer.stop_reason) == ([], "end_turn")
     assert len(server.lab.requests) == 1
     with pytest.raises(anthropic.InternalServerError, match="empty"):
-        client.messages.create(**asked, messages=HELLO)
+        client.messages.create(**request_fields, messages=HELLO)
 
 
-def test_a_thread_is_refused_so_that_the_client_goes_on_without_one(client, server):
+def test_thread_is_refused_and_the_client_continues_without_one(client, server):
     """The tool runner of the newest SDK first asks for a thread. Once refused, it sends the whole conversation each
     turn.
     """
@@ -235,9 +240,9 @@ def test_a_thread_is_refused_so_that_the_client_goes_on_without_one(client, serv
             model="by-anthropic/lab", max_tokens=50, messages=HELLO, extra_body={"thread": {"type": "create"}}
         )
     assert refused.value.body["error"]["details"]["error_code"] == "thread_unsupported_request"
-    asked = {"model": "by-anthropic/fault:capable", "max_tokens": 50, "tools": [double]}
-    runner = client.beta.messages.tool_runner(**asked, messages=[{"role": "user", "content": "double 4"}])
+    request_fields = {"model": "by-anthropic/fault:capable", "max_tokens": 50, "tools": [double]}
+    runner = client.beta.messages.tool_runner(**request_fields, messages=[{"role": "user", "content": "double 4"}])
     assert runner.until_done().stop_reason == "end_turn"
-    sent = [json.loads(each.body) for each in server.lab.requests]
-    assert all("thread" not in each for each in sent)
-    assert [len(each["messages"]) for each in sent] == [1, 3]
+    bodies = [received.json for received in server.lab.requests]
+    assert all("thread" not in body for body in bodies)
+    assert [len(body["messages"]) for body in bodies] == [1, 3]

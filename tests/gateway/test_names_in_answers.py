@@ -10,19 +10,19 @@ import pytest
 from routing_admin.configuration import snapshot
 from routing_admin.models import Alias
 from tests.gateway.asgi_caller import Call, headers
-from tests.gateway.plane import said
+from tests.gateway.plane import chat_body
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 ALIASES = {"my-model": "echo-text", "my-pair": "echo/echo-text", "gpt-4o": "task:planning", "*": "auto"}
-AS_ASKED = ("echo-text", "echo/echo-text", "my-model", "my-pair", "gpt-4o", "gpt-99")
+REPEATED_NAMES = ("echo-text", "echo/echo-text", "my-model", "my-pair", "gpt-4o", "gpt-99")
 # An unknown task uses the default route.
 ROUTES = ("task:planning", "planning", "auto", "task:unheard-of")
 DIRECTIVE = "请使用中文回答。"
 
 
 @pytest.fixture
-def names(key: str) -> str:
+def key_with_aliases(key: str) -> str:
     """Create aliases of a service, of a provider and model, of a route, and a catch-all; return the agent's key."""
     for name, target in ALIASES.items():
         Alias.objects.create(name=name, target=target)
@@ -32,43 +32,43 @@ def names(key: str) -> str:
 
 async def answer(key: str, model: str, *, stream: bool, **more: Any) -> tuple[dict[str, str], set[str], str]:
     """Return the headers, the model names in every object of the answer, and its text."""
-    body = json.dumps(said("hello", model=model, stream=stream, **more)).encode()
+    body = json.dumps(chat_body("hello", model=model, stream=stream, **more)).encode()
     call = await Call([body], headers(key, len(body))).run()
     assert call.status == 200, call.answer
     lines = call.answer.decode().split("\n\n") if stream else [call.answer.decode()]
     objects = [json.loads(line.removeprefix("data: ")) for line in lines if "{" in line]
-    pieces = [each["choices"][0]["delta" if stream else "message"].get("content") or "" for each in objects]
-    return call.answer_headers, {each["model"] for each in objects}, "".join(pieces)
+    pieces = [item["choices"][0]["delta" if stream else "message"].get("content") or "" for item in objects]
+    return call.answer_headers, {item["model"] for item in objects}, "".join(pieces)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("model", [*AS_ASKED, *ROUTES])
-async def test_an_answer_calls_its_model_as_the_caller_knows_it(names: str, model: str, stream: bool) -> None:
+@pytest.mark.parametrize("model", [*REPEATED_NAMES, *ROUTES])
+async def test_answer_repeats_the_callers_name_of_a_model(key_with_aliases: str, model: str, stream: bool) -> None:
     """An alias, a service id and a `provider/model` are repeated; for a route the model that answered is named. The
     headers always name the model that answered.
     """
-    said_by, found, _ = await answer(names, model, stream=stream)
-    assert found == {model if model in AS_ASKED else "echo-text"}
-    assert (said_by["x-routing-provider"], said_by["x-routing-model"]) == ("echo", "echo-text")
+    response_headers, models, _ = await answer(key_with_aliases, model, stream=stream)
+    assert models == {model if model in REPEATED_NAMES else "echo-text"}
+    assert (response_headers["x-routing-provider"], response_headers["x-routing-model"]) == ("echo", "echo-text")
 
 
-async def test_a_task_type_beside_the_name_is_a_route(names: str) -> None:
-    """`task_type` takes precedence over the name, so the answer names the model that answered."""
-    _, found, words = await answer(names, "echo-text", stream=False, task_type="planning")
-    assert (found, DIRECTIVE in words) == ({"echo-text"}, True)
+async def test_task_type_takes_precedence_over_the_name(key_with_aliases: str) -> None:
+    """The answer names the model that answered."""
+    _, models, text = await answer(key_with_aliases, "echo-text", stream=False, task_type="planning")
+    assert (models, DIRECTIVE in text) == ({"echo-text"}, True)
 
 
 @pytest.mark.requirement("MMR-P11")
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("model", [*AS_ASKED, *ROUTES])
-async def test_a_model_asked_for_by_name_is_told_a_language_only_if_the_call_has_one(
-    names: str, model: str, stream: bool
+@pytest.mark.parametrize("model", [*REPEATED_NAMES, *ROUTES])
+async def test_model_called_by_name_gets_a_directive_only_for_a_named_language(
+    key_with_aliases: str, model: str, stream: bool
 ) -> None:
     """A service, a `provider/model` and their aliases receive the messages unchanged unless the call names a language.
     A route adds its language directive.
     """
-    _, _, words = await answer(names, model, stream=stream)
+    _, _, text = await answer(key_with_aliases, model, stream=stream)
     is_route = model in (*ROUTES, "gpt-4o", "gpt-99")
-    assert (DIRECTIVE in words, "1. system" in words) == (is_route, is_route)
-    _, _, words = await answer(names, model, stream=stream, language="en-GB")
-    assert "Please respond in English." in words
+    assert (DIRECTIVE in text, "1. system" in text) == (is_route, is_route)
+    _, _, text = await answer(key_with_aliases, model, stream=stream, language="en-GB")
+    assert "Please respond in English." in text

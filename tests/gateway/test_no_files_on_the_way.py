@@ -26,22 +26,22 @@ TEXT = "word and word again " * MB
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record files created with `os.open`, which `tempfile` uses, and spooled bodies that are moved to disk."""
-    found: list[str] = []
-    making = os.O_CREAT | getattr(os, "O_TMPFILE", 0)
-    usual, roll = os.open, tempfile.SpooledTemporaryFile.rollover
+    created: list[str] = []
+    creation_flags = os.O_CREAT | getattr(os, "O_TMPFILE", 0)
+    original_open, original_rollover = os.open, tempfile.SpooledTemporaryFile.rollover
 
-    def opening(path: Any, flags: int, *args: Any, **more: Any) -> int:
-        if flags & making:
-            found.append(str(path))
-        return usual(path, flags, *args, **more)
+    def recording_open(path: Any, flags: int, *args: Any, **more: Any) -> int:
+        if flags & creation_flags:
+            created.append(str(path))
+        return original_open(path, flags, *args, **more)
 
-    def rolling(file: Any) -> None:
-        found.append("a body that outgrew memory")
-        roll(file)
+    def recording_rollover(file: Any) -> None:
+        created.append("a body that outgrew memory")
+        original_rollover(file)
 
-    monkeypatch.setattr(os, "open", opening)
-    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", rolling)
-    return found
+    monkeypatch.setattr(os, "open", recording_open)
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", recording_rollover)
+    return created
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ async def test_a_large_call_makes_no_file(key, loopback, files, pieces, settings
     assert files == []
 
 
-def test_the_watch_sees_every_temporary_file(files):
-    """The fixture records named, unnamed and spooled files, which shows that it works."""
+def test_fixture_records_every_temporary_file(files):
+    """Named, unnamed and spooled files, which shows that it works."""
     with tempfile.NamedTemporaryFile(), tempfile.TemporaryFile(), tempfile.SpooledTemporaryFile(max_size=5) as body:
         body.write(b"longer")
     assert len(files) == 4
@@ -86,16 +86,16 @@ def server(tmp_path_factory: pytest.TempPathFactory, temporary: Path) -> Iterato
 
 def temporary_files(server: Server, temporary: Path) -> set[str]:
     """Return the files in `temporary` that the process has open, and its open files without a name."""
-    found = set()
-    for each in Path(f"/proc/{server.process.pid}/fd").iterdir():
+    targets = set()
+    for descriptor in Path(f"/proc/{server.process.pid}/fd").iterdir():
         try:
-            target = os.readlink(each)
+            target = os.readlink(descriptor)
         except FileNotFoundError:
             # Closed meanwhile.
             continue
         if target.startswith(str(temporary)) or target.endswith("(deleted)"):
-            found.add(target)
-    return found
+            targets.add(target)
+    return targets
 
 
 def begin(server: Server, path: str, body: bytes) -> socket.socket:
@@ -110,7 +110,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="which files a proces
 
 
 @linux
-def test_a_served_call_of_20_mb_leaves_no_trace_among_the_temporary_files(server, temporary):
+def test_served_call_of_20_mb_creates_no_temporary_file(server, temporary):
     """No file is open while the body is received or the provider is silent, and none was created and removed
     meanwhile.
     """
@@ -121,8 +121,8 @@ def test_a_served_call_of_20_mb_leaves_no_trace_among_the_temporary_files(server
     made_before, open_before = temporary.stat().st_mtime_ns, temporary_files(server, temporary)
     seen = set[str]()
     with begin(server, PATH, body) as caller:
-        for at in range(0, len(body), BLOCK):
-            caller.sendall(body[at : at + BLOCK])
+        for start in range(0, len(body), BLOCK):
+            caller.sendall(body[start : start + BLOCK])
             seen |= temporary_files(server, temporary)
         assert server.lab.wait_until(lambda: bool(server.lab.requests), 30)
         seen |= temporary_files(server, temporary)
@@ -132,7 +132,7 @@ def test_a_served_call_of_20_mb_leaves_no_trace_among_the_temporary_files(server
 
 
 @linux
-def test_a_body_that_a_page_gets_is_seen_as_a_file(server, temporary):
+def test_large_body_of_a_page_is_detected_as_a_file(server, temporary):
     """Django spools a large body to a file, which shows that the check of the process works."""
     open_before = temporary_files(server, temporary)
     with begin(server, "/api/v1/messages/route", b" " * 10 * MB) as caller:

@@ -38,22 +38,22 @@ ODD = st.sampled_from(
 )
 
 
-def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    yield at
+def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
     pairs: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in pairs:
-        yield from places(inner, (*at, key))
+        yield from paths_in(inner, (*path, key))
 
 
 def spoil(draw: st.DrawFn, value: Any) -> Any:
     """Replace up to three places of the value by odd values."""
     value = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
-        *way, last = draw(st.sampled_from([*places(value)][1:])) if value else [None]
+        *path_to_holder, last = draw(st.sampled_from([*paths_in(value)][1:])) if value else [None]
         if last is None:
             return value
         holder = value
-        for step in way:
+        for step in path_to_holder:
             holder = holder[step]
         holder[last] = copy.deepcopy(draw(ODD))
     return value
@@ -74,7 +74,7 @@ def bodies(draw: st.DrawFn) -> tuple[str, bytes]:
 def streams(draw: st.DrawFn) -> tuple[str, bytes]:
     protocol = draw(st.sampled_from(VENDORS))
     events = spoil(draw, recording(draw, protocol).events)
-    return protocol, b"".join(b"data: %b\n\n" % json.dumps(each).encode() for each in events)
+    return protocol, b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events)
 
 
 VENDORS = ("openai", "openai-responses", "anthropic", "gemini")
@@ -87,35 +87,35 @@ EVENTS: list[Callable[[], AnswerEvents]] = [
 ]
 
 
-@given(sent=bodies())
-def test_a_whole_answer_with_odd_values_is_read_and_written(sent: tuple[str, bytes]) -> None:
+@given(case=bodies())
+def test_whole_answer_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
     """No protocol and no API raises an exception."""
-    protocol, body = sent
-    said = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
-    if isinstance(said, Failure):
-        assert str(said.message).encode()
+    protocol, body = case
+    answer = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
+    if isinstance(answer, Failure):
+        assert str(answer.message).encode()
         return
     for value in (
-        completion_json(said, "m", ORIGIN),
-        message_json(said, CALL, "m", ORIGIN),
-        response_json(said, CALL, "m", ORIGIN),
-        gemini_json(said, CALL, "m", ORIGIN),
+        completion_json(answer, "m", ORIGIN),
+        message_json(answer, CALL, "m", ORIGIN),
+        response_json(answer, CALL, "m", ORIGIN),
+        gemini_json(answer, CALL, "m", ORIGIN),
     ):
         assert orjson.dumps(value)
 
 
-@given(sent=streams())
-def test_a_stream_with_odd_values_is_read_and_written(sent: tuple[str, bytes]) -> None:
+@given(case=streams())
+def test_stream_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
     """The same holds for each event of a stream."""
-    protocol, body = sent
+    protocol, body = case
     decoder = PROTOCOLS[protocol].decoder()
-    found = [*decoder.feed(body), *decoder.close()]
+    events = [*decoder.feed(body), *decoder.close()]
     for make in EVENTS:
-        written = make()
-        assert all(isinstance(write(written, each), bytes) for each in found)
+        encoder = make()
+        assert all(isinstance(encode_event(encoder, event), bytes) for event in events)
 
 
-def write(events: AnswerEvents, event: StreamEvent) -> bytes:
+def encode_event(events: AnswerEvents, event: StreamEvent) -> bytes:
     """Encode an event as an API does, without stored media; a failure is encoded as its message."""
     if isinstance(event, Delta):
         return events.write_delta(event)
@@ -125,12 +125,10 @@ def write(events: AnswerEvents, event: StreamEvent) -> bytes:
 
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**400])
-def test_a_number_that_no_writer_takes_is_a_float(number: int) -> None:
-    """A number beyond 64 bits becomes a float, since no encoder accepts it as an integer. The lone surrogate forces the
-    slower parser.
-    """
+def test_number_beyond_64_bits_becomes_a_float(number: int) -> None:
+    """No encoder accepts it as an integer. The lone surrogate forces the slower parser."""
     part = {"functionCall": {"name": "f", "args": {"n": number, "half": "\ud83d"}}}
     body = json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}).encode()
-    said = mend_outcome(PROTOCOLS["gemini"].decode(200, {}, body), body)
-    assert isinstance(said, Answer)
-    assert orjson.dumps(message_json(said, CALL, "m", ORIGIN))
+    answer = mend_outcome(PROTOCOLS["gemini"].decode(200, {}, body), body)
+    assert isinstance(answer, Answer)
+    assert orjson.dumps(message_json(answer, CALL, "m", ORIGIN))

@@ -26,11 +26,11 @@ from tests.gateway.plane import logged, post
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 EMBEDDINGS, TRANSCRIPTS, EDITS = "/v1/embeddings", "/v1/audio/transcriptions", "/v1/images/edits"
-PATHS = [f"/v1{each.path}" for each in OPERATIONS]
+PATHS = [f"/v1{operation.path}" for operation in OPERATIONS]
 WAV = b"RIFF$\0\0\0WAVEfmt "
 
 
-def form(key: str, path: str = TRANSCRIPTS, **fields: Any) -> Any:
+def post_form(key: str, path: str = TRANSCRIPTS, **fields: Any) -> Any:
     return Client().post(path, fields, headers={"authorization": f"Bearer {key}"})
 
 
@@ -45,14 +45,16 @@ def wav(name: str = "a.wav", data: bytes = WAV) -> SimpleUploadedFile:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_operation_asks_for_a_key_and_its_scope_and_is_a_post(key, path) -> None:
+def test_every_operation_requires_a_key_its_scope_and_post(key, path) -> None:
     assert post("", {}, path).status_code == 401
     assert post(key_of("text-agent", scopes=["registry:read"]), {}, path).status_code == 403
     refused = Client().get(path, headers={"authorization": f"Bearer {key}"})
     assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
 
 
-@pytest.mark.parametrize("path", [f"/v1{each.path}" for each in OPERATIONS if BodyShape.JSON in each.bodies])
+@pytest.mark.parametrize(
+    "path", [f"/v1{operation.path}" for operation in OPERATIONS if BodyShape.JSON in operation.bodies]
+)
 @pytest.mark.parametrize(
     ("body", "code", "param"),
     [
@@ -61,10 +63,10 @@ def test_every_operation_asks_for_a_key_and_its_scope_and_is_a_post(key, path) -
         (b'{"model": ', "invalid_json", None),
         (b"{}", "missing_required_parameter", "model"),
         (b'{"model": 7}', "invalid_type", "model"),
-        (b'{"model": "nobody"}', "model_not_found", "model"),
+        (b'{"model": "unknown"}', "model_not_found", "model"),
     ],
 )
-def test_a_body_that_says_nothing_sensible_is_refused(key, path, body, code, param) -> None:
+def test_invalid_body_is_refused_and_logged(key, path, body, code, param) -> None:
     """The refusal is logged under the operation's name."""
     refused = post(key, body, path)
     assert error_of(refused)[1:] == (code, param)
@@ -72,9 +74,9 @@ def test_a_body_that_says_nothing_sensible_is_refused(key, path, body, code, par
     assert (row.outcome, row.surface[:3], row.agent) == (code, "v1/", "text-agent")
 
 
-def test_a_form_is_refused_where_json_is_due_and_json_where_a_form_is(key) -> None:
+def test_wrong_content_type_is_refused(key) -> None:
     """The refusal names the expected content type."""
-    refused = form(key, EMBEDDINGS, model="m", input="a")
+    refused = post_form(key, EMBEDDINGS, model="m", input="a")
     assert error_of(refused) == (400, "invalid_content_type", None)
     assert "application/json" in refused.json()["error"]["message"]
     refused = post(key, {"model": "m"}, TRANSCRIPTS)
@@ -84,19 +86,19 @@ def test_a_form_is_refused_where_json_is_due_and_json_where_a_form_is(key) -> No
 
 def test_a_form_without_a_file_or_a_model_is_refused(key) -> None:
     """A missing model or file is a 400 that names the field, and so is an unknown artifact."""
-    assert error_of(form(key, file=wav())) == (400, "missing_required_parameter", "model")
-    assert error_of(form(key, model="m")) == (400, "missing_required_parameter", "file")
-    assert error_of(form(key, EDITS, model="m", prompt="p")) == (400, "missing_required_parameter", "image")
-    assert error_of(form(key, model="m", file="artifact:" + "0" * 32)) == (400, "artifact_not_found", "file")
-    assert error_of(form(key, model="m", file="no id")) == (400, "artifact_not_found", "file")
+    assert error_of(post_form(key, file=wav())) == (400, "missing_required_parameter", "model")
+    assert error_of(post_form(key, model="m")) == (400, "missing_required_parameter", "file")
+    assert error_of(post_form(key, EDITS, model="m", prompt="p")) == (400, "missing_required_parameter", "image")
+    assert error_of(post_form(key, model="m", file="artifact:" + "0" * 32)) == (400, "artifact_not_found", "file")
+    assert error_of(post_form(key, model="m", file="no id")) == (400, "artifact_not_found", "file")
 
 
-def test_another_agent_s_private_file_is_none(key, demo) -> None:
-    """Another agent's private file has the same error as an unknown one."""
-    other = key_of("vision-agent", scopes=["artifacts:write"])
-    ref = form(other, "/v1/files", file=wav(), purpose="user_data").json()["id"]
+def test_private_file_of_another_agent_is_not_found(key, demo) -> None:
+    """The error is that of an unknown file."""
+    other_key = key_of("vision-agent", scopes=["artifacts:write"])
+    ref = post_form(other_key, "/v1/files", file=wav(), purpose="user_data").json()["id"]
     Artifact.objects.update(visibility="private")
-    assert error_of(form(key, model="m", file=ref)) == (400, "artifact_not_found", "file")
+    assert error_of(post_form(key, model="m", file=ref)) == (400, "artifact_not_found", "file")
 
 
 @pytest.mark.parametrize(
@@ -110,16 +112,16 @@ def test_a_form_that_cannot_be_read_is_refused(key, content_type) -> None:
     assert error_of(refused)[1] in ("invalid_form", "missing_required_parameter")
 
 
-def test_a_file_beyond_the_largest_upload_is_refused(key, settings) -> None:
+def test_file_above_the_upload_limit_is_refused(key, settings) -> None:
     """A file above its limit is a 413 that names the field. The whole body has a limit too, compressed or not."""
     settings.MAX_UPLOAD_BYTES = 1000
-    assert error_of(form(key, model="m", file=wav(data=b"x" * 1001))) == (413, "file_too_large", "file")
-    assert error_of(form(key, model="m", file=wav(data=b"x" * 1000))) == (404, "model_not_found", "model")
+    assert error_of(post_form(key, model="m", file=wav(data=b"x" * 1001))) == (413, "file_too_large", "file")
+    assert error_of(post_form(key, model="m", file=wav(data=b"x" * 1000))) == (404, "model_not_found", "model")
     bomb = gzip.compress(b" " * (body_limit(EMBEDDINGS) + 1), 1)
     assert error_of(post(key, bomb, EMBEDDINGS, **{"content-encoding": "gzip"})) == (413, "body_too_large", None)
 
 
-def test_what_an_agent_may_not_use_is_403_here_too(key) -> None:
+def test_model_that_is_not_allowed_is_403(key) -> None:
     """The model is checked before the rest of the call."""
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = {"models": ["task:planning"]}
@@ -129,17 +131,17 @@ def test_what_an_agent_may_not_use_is_403_here_too(key) -> None:
     assert logged(refused.headers["x-request-id"]).status == 403
 
 
-def test_what_was_said_is_recorded_where_that_is_on(key) -> None:
+def test_form_is_recorded_if_recording_is_on(key) -> None:
     """A recorded body has the form's fields as text and describes its files without their bytes."""
     installation.record_bodies(SYSTEM, True)
-    asked = form(key, model="auto", file=wav(), language="de")
-    (message,) = logged(asked.headers["x-request-id"]).body["messages"]
-    words, file = message["content"]
-    assert json.loads(words["text"]) == {"language": "de"}
+    response = post_form(key, model="auto", file=wav(), language="de")
+    (message,) = logged(response.headers["x-request-id"]).body["messages"]
+    text, file = message["content"]
+    assert json.loads(text["text"]) == {"language": "de"}
     assert (file["kind"], file["filename"]) == ("audio", "a.wav")
 
 
-def test_a_call_that_only_the_demo_could_take_is_refused_with_what_to_do(key) -> None:
+def test_operation_that_only_the_demo_could_answer_is_refused(key) -> None:
     """The demo's provider answers only chat, inside this process."""
     refused = post(key, {"model": "auto", "input": "a"}, EMBEDDINGS)
     assert error_of(refused) == (400, "operation_not_offered", "model")
@@ -153,14 +155,14 @@ def loopback(transactional_db: None, demo: None) -> Iterator[Loopback]:
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-async def test_a_caller_that_leaves_ends_the_call(loopback: Loopback, key: str) -> None:
-    """A disconnect closes the upstream connection and is logged as the client's."""
+async def test_disconnect_ends_the_call(loopback: Loopback, key: str) -> None:
+    """The upstream connection is closed, and the log names the client as the cause."""
     data = json.dumps({"model": "silent/m", "input": "a"}).encode()
     call = Call([data], headers(key, len(data), [(b"x-request-id", b"the-call")]), path=EMBEDDINGS)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
-        await loopback.asked.wait()
-        call.left.set()
+        await loopback.requested.wait()
+        call.disconnected.set()
         await running
         await loopback.closed.wait()
     row = await asyncio.to_thread(logged, "the-call")

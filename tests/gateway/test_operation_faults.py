@@ -17,9 +17,9 @@ import pytest
 from capabilities.core.wire import Fault
 from tests.gateway.fault_cases import (
     HEAVY,
+    NOT_SENT,
     OUT_OF_REACH,
     PLANTED_KEY,
-    UNASKED,
     CaseResult,
     FaultCase,
     provider_of,
@@ -28,10 +28,10 @@ from tests.gateway.fault_cases import (
 from tests.gateway.serving import Server, routing, serving
 from tests.lab import SCENARIOS, Lab
 
-AT_ONCE = 16
+CONCURRENCY = 16
 OF_CHAT = frozenset({"empty_content", "strict"})
 """An answer that is empty in a chat has content here, and the lab's strict hosts know only chat."""
-OTHERWISE = {"unsupported_parameter": 1, "capability_mismatch": 1}
+OTHER_TRIES = {"unsupported_parameter": 1, "capability_mismatch": 1}
 """A call that passes through unchanged is never repeated with fewer parameters, so these are tried once."""
 
 
@@ -47,7 +47,7 @@ def is_played(scenario: str, *, stream: bool) -> bool:
 
 CASES = [
     FaultCase("openai", scenario, stream, alone)
-    for scenario in (*SCENARIOS, *OUT_OF_REACH, *UNASKED)
+    for scenario in (*SCENARIOS, *OUT_OF_REACH, *NOT_SENT)
     for stream in (False, True)
     for alone in (False, True)
     if is_played(scenario, stream=stream)
@@ -68,13 +68,13 @@ def configured(lab: Lab, unreachable: dict[str, str]) -> dict[str, Any]:
 
 
 async def call_all(server: Server) -> list[CaseResult]:
-    places = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(CONCURRENCY)
     async with httpx.AsyncClient(base_url=server.url, timeout=120) as client:
 
         async def call(case: FaultCase) -> CaseResult:
             headers = {"authorization": f"Bearer {server.key}", "x-request-id": case.name}
             model = f"task:{case.name}"
-            async with places:
+            async with slots:
                 if case.stream:
                     form: Any = {"data": {"model": model, "stream": "true"}, "files": {"file": ("a.wav", b"RIFF")}}
                     answer = await client.post("/v1/audio/transcriptions", headers=headers, **form)
@@ -93,19 +93,19 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[CaseResult]:
         allowed = {"ALLOWED_ORIGINS": ",".join([lab.url(), *unreachable.values()])}
         with serving(directory, lab, [configured(lab, unreachable)], allowed) as server:
             results = asyncio.run(call_all(server))
-        asked = [received.name for received in lab.requests]
+        names_received = [received.name for received in lab.requests]
     attempts = list(read_rows(directory, "SELECT * FROM routing_admin_attemptlog ORDER BY position"))
     for result in results:
-        result.asked = asked.count(result.case.name)
-        result.attempts = tuple(each for each in attempts if each["request_id"] == result.case.name)
+        result.call_count = names_received.count(result.case.name)
+        result.attempts = tuple(attempt for attempt in attempts if attempt["request_id"] == result.case.name)
     return results
 
 
 def check(results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]) -> None:
     """Compare a value of each result with what its case expects, by the case's name."""
     assert results
-    assert {each.case.name: actual(each) for each in results} == {
-        each.case.name: expected(each.case) for each in results
+    assert {result.case.name: actual(result) for result in results} == {
+        result.case.name: expected(result.case) for result in results
     }
 
 
@@ -114,8 +114,8 @@ def last_event(result: CaseResult) -> Any:
     return json.loads(data[-1].removeprefix("data: "))
 
 
-def test_all_faults_but_those_of_a_chat_are_played(results) -> None:
-    """Nearly every fault of the table applies to every call."""
+def test_nearly_every_fault_is_played(results) -> None:
+    """Nearly every fault of the table applies to each call; the others need a chat."""
     played = {case.fault for case in CASES}
     assert {fault.value for fault in Fault} - played <= {
         "empty_content",
@@ -125,9 +125,9 @@ def test_all_faults_but_those_of_a_chat_are_played(results) -> None:
     }
 
 
-def test_the_caller_is_refused_as_in_a_chat(results) -> None:
-    """Status and code are those of the table, in OpenAI's shape."""
-    refused = [each for each in results if not (each.case.goes_on or each.case.breaks_off)]
+def test_refusal_has_the_status_and_code_of_the_table(results) -> None:
+    """In OpenAI's shape."""
+    refused = [result for result in results if not (result.case.falls_back or result.case.breaks_off)]
 
     def actual(result: CaseResult) -> Any:
         error = json.loads(result.body)["error"]
@@ -136,43 +136,46 @@ def test_the_caller_is_refused_as_in_a_chat(results) -> None:
     check(refused, actual, lambda case: (*case.refusal, case.name, "false"))
 
 
-def test_the_same_model_elsewhere_answers_where_the_table_goes_on(results) -> None:
-    """A second provider of the same model answers, whole and streamed."""
-    went_on = [each for each in results if each.case.goes_on]
+def test_second_provider_of_the_same_model_answers(results) -> None:
+    """Whole and streamed, where the table passes the fault on."""
+    fell_back = [result for result in results if result.case.falls_back]
 
     def actual(result: CaseResult) -> Any:
-        told = result.headers["x-routing-provider"], result.headers["x-routing-attempts"]
+        routing_headers = result.headers["x-routing-provider"], result.headers["x-routing-attempts"]
         if result.case.stream:
-            return result.status, *told, b"transcript.text.done" in result.body
-        return result.status, *told, len(json.loads(result.body)["data"][0]["embedding"]) == 3
+            return result.status, *routing_headers, b"transcript.text.done" in result.body
+        return result.status, *routing_headers, len(json.loads(result.body)["data"][0]["embedding"]) == 3
 
-    check(went_on, actual, lambda case: (200, "good", "2", True))
+    check(fell_back, actual, lambda case: (200, "good", "2", True))
 
 
 def test_a_stream_that_breaks_off_ends_with_an_error(results) -> None:
     """The error is the last event, and no other candidate is called."""
-    broken = [each for each in results if each.case.breaks_off]
-    check(broken, lambda each: (each.status, last_event(each)["error"]["code"]), lambda case: (200, case.line.code))
-    check(broken, lambda each: b"transcript.text.done" in each.body, lambda case: False)
+    broken = [result for result in results if result.case.breaks_off]
+    check(
+        broken,
+        lambda result: (result.status, last_event(result)["error"]["code"]),
+        lambda case: (200, case.expected.code),
+    )
+    check(broken, lambda result: b"transcript.text.done" in result.body, lambda case: False)
 
 
 def test_the_log_has_each_attempt(results) -> None:
-    """Each attempt is logged with its fault."""
 
     def expected(case: FaultCase) -> Any:
-        return [(case.name, case.fault), *([("good", "ok")] if case.goes_on else [])]
+        return [(case.name, case.fault), *([("good", "ok")] if case.falls_back else [])]
 
-    check(results, lambda each: [(row["provider"], row["outcome"]) for row in each.attempts], expected)
+    check(results, lambda result: [(row["provider"], row["outcome"]) for row in result.attempts], expected)
 
 
-def test_a_candidate_is_asked_as_often_as_the_table_says(results) -> None:
+def test_candidate_is_tried_as_often_as_the_table_says(results) -> None:
     """A candidate is retried as in a chat, but never with fewer parameters."""
-    reached = [each for each in results if each.asked]
-    tries = {each.case.name: each.attempts[0]["retry_attempts"] + 1 for each in reached}
-    check(reached, lambda each: tries[each.case.name], lambda case: OTHERWISE.get(case.fault or "", case.tries))
+    reached = [result for result in results if result.call_count]
+    tries = {result.case.name: result.attempts[0]["retry_attempts"] + 1 for result in reached}
+    check(reached, lambda result: tries[result.case.name], lambda case: OTHER_TRIES.get(case.fault or "", case.tries))
 
 
 def test_no_answer_holds_a_key_or_a_traceback(results) -> None:
     """A provider's refusal may echo our key; no answer contains it."""
-    texts = [each.body.decode("utf-8", "replace") for each in results]
+    texts = [result.body.decode("utf-8", "replace") for result in results]
     assert not [text for text in texts if PLANTED_KEY in text or "Traceback" in text]

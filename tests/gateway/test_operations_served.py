@@ -17,17 +17,17 @@ from tests.lab.operations import SOUND, vector
 from tests.lab.recordings import PICTURE
 
 WAV = b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0@\x1f\0\0\x80>\0\0\2\0\x10\0data\0\0\0\0"
-SPOKEN = ("talk.wav", WAV, "audio/wav")
+SPEECH_FILE = ("talk.wav", WAV, "audio/wav")
 
 
 def configured(lab: Lab) -> dict[str, Any]:
     file = routing(lab)
-    same, other = [{"provider": name, "model": "embed-1"} for name in ("two", "three")], {"provider": "three"}
+    same, other_model = [{"provider": name, "model": "embed-1"} for name in ("two", "three")], {"provider": "three"}
     file["routing"] |= {
         "vectors": {"provider": "one", "model": "embed-1", "fallback": same, "retries": 0},
-        "mixed-vectors": {"provider": "one", "model": "embed-1", "fallback": [other, same[0]], "retries": 0},
+        "mixed-vectors": {"provider": "one", "model": "embed-1", "fallback": [other_model, same[0]], "retries": 0},
         "crossing": {"provider": "by-gemini", "fallback": ["by-anthropic", "two"], "retries": 0},
-        "elsewhere": {"provider": "by-gemini", "fallback": ["by-openai-responses"], "retries": 0},
+        "unsupported": {"provider": "by-gemini", "fallback": ["by-openai-responses"], "retries": 0},
     }
     return file
 
@@ -73,25 +73,25 @@ def stored(server: Server, response: Any) -> list[bytes]:
 
 
 @pytest.mark.smoke
-def test_embeddings_come_as_the_official_client_asks_for_them(client, server):
+def test_embeddings_are_decoded_by_the_official_client(client, server):
     """The client requests base64 and decodes it. The answer has the caller's name of the model, the provider receives
     its own.
     """
     answer = client.embeddings.create(model="one/embed-1", input=["hello", "你好"])
-    assert [each.embedding for each in answer.data] == [vector("hello"), vector("你好")]
+    assert [item.embedding for item in answer.data] == [vector("hello"), vector("你好")]
     assert (answer.model, answer.usage.prompt_tokens) == ("one/embed-1", 9)
     (received,) = server.lab.requests
     assert received.path == "/one/v1/embeddings"
     assert received.json == {"model": "embed-1", "input": ["hello", "你好"], "encoding_format": "base64"}
 
 
-async def test_the_asynchronous_client_gets_the_same(async_client):
+async def test_asynchronous_client_gets_embeddings_as_numbers(async_client):
     """Vectors are numbers if the client requests `float`."""
     answer = await async_client.embeddings.create(model="one/embed-1", input="hello", encoding_format="float")
     assert answer.data[0].embedding == vector("hello")
 
 
-def test_parameters_go_along_untouched(client, server):
+def test_unknown_parameters_are_passed_on_unchanged(client, server):
     """Unknown parameters reach the provider unchanged; our own `task_type` does not."""
     extra = {"task_type": "vectors", "truncate": "END", "n": {"deep": [1, None, "x"]}}
     client.embeddings.create(model="anything", input="a", dimensions=3, user="u", extra_body=extra)
@@ -107,12 +107,12 @@ def test_parameters_go_along_untouched(client, server):
     }
 
 
-def test_the_same_model_of_another_provider_follows(client, server):
+def test_embeddings_fall_back_to_the_same_model_of_another_provider(client, server):
     """The log has the operation, its tokens and both attempts."""
     server.lab.play({"one": [503]})
     raw = client.embeddings.with_raw_response.create(model="task:vectors", input="a")
-    told = [raw.headers[f"x-routing-{name}"] for name in ("provider", "model", "attempts")]
-    assert (told, raw.parse().model) == (["two", "embed-1", "2"], "embed-1")
+    routing_headers = [raw.headers[f"x-routing-{name}"] for name in ("provider", "model", "attempts")]
+    assert (routing_headers, raw.parse().model) == (["two", "embed-1", "2"], "embed-1")
     assert facts(server, raw) == {
         "surface": "v1/embeddings",
         "outcome": "ok",
@@ -123,7 +123,7 @@ def test_the_same_model_of_another_provider_follows(client, server):
         "usage": {"promptTokens": 9, "completionTokens": None},
     }
     row = server.timeline(raw.headers["x-request-id"])
-    assert [each["outcome"] for each in row["attempts"]] == ["http_503", "ok"]
+    assert [attempt["outcome"] for attempt in row["attempts"]] == ["http_503", "ok"]
 
 
 def test_embeddings_never_go_to_another_model(client, server):
@@ -135,30 +135,30 @@ def test_embeddings_never_go_to_another_model(client, server):
     assert raw.headers["x-routing-provider"] == "two"
     assert raw.headers["x-routing-skipped"] == "three/lab=other_model"
     attempts = server.timeline(raw.headers["x-request-id"])["attempts"]
-    assert [each["outcome"] for each in attempts] == ["http_503", "skipped_other_model", "ok"]
+    assert [attempt["outcome"] for attempt in attempts] == ["http_503", "skipped_other_model", "ok"]
     assert "embed-1" in attempts[1]["error"]
     assert server.lab.played_for("three") == []
 
 
-def test_embeddings_end_where_only_another_model_is_left(server):
+def test_embeddings_fail_if_only_another_model_is_left(server):
     """The error lists every candidate, skipped ones too."""
     server.lab.play({"one": [503], "two": [503], "three": ["ok"]})
     refused = post(server, "/v1/embeddings", {"model": "task:mixed-vectors", "input": "a"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "all_providers_failed")
-    assert [each["outcome"] for each in refused.json()["error"]["attempts"]] == [
+    assert [attempt["outcome"] for attempt in refused.json()["error"]["attempts"]] == [
         "http_503",
         "skipped_other_model",
         "http_503",
     ]
 
 
-def test_a_key_for_once_pays_for_one_call(client, server):
+def test_idempotency_key_makes_one_request(client, server):
     """With an Idempotency-Key, vectors and audio are replayed from the stored outcome."""
-    once = {"extra_headers": {"Idempotency-Key": "vectors"}}
-    first, again = (client.embeddings.create(model="one/embed-1", input="a", **once) for _ in range(2))
+    embedding_key = {"extra_headers": {"Idempotency-Key": "vectors"}}
+    first, again = (client.embeddings.create(model="one/embed-1", input="a", **embedding_key) for _ in range(2))
     assert first == again
-    twice = {"extra_headers": {"Idempotency-Key": "voice"}}
-    sounds = [client.audio.speech.create(model="one/tts", voice="v", input="a", **twice).content for _ in range(2)]
+    speech_key = {"extra_headers": {"Idempotency-Key": "voice"}}
+    sounds = [client.audio.speech.create(model="one/tts", voice="v", input="a", **speech_key).content for _ in range(2)]
     assert sounds == [SOUND, SOUND]
     assert len(server.lab.requests) == 2
 
@@ -177,19 +177,19 @@ def test_a_key_for_once_pays_for_one_call(client, server):
         ("/v1/audio/speech", {"input": "hi", "voice": "alloy"}),
     ],
 )
-def test_candidates_of_other_protocols_are_passed_by(server, path, body):
+def test_candidates_of_other_protocols_are_skipped(server, path, body):
     """The first candidate with OpenAI's protocol is called; the headers and the log name the skipped ones."""
     server.lab.play({})
     answer = post(server, path, {"model": "task:crossing", **body})
     assert (answer.status_code, answer.headers["x-routing-provider"]) == (200, "two")
     assert answer.headers["x-routing-skipped"] == "by-gemini/lab=protocol; by-anthropic/lab=protocol"
-    outcomes = [each["outcome"] for each in server.timeline(answer.headers["x-request-id"])["attempts"]]
+    outcomes = [attempt["outcome"] for attempt in server.timeline(answer.headers["x-request-id"])["attempts"]]
     assert outcomes == ["skipped_protocol", "skipped_protocol", "ok"]
 
 
-def test_a_call_that_no_candidate_has_is_refused_with_what_to_do(server):
+def test_operation_without_a_candidate_is_refused_with_the_protocol(server):
     """Without a candidate for the operation, the call is a 400 that explains which protocol is needed."""
-    refused = post(server, "/v1/embeddings", {"model": "task:elsewhere", "input": "a"})
+    refused = post(server, "/v1/embeddings", {"model": "task:unsupported", "input": "a"})
     error = refused.json()["error"]
     assert (refused.status_code, error["code"], error["param"]) == (400, "operation_not_offered", "model")
     assert error["type"] == "invalid_request_error"
@@ -199,8 +199,7 @@ def test_a_call_that_no_candidate_has_is_refused_with_what_to_do(server):
     assert (row["outcome"], row["surface"], len(row["attempts"])) == ("operation_not_offered", "v1/embeddings", 2)
 
 
-def test_ranks_are_passed_on_whole(server):
-    """A rerank call and its results are passed on unchanged."""
+def test_rerank_results_are_passed_on_unchanged(server):
     server.lab.play({})
     body = {"model": "one/ranker", "query": "q", "documents": ["a", "b"], "top_n": 2}
     answer = post(server, "/v1/rerank", body)
@@ -213,13 +212,13 @@ def test_ranks_are_passed_on_whole(server):
 
 
 @pytest.mark.parametrize("prompt", ["Once", ["Once", "Twice"]])
-def test_a_completion_is_passed_on_whole(client, server, prompt):
+def test_completion_is_passed_on_complete(client, server, prompt):
     """Every choice of every prompt is returned under the caller's name of the model, and the tokens are logged."""
     raw = client.completions.with_raw_response.create(model="one/instruct", prompt=prompt, n=2, echo=True, suffix="!")
     answer = raw.parse()
     count = 2 * (len(prompt) if isinstance(prompt, list) else 1)
-    assert [each.index for each in answer.choices] == list(range(count))
-    assert {each.finish_reason for each in answer.choices} == {"stop"}
+    assert [choice.index for choice in answer.choices] == list(range(count))
+    assert {choice.finish_reason for choice in answer.choices} == {"stop"}
     assert (answer.object, answer.model, answer.usage.completion_tokens) == ("text_completion", "one/instruct", 7)
     (received,) = server.lab.requests
     assert received.path == "/one/v1/completions"
@@ -228,35 +227,38 @@ def test_a_completion_is_passed_on_whole(client, server, prompt):
     assert (row["surface"], row["usage"]["completionTokens"]) == ("v1/completions", 7)
 
 
-@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("includes_usage", [True, False])
 @pytest.mark.parametrize("step", ["ok", "unstreamed"])
-def test_a_completion_is_streamed_to_its_goodbye(client, server, counted, step):
+def test_completion_is_streamed_with_its_usage(client, server, includes_usage, step):
     """Each chunk has the caller's name of the model, and the usage follows the last text."""
     server.lab.play({"one": [step]})
-    options = {"stream_options": {"include_usage": True}} if counted else {}
+    options = {"stream_options": {"include_usage": True}} if includes_usage else {}
     stream = client.completions.create(model="one/instruct", prompt="Once", n=2, stream=True, **options)
-    pieces = list(stream)
-    texts = ["".join(c.text for each in pieces for c in each.choices if c.index == at) for at in (0, 1)]
+    chunks = list(stream)
+    texts = [
+        "".join(choice.text for chunk in chunks for choice in chunk.choices if choice.index == index)
+        for index in (0, 1)
+    ]
     assert texts[0] == texts[1] != ""
-    assert {each.model for each in pieces} == {"one/instruct"}
+    assert {chunk.model for chunk in chunks} == {"one/instruct"}
     row = server.timeline(stream.response.headers["x-request-id"])
     assert (row["stream"], row["outcome"], row["surface"]) == (True, "ok", "v1/completions")
-    assert row["usage"]["completionTokens"] == (7 if counted or step == "unstreamed" else None)
+    assert row["usage"]["completionTokens"] == (7 if includes_usage or step == "unstreamed" else None)
 
 
-def test_a_completion_that_ends_without_a_reason_is_cut(client, server):
-    """A stream without a finish reason raises instead of ending normally."""
+def test_completion_stream_without_a_finish_reason_raises(client, server):
+    """The client does not take it for complete."""
     server.lab.play({"one": ["reset_mid_body"]})
     with pytest.raises(openai.APIError, match="broke off"):
         list(client.completions.create(model="one/instruct", prompt="Once", stream=True))
 
 
-def test_a_moderation_is_passed_on_whole(client, server):
+def test_moderation_is_passed_on_complete(client, server):
     """Every result reaches OpenAI's client unchanged, also after a fallback."""
     server.lab.play({"one": [503]})
     raw = client.moderations.with_raw_response.create(model="task:chain", input=["harm", "hello"])
     answer = raw.parse()
-    assert [each.flagged for each in answer.results] == [True, False]
+    assert [result.flagged for result in answer.results] == [True, False]
     assert answer.results[0].categories.harassment
     assert answer.results[0].category_scores.violence_graphic == 0.1
     assert raw.headers["x-routing-provider"] == "two"
@@ -264,8 +266,8 @@ def test_a_moderation_is_passed_on_whole(client, server):
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/moderations"])
-def test_what_a_provider_refuses_comes_back_as_its_refusal(client, server, path):
-    """A provider's refusal is raised by the client with its status and message."""
+def test_refusal_of_a_provider_is_raised_by_the_client(client, server, path):
+    """With the provider's status and message."""
     with pytest.raises(openai.BadRequestError, match="is required") as caught:
         client.post(path.removeprefix("/v1"), cast_to=httpx.Response, body={"model": "one/instruct"})
     assert (caught.value.status_code, caught.value.code) == (400, "upstream_400")
@@ -274,11 +276,11 @@ def test_what_a_provider_refuses_comes_back_as_its_refusal(client, server, path)
 # Audio
 
 
-def test_a_transcript_comes_of_a_form(client, server):
+def test_form_of_a_transcription_reaches_the_provider(client, server):
     """The file's bytes, name and type reach the provider, and so do the other fields, including lists."""
     answer = client.audio.transcriptions.create(
         model="one/whisper-1",
-        file=SPOKEN,
+        file=SPEECH_FILE,
         language="de",
         timestamp_granularities=["word", "segment"],
         temperature=0.2,
@@ -296,38 +298,38 @@ def test_a_transcript_comes_of_a_form(client, server):
     }
 
 
-async def test_a_plain_transcript_stays_plain(async_client):
-    """A transcript in plain text is returned as plain text."""
-    answer = await async_client.audio.transcriptions.create(model="one/whisper-1", file=SPOKEN, response_format="text")
+async def test_plain_text_transcript_is_returned_as_text(async_client):
+    answer = await async_client.audio.transcriptions.create(
+        model="one/whisper-1", file=SPEECH_FILE, response_format="text"
+    )
     assert answer == f"You said:  [audio/wav, {len(WAV)} bytes]\n"
 
 
-def test_a_translation_passes_through_too(client, server):
-    """A translation is the same form at its own path."""
-    assert client.audio.translations.create(model="one/whisper-1", file=SPOKEN).text.startswith("You said")
+def test_translation_is_passed_on_at_its_own_path(client, server):
+    assert client.audio.translations.create(model="one/whisper-1", file=SPEECH_FILE).text.startswith("You said")
     assert server.lab.requests[0].path == "/one/v1/audio/translations"
 
 
 def test_the_file_is_sent_again_to_the_next_candidate(client, server):
     server.lab.play({"one": [503]})
-    raw = client.audio.transcriptions.with_raw_response.create(model="task:chain", file=SPOKEN)
+    raw = client.audio.transcriptions.with_raw_response.create(model="task:chain", file=SPEECH_FILE)
     assert raw.headers["x-routing-provider"] == "two"
-    assert [each.heard.media[0].data for each in server.lab.requests] == [WAV, WAV]
+    assert [received.heard.media[0].data for received in server.lab.requests] == [WAV, WAV]
 
 
-@pytest.mark.parametrize("lead", ["", "file-", "artifact:"])
-def test_a_stored_file_is_named_in_place_of_a_file(client, server, lead):
+@pytest.mark.parametrize("prefix", ["", "file-", "artifact:"])
+def test_form_may_name_a_stored_file(client, server, prefix):
     """A form may name a stored file by any form of its id; the provider receives its bytes, name and type."""
-    ref = client.files.create(file=SPOKEN, purpose="user_data").id.removeprefix("artifact:")
+    ref = client.files.create(file=SPEECH_FILE, purpose="user_data").id.removeprefix("artifact:")
     headers = {"authorization": f"Bearer {server.key}"}
-    fields = {"model": (None, "one/whisper-1"), "file": (None, lead + ref)}
+    fields = {"model": (None, "one/whisper-1"), "file": (None, prefix + ref)}
     answer = httpx.post(f"{server.url}/v1/audio/transcriptions", files=fields, headers=headers)
     assert answer.status_code == 200, answer.text
     (received,) = server.lab.requests
     assert (received.heard.media[0].data, received.heard.data["file"]) == (WAV, ["talk.wav"])
 
 
-def test_a_large_file_goes_through(client, server):
+def test_large_file_is_passed_on_unchanged(client, server):
     """A file larger than one piece of the request is passed on byte for byte."""
     data = WAV + bytes(range(256)) * 40_000
     client.audio.transcriptions.create(model="one/whisper-1", file=("long.wav", data, "audio/wav"))
@@ -336,16 +338,16 @@ def test_a_large_file_goes_through(client, server):
 
 def test_a_transcript_is_streamed_event_by_event(client, server):
     """Events are passed on as they arrive, and the usage of the last one is logged."""
-    stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPOKEN, stream=True)
+    stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPEECH_FILE, stream=True)
     events = list(stream)
-    words = "".join(each.delta for each in events if each.type == "transcript.text.delta")
-    assert (events[-1].type, events[-1].text) == ("transcript.text.done", words)
+    text = "".join(event.delta for event in events if event.type == "transcript.text.delta")
+    assert (events[-1].type, events[-1].text) == ("transcript.text.done", text)
     row = server.timeline(stream.response.headers["x-request-id"])
     assert (row["stream"], row["outcome"], row["usage"]["promptTokens"]) == (True, "ok", 14)
 
 
-def test_a_voice_s_bytes_come_as_they_are_and_are_kept(client, server):
-    """Speech is returned unchanged, and its artifact has the same bytes."""
+def test_speech_is_returned_unchanged_and_stored(client, server):
+    """The artifact has the same bytes."""
     raw = client.audio.speech.with_raw_response.create(model="one/tts-1", voice="alloy", input="Hello")
     assert raw.content == SOUND
     assert raw.headers["content-type"] == "audio/mpeg"
@@ -355,35 +357,34 @@ def test_a_voice_s_bytes_come_as_they_are_and_are_kept(client, server):
     assert (made["kind"], made["size"], row["surface"]) == ("audio", len(SOUND), "v1/speech")
 
 
-def test_a_voice_is_streamed_and_kept_whole(client, server):
-    """The audio of all events is stored as one artifact."""
+def test_streamed_speech_is_stored_as_one_artifact(client, server):
     with client.audio.speech.with_streaming_response.create(
         model="one/tts-1", voice="alloy", input="Hello", stream_format="sse"
     ) as raw:
-        lines = [json.loads(line[6:]) for line in raw.iter_lines() if line.startswith("data: ")]
-    sound = b"".join(base64.b64decode(each["audio"]) for each in lines if each["type"] == "speech.audio.delta")
-    assert (sound, lines[-1]["type"]) == (SOUND, "speech.audio.done")
+        events = [json.loads(line[6:]) for line in raw.iter_lines() if line.startswith("data: ")]
+    sound = b"".join(base64.b64decode(event["audio"]) for event in events if event["type"] == "speech.audio.delta")
+    assert (sound, events[-1]["type"]) == (SOUND, "speech.audio.done")
     row = server.timeline(raw.headers["x-request-id"])
-    assert [each["size"] for each in row["answer"]["media"]] == [len(SOUND)]
+    assert [item["size"] for item in row["answer"]["media"]] == [len(SOUND)]
     assert row["usage"]["completionTokens"] == 30
 
 
 # Images
 
 
-def test_an_image_is_kept_as_an_artifact_and_answered_as_asked_for(client, server):
-    """A generated image is returned as base64 and stored as an artifact."""
+def test_generated_image_is_returned_and_stored(client, server):
+    """It is returned as base64."""
     raw = client.images.with_raw_response.generate(model="one/gpt-image-1", prompt="a cat", n=2)
     answer = raw.parse()
-    assert [base64.b64decode(each.b64_json) for each in answer.data] == [PICTURE, PICTURE]
+    assert [base64.b64decode(image.b64_json) for image in answer.data] == [PICTURE, PICTURE]
     assert set(stored(server, raw)) == {PICTURE}
     row = server.timeline(raw.headers["x-request-id"])
     assert (row["surface"], row["usage"]["completionTokens"]) == ("v1/images", 40)
-    assert [(each["kind"], each["mimeType"]) for each in row["answer"]["media"]] == [("image", "image/png")] * 2
+    assert [(item["kind"], item["mimeType"]) for item in row["answer"]["media"]] == [("image", "image/png")] * 2
 
 
-def test_an_image_at_an_address_is_passed_on_untouched(client, server):
-    """An image's URL is passed on, not fetched and not logged."""
+def test_url_of_a_generated_image_is_passed_on_unchanged(client, server):
+    """The URL is not fetched and not logged."""
     raw = client.images.with_raw_response.generate(model="one/dall-e-3", prompt="a cat", response_format="url")
     assert raw.parse().data[0].url == "https://images.example/1.png?signature=s"
     assert "x-routing-artifacts" not in raw.headers
@@ -397,8 +398,8 @@ def test_an_image_is_edited(client, server):
     files = [("a.png", PICTURE, "image/png"), ("b.png", PICTURE + b"b", "image/png")]
     answer = client.images.edit(model="one/gpt-image-1", image=files, mask=("m.png", PICTURE), prompt="bluer")
     assert base64.b64decode(answer.data[0].b64_json) == PICTURE
-    heard = server.lab.requests[0].heard
-    assert sorted((each.slot, len(each.data)) for each in heard.media) == [
+    request = server.lab.requests[0].heard
+    assert sorted((media.slot, len(media.data)) for media in request.media) == [
         ("image[]", len(PICTURE)),
         ("image[]", len(PICTURE) + 1),
         ("mask", len(PICTURE)),
@@ -412,21 +413,21 @@ def test_an_image_is_varied(client, server):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_sketches_of_an_image_are_passed_on_and_the_image_is_kept(client, server, count):
-    """Partial images are passed on; only completed ones are stored."""
+def test_partial_images_are_passed_on_but_not_stored(client, server, count):
+    """Only completed ones are stored."""
     stream = client.images.generate(model="one/gpt-image-1", prompt="a cat", stream=True, partial_images=1, n=count)
-    assert [each.type for each in stream] == [
+    assert [event.type for event in stream] == [
         "image_generation.partial_image",
         *["image_generation.completed"] * count,
     ]
     row = server.timeline(stream.response.headers["x-request-id"])
-    assert [each["size"] for each in row["answer"]["media"]] == [len(PICTURE)] * count
+    assert [item["size"] for item in row["answer"]["media"]] == [len(PICTURE)] * count
 
 
-def test_a_whole_answer_comes_as_an_event_where_events_were_asked_for(client, server):
+def test_unstreamed_answer_to_a_streamed_call_becomes_one_event(client, server):
     """A provider that does not stream, as `whisper-1`, may answer a streamed call whole; it becomes one event."""
     server.lab.play({"one": ["unstreamed"]})
-    stream = client.audio.transcriptions.create(model="one/whisper-1", file=SPOKEN, stream=True)
+    stream = client.audio.transcriptions.create(model="one/whisper-1", file=SPEECH_FILE, stream=True)
     (event,) = list(stream)
     assert (event.type, event.text[:8]) == ("transcript.text.done", "You said")
 
@@ -434,7 +435,7 @@ def test_a_whole_answer_comes_as_an_event_where_events_were_asked_for(client, se
 def test_a_stream_that_breaks_ends_with_an_error(client, server):
     """A stream that breaks off raises in the client, and the log says why."""
     server.lab.play({"one": ["reset_mid_body"]})
-    stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPOKEN, stream=True)
+    stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPEECH_FILE, stream=True)
     with pytest.raises(openai.APIError, match="broke off"):
         list(stream)
     row = server.timeline(stream.response.headers["x-request-id"])

@@ -39,43 +39,43 @@ def loopback(demo: None) -> Iterator[Loopback]:
 
 
 @pytest.fixture
-def four_places(settings: Any) -> Iterator[None]:
+def four_slots(settings: Any) -> Iterator[None]:
     """Limit chat calls and other requests to four, one of them waiting."""
     settings.MAX_CALLS = settings.MAX_REQUESTS = 4
-    for each in (calls, requests, lookups):
-        renew(each)
+    for semaphore in (calls, requests, lookups):
+        renew(semaphore)
     yield
-    for each in (calls, requests, lookups):
-        renew(each)
+    for semaphore in (calls, requests, lookups):
+        renew(semaphore)
 
 
-async def fill(places: FairSemaphore, unanswered: list[Call]) -> list[asyncio.Task[Call]]:
+async def fill(semaphore: FairSemaphore, unanswered: list[Call]) -> list[asyncio.Task[Call]]:
     """Start one caller's calls: three have a slot, one waits."""
     running = []
-    for each in unanswered:
-        running.append(asyncio.create_task(each.run()))
-        while places.in_use + places.waiting < len(running):
+    for call in unanswered:
+        running.append(asyncio.create_task(call.run()))
+        while semaphore.in_use + semaphore.waiting < len(running):
             await asyncio.sleep(0)
-    assert (places.in_use, places.waiting) == (3, 1)
+    assert (semaphore.in_use, semaphore.waiting) == (3, 1)
     return running
 
 
-async def leave(unanswered: list[Call], running: list[asyncio.Task[Call]]) -> None:
-    for each in unanswered:
-        each.left.set()
+async def disconnect_all(unanswered: list[Call], running: list[asyncio.Task[Call]]) -> None:
+    for call in unanswered:
+        call.disconnected.set()
     await asyncio.wait(running)
 
 
-async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served(key, loopback, four_places):
+async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served(key, loopback, four_slots):
     """The refusal is a logged 503 with Retry-After. After the disconnects every slot is free."""
-    other = await asyncio.to_thread(key_of, "vision-agent")
-    silent = [chat_call(key, "silent") for _ in range(4)]
+    other_key = await asyncio.to_thread(key_of, "vision-agent")
+    unanswered = [chat_call(key, "silent") for _ in range(4)]
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200
-        running = await fill(calls(), silent)
+        running = await fill(calls(), unanswered)
         refused = await chat_call(key, "plain", (b"x-request-id", b"too-many")).run()
-        served = await chat_call(other, "plain").run()
-        await leave(silent, running)
+        served = await chat_call(other_key, "plain").run()
+        await disconnect_all(unanswered, running)
     assert (refused.status, refused.answer_headers["retry-after"], served.status) == (503, "1", 200)
     assert refused.answer_headers["x-should-retry"] == "true"
     assert json.loads(refused.answer)["error"]["code"] == "overloaded"
@@ -84,18 +84,18 @@ async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served
     assert (row.outcome, row.status, row.agent) == ("overloaded", 503, "text-agent")
 
 
-async def test_calls_that_come_at_once_with_a_new_key_need_one_lookup(key, loopback, settings):
-    """Concurrent calls with a new key share one look-up, however few look-ups may run at a time."""
+async def test_concurrent_calls_with_a_new_key_share_one_lookup(key, loopback, settings):
+    """However few look-ups may run at a time."""
     settings.MAX_REQUESTS = 1
     renew(lookups)
     async with loopback.serve():
-        done = await asyncio.gather(*(chat_call(key, "plain").run() for _ in range(50)))
+        finished = await asyncio.gather(*(chat_call(key, "plain").run() for _ in range(50)))
     refused = lookups().refused
     renew(lookups)
-    assert ({call.status for call in done}, refused) == ({200}, 0)
+    assert ({call.status for call in finished}, refused) == ({200}, 0)
 
 
-async def test_what_needs_a_thread_is_bounded_too_and_health_is_not(key, four_places):
+async def test_requests_in_threads_are_limited_but_not_the_health_check(key, four_slots):
     """Uploads without a body hold the slots of their address, other requests are refused, and the health check is
     answered.
     """
@@ -103,24 +103,24 @@ async def test_what_needs_a_thread_is_bounded_too_and_health_is_not(key, four_pl
     running = await fill(requests(), stuck)
     refused = await Call([b""], [(b"host", b"127.0.0.1")], "GET", "/api/v1/agents").run()
     health = await Call([b""], [(b"host", b"127.0.0.1")], "GET", "/healthz").run()
-    await leave(stuck, running)
+    await disconnect_all(stuck, running)
     assert (refused.status, refused.answer_headers["retry-after"], health.status) == (503, "1", 200)
     assert json.loads(refused.answer)["error"] == "overloaded"
     assert (requests().in_use, requests().waiting) == (0, 0)
 
 
-async def test_large_bodies_have_so_much_memory(key, loopback):
+async def test_memory_of_large_bodies_is_limited(key, loopback):
     """Memory is reserved by Content-Length before a body is read; beyond the limit a call is a 503. Reservations are
     released.
     """
     large = chat_call(key, "plain", pieces=8, user="x" * 800_000)
     async with loopback.serve():
-        assert bodies().take("somebody else", LARGE_BODIES_MIB // 2)
-        assert bodies().take("a third one", LARGE_BODIES_MIB // 2)
+        assert bodies().take("second", LARGE_BODIES_MIB // 2)
+        assert bodies().take("third", LARGE_BODIES_MIB // 2)
         refused = await large.run()
         small = await chat_call(key, "plain").run()
-        for each in ("somebody else", "a third one"):
-            bodies().leave(each, LARGE_BODIES_MIB // 2)
+        for holder in ("second", "third"):
+            bodies().leave(holder, LARGE_BODIES_MIB // 2)
         served = await chat_call(key, "plain", pieces=8, user="x" * 800_000).run()
     assert (refused.status, small.status, served.status) == (503, 200, 200)
     assert (json.loads(refused.answer)["error"]["code"], bodies().in_use) == ("overloaded", 0)
@@ -131,8 +131,8 @@ def upload_headers(key: str) -> list[tuple[bytes, bytes]]:
     return [(b"host", b"127.0.0.1"), (b"authorization", bearer), (b"content-length", b"100")]
 
 
-async def test_however_many_files_of_one_agent_wait_for_a_reader_another_one_finds_a_thread():
-    """Reading a file takes seconds and occupies a thread, so one agent may not occupy all of them."""
+async def test_files_of_one_agent_do_not_occupy_all_threads():
+    """Reading a file takes seconds and occupies a thread."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     call = HttpCall("POST", "/", "", {}, "", "req_1", RequestBytes(b""), in_own_threads=True)
     is_read = threading.Event()

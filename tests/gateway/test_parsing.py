@@ -17,7 +17,7 @@ from routing_admin.gateway.body import parse_object
 from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError
-from tests.gateway.plane import PNG, PNG_URL, image, said
+from tests.gateway.plane import PNG, PNG_URL, chat_body, image
 
 WAV = b"RIFF$\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\0\0\0\0"
 KNOWN = FilePart(Kind.DOCUMENT, "application/pdf", "report.pdf", 3, "abc")
@@ -27,40 +27,45 @@ def find(ref: str) -> FilePart | None:
     return KNOWN if ref in ("artifact:abc", "abc") else None
 
 
-def read(body: Any) -> ChatCall:
+def parse_body(body: Any) -> ChatCall:
     return parse(parse_object(json.dumps(body).encode() if not isinstance(body, bytes) else body), find)
 
 
 def only_file(part: Any) -> FilePart:
-    found = read(said(part)).chat.messages[0].parts[0]
-    assert isinstance(found, FilePart)
-    return found
+    part_read = parse_body(chat_body(part)).chat.messages[0].parts[0]
+    assert isinstance(part_read, FilePart)
+    return part_read
 
 
 def refusal(body: Any) -> BadRequestError:
     with pytest.raises(BadRequestError) as caught:
-        read(body)
+        parse_body(body)
     return caught.value
 
 
-def b64(data: bytes) -> str:
+def base64_of(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-CSV = b64(b"a,b\n1,2\n")
+CSV = base64_of(b"a,b\n1,2\n")
 
 
-def test_blocks_of_thinking_in_the_history_are_thoughts():
+def test_thinking_blocks_in_the_history_become_reasoning():
     """A conversation that began at the Messages API may continue here with its content unchanged."""
     blocks = [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
         {"type": "text", "text": "Yes."},
         {"type": "redacted_thinking", "data": "ZGF0YQ"},
     ]
-    body = said("x") | {"messages": [{"role": "assistant", "content": blocks}, {"role": "user", "content": "go on"}]}
-    message = read(body).chat.messages[0]
+    body = chat_body("x") | {
+        "messages": [{"role": "assistant", "content": blocks}, {"role": "user", "content": "go on"}]
+    }
+    message = parse_body(body).chat.messages[0]
     assert message.text == "Yes."
-    assert [(each.text, each.proof, each.offset) for each in message.thoughts] == [("hm", "sig", 0), ("", "ZGF0YQ", 4)]
+    assert [(thought.text, thought.proof, thought.offset) for thought in message.thoughts] == [
+        ("hm", "sig", 0),
+        ("", "ZGF0YQ", 4),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -78,21 +83,26 @@ def test_blocks_of_thinking_in_the_history_are_thoughts():
             "text/csv",
             "a.csv",
         ),
-        ({"type": "file", "file": {"data": b64(PNG), "mimeType": "image/png"}}, Kind.IMAGE, "image/png", None),
-        ({"type": "input_audio", "input_audio": {"data": b64(WAV), "format": "wav"}}, Kind.AUDIO, "audio/wav", None),
+        ({"type": "file", "file": {"data": base64_of(PNG), "mimeType": "image/png"}}, Kind.IMAGE, "image/png", None),
+        (
+            {"type": "input_audio", "input_audio": {"data": base64_of(WAV), "format": "wav"}},
+            Kind.AUDIO,
+            "audio/wav",
+            None,
+        ),
     ],
 )
 def test_every_form_of_a_file_becomes_one_part(part, kind, mime_type, filename):
     """Inline data, a reference and `get_artifact`'s own form become one part, with the type found in the bytes or the
     store.
     """
-    found = only_file(part)
-    assert (found.kind, found.mime_type, found.filename) == (kind, mime_type, filename)
+    file = only_file(part)
+    assert (file.kind, file.mime_type, file.filename) == (kind, mime_type, filename)
 
 
 def test_a_remote_image_keeps_its_address_and_is_never_fetched():
-    found = only_file(image("https://example.com/cat.jpg?size=1"))
-    assert (found.url, found.content, found.kind) == ("https://example.com/cat.jpg?size=1", None, Kind.IMAGE)
+    file = only_file(image("https://example.com/cat.jpg?size=1"))
+    assert (file.url, file.content, file.kind) == ("https://example.com/cat.jpg?size=1", None, Kind.IMAGE)
 
 
 @pytest.mark.requirement("ABR-7.1")
@@ -115,7 +125,7 @@ def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
                 {"role": "tool", "tool_call_id": "c1", "content": content},
             ],
         }
-        messages = read(body).chat.messages
+        messages = parse_body(body).chat.messages
         assert messages[1].tool_calls[0].name == "get_artifact"
         file = messages[2].parts[0]
         assert isinstance(file, FilePart)
@@ -125,10 +135,10 @@ def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
     assert messages[2].role is Role.TOOL
 
 
-def test_words_that_only_look_like_a_tool_result_stay_words():
-    """JSON in a user message stays text."""
+def test_user_text_that_looks_like_a_tool_result_stays_text():
+    """Only a tool message is read as a result."""
     text = json.dumps({"contentType": "image", "routing": "image_url"})
-    assert read(said(text)).chat.messages[0].parts == (TextPart(text),)
+    assert parse_body(chat_body(text)).chat.messages[0].parts == (TextPart(text),)
 
 
 BAD: list[tuple[Any, str | None]] = [
@@ -142,28 +152,31 @@ BAD: list[tuple[Any, str | None]] = [
     ({"model": "auto", "messages": [{"role": "user"}]}, "messages[0].content"),
     ({"model": "auto", "messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
     ({"model": "auto", "messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
-    (said({"type": "text"}), "messages[0].content[0].text"),
-    (said({"type": "video", "video": 1}), "messages[0].content[0].type"),
-    (said({"type": "text", "text": "x"}, image("data:image/png;base64,@@@")), "messages[0].content[1].image_url.url"),
-    (said(image("data:nonsense")), "messages[0].content[0].image_url.url"),
-    (said(image("ftp://x/y.png")), "messages[0].content[0].image_url.url"),
-    (said(image("artifact:other")), "messages[0].content[0].image_url.url"),
-    (said({"type": "image_url"}), "messages[0].content[0].image_url"),
-    (said({"type": "file", "file": {}}), "messages[0].content[0].file.file_data"),
-    (said({"type": "file", "file": {"file_data": "@"}}), "messages[0].content[0].file.file_data"),
-    (said({"type": "file", "file": {"data": "@", "mimeType": "x/y"}}), "messages[0].content[0].file.data"),
-    (said({"type": "input_audio", "input_audio": {"data": "AAAA"}}), "messages[0].content[0].input_audio.format"),
-    (said("x", temperature=3), "temperature"),
-    (said("x", temperature=True), "temperature"),
-    (said("x", max_tokens=0), "max_tokens"),
-    (said("x", max_tokens=1.5), "max_tokens"),
-    (said("x", stop=[1]), "stop"),
-    (said("x", stream="yes"), "stream"),
-    (said("x", tools=[{"type": "web_search"}]), "tools[0].type"),
-    (said("x", tools=[{"type": "function"}]), "tools[0].function"),
-    (said("x", tool_choice="sometimes"), "tool_choice"),
-    (said("x", language=1), "language"),
-    (said("x", response_format={}), "response_format.type"),
+    (chat_body({"type": "text"}), "messages[0].content[0].text"),
+    (chat_body({"type": "video", "video": 1}), "messages[0].content[0].type"),
+    (
+        chat_body({"type": "text", "text": "x"}, image("data:image/png;base64,@@@")),
+        "messages[0].content[1].image_url.url",
+    ),
+    (chat_body(image("data:nonsense")), "messages[0].content[0].image_url.url"),
+    (chat_body(image("ftp://x/y.png")), "messages[0].content[0].image_url.url"),
+    (chat_body(image("artifact:other")), "messages[0].content[0].image_url.url"),
+    (chat_body({"type": "image_url"}), "messages[0].content[0].image_url"),
+    (chat_body({"type": "file", "file": {}}), "messages[0].content[0].file.file_data"),
+    (chat_body({"type": "file", "file": {"file_data": "@"}}), "messages[0].content[0].file.file_data"),
+    (chat_body({"type": "file", "file": {"data": "@", "mimeType": "x/y"}}), "messages[0].content[0].file.data"),
+    (chat_body({"type": "input_audio", "input_audio": {"data": "AAAA"}}), "messages[0].content[0].input_audio.format"),
+    (chat_body("x", temperature=3), "temperature"),
+    (chat_body("x", temperature=True), "temperature"),
+    (chat_body("x", max_tokens=0), "max_tokens"),
+    (chat_body("x", max_tokens=1.5), "max_tokens"),
+    (chat_body("x", stop=[1]), "stop"),
+    (chat_body("x", stream="yes"), "stream"),
+    (chat_body("x", tools=[{"type": "web_search"}]), "tools[0].type"),
+    (chat_body("x", tools=[{"type": "function"}]), "tools[0].function"),
+    (chat_body("x", tool_choice="sometimes"), "tool_choice"),
+    (chat_body("x", language=1), "language"),
+    (chat_body("x", response_format={}), "response_format.type"),
     (b"{", None),
     (b"[]", None),
     (b"\xff\xfe", None),
@@ -175,18 +188,18 @@ BAD: list[tuple[Any, str | None]] = [
 
 
 @pytest.mark.parametrize(("body", "param"), BAD)
-def test_a_wrong_request_is_refused_with_the_place(body, param):
+def test_invalid_request_is_refused_with_the_place(body, param):
     """The refusal is a 400 that names the place and does not repeat inline data."""
     error = refusal(body)
     assert (error.status, error.param) == (400, param)
     assert "@@@" not in error.message
 
 
-def test_what_nests_too_deep_is_refused():
+def test_deeply_nested_request_is_refused():
     deep: Any = "x"
     for _ in range(200):
         deep = {"a": deep}
-    assert refusal(said("x", metadata=deep)).code == "invalid_json"
+    assert refusal(chat_body("x", metadata=deep)).code == "invalid_json"
 
 
 JSON = st.recursive(
@@ -203,24 +216,24 @@ REQUESTS = st.recursive(
 
 
 @given(REQUESTS)
-def test_any_json_is_read_or_refused_and_nothing_else(value):
+def test_any_json_is_parsed_or_refused(value):
     """Any input is parsed or raises `BadRequestError`, never another exception."""
     with suppress(BadRequestError):
-        read(value)
+        parse_body(value)
 
 
 @given(st.text(max_size=200).filter(lambda text: text.isprintable()), st.floats(0, 2), st.integers(1, 10**6))
-def test_what_was_said_is_what_is_understood(text, temperature, most):
-    """Text and parameters are read unchanged; a parameter without a field of its own is passed on."""
-    asked = read(said(text, temperature=temperature, max_tokens=most, seed=7, task_type="planning"))
-    assert asked.chat.messages[0].text == text
-    assert (asked.chat.temperature, asked.chat.max_tokens, asked.task_type) == (temperature, most, "planning")
-    assert asked.chat.extra == {"seed": 7}
+def test_text_and_parameters_are_read_unchanged(text, temperature, max_tokens):
+    """A parameter without a field of its own is passed on."""
+    call = parse_body(chat_body(text, temperature=temperature, max_tokens=max_tokens, seed=7, task_type="planning"))
+    assert call.chat.messages[0].text == text
+    assert (call.chat.temperature, call.chat.max_tokens, call.task_type) == (temperature, max_tokens, "planning")
+    assert call.chat.extra == {"seed": 7}
 
 
 @given(st.binary(max_size=300))
-def test_inline_bytes_arrive_as_they_are(data):
+def test_inline_bytes_are_kept_unchanged(data):
     """Whatever type is detected, the part has the bytes that were sent."""
-    part = only_file({"type": "file", "file": {"file_data": b64(data), "filename": "x.bin"}})
+    part = only_file({"type": "file", "file": {"file_data": base64_of(data), "filename": "x.bin"}})
     assert part.content is not None
     assert b"".join(part.content.blob().blocks()) == data

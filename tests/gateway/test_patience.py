@@ -14,7 +14,7 @@ from routing_admin.asgi import limit_slow_readers
 from routing_admin.gateway.admission import open_endpoint
 
 
-async def test_a_caller_that_takes_nothing_is_let_go():
+async def test_send_to_a_slow_reader_times_out():
     """A send that waits longer than the limit raises `TimeoutError`, which closes the upstream connection."""
     never = asyncio.Event()
     sent = []
@@ -34,7 +34,7 @@ LOCKED = OperationalError("database is locked")
 
 
 @pytest.mark.parametrize(("fault", "status", "retry"), [(LOCKED, 503, "true"), (ZeroDivisionError(), 500, "false")])
-def test_a_fault_of_our_own_is_an_error_object_without_details(fault, status, retry):
+def test_own_exception_is_an_error_object_without_details(fault, status, retry):
     """A locked database is a 503 with Retry-After, any other exception a 500; neither message contains the
     exception.
     """

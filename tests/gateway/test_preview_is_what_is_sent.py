@@ -79,11 +79,11 @@ def files() -> dict[str, bytes]:
     """Return one sample of each type; of images and documents only those named above."""
     types: dict[str, tuple[str, bytes]] = {}
     kinds: dict[Kind, list[str]] = {kind: [] for kind in Kind}
-    for each in SAMPLES:
-        named = each.name in TAKEN_APART | UNTOUCHED
-        if each.mime not in types and (named or each.kind not in (Kind.IMAGE, Kind.DOCUMENT)):
-            types[each.mime] = (each.name, each.data)
-            kinds[each.kind].append(each.name)
+    for sample in SAMPLES:
+        named = sample.name in TAKEN_APART | UNTOUCHED
+        if sample.mime not in types and (named or sample.kind not in (Kind.IMAGE, Kind.DOCUMENT)):
+            types[sample.mime] = (sample.name, sample.data)
+            kinds[sample.kind].append(sample.name)
     rest = {name for kind, names in kinds.items() for name in names[:: MANY.get(kind, 1)]} | TAKEN_APART
     return {name: data for name, data in types.values() if name in rest} | MADE
 
@@ -92,7 +92,7 @@ FILES = files()
 
 
 @dataclass(frozen=True)
-class Place:
+class ReaderService:
     protocol: str
     reader: str
 
@@ -100,7 +100,7 @@ class Place:
     def service(self) -> str:
         return f"{self.protocol}-{self.reader.replace('+', '-')}"
 
-    def lead_here(self) -> None:
+    def use_as_default(self) -> None:
         """Make this service the only candidate of the default route, which has parameters of its own."""
         TaskRoute.objects.filter(task_type="default").update(temperature=0.3, max_tokens=77)
         route = TaskRoute.objects.get(task_type="default")
@@ -110,7 +110,7 @@ class Place:
 
 
 @dataclass
-class Stored:
+class PreviewedFile:
     """A file of the text agent, and its previewed payloads by service."""
 
     name: str
@@ -121,22 +121,22 @@ class Stored:
     """Services that receive the whole file in another form."""
     native: frozenset[str] = frozenset()
 
-    def arrives_inline(self, body: bytes, place: Place) -> bytes:
+    def arrives_inline(self, body: bytes, reader_service: ReaderService) -> bytes:
         """Return what must arrive for the inline file, given what arrives for the reference.
 
         An image or a scan that is converted whole is not stored for that, so its text names no reference.
         """
-        return REFERENCE.sub(b"", body) if place.service in self.only_converted else body
+        return REFERENCE.sub(b"", body) if reader_service.service in self.only_converted else body
 
     def reference(self) -> dict[str, Any]:
         if self.row.kind == Kind.IMAGE:
             return {"type": "image_url", "image_url": {"url": self.row.ref}}
         return {"type": "file", "file": {"file_id": self.row.ref}}
 
-    def inline(self, place: Place) -> dict[str, Any]:
+    def inline(self, reader_service: ReaderService) -> dict[str, Any]:
         """Return the file as an inline part. An image that is sent unchanged needs no name and is an `image_url`."""
         url = f"data:{self.row.mime_type};base64,{base64.b64encode(self.data).decode()}"
-        if self.row.kind == Kind.IMAGE and place.service in self.native:
+        if self.row.kind == Kind.IMAGE and reader_service.service in self.native:
             return {"type": "image_url", "image_url": {"url": url}}
         return {"type": "file", "file": {"filename": self.name, "file_data": url}}
 
@@ -157,14 +157,17 @@ def put_back(shown: Any, sent: Any, data: bytes) -> Any:
     if isinstance(shown, dict):
         return {key: put_back(value, sent[key], data) for key, value in shown.items()}
     if isinstance(shown, list):
-        return [put_back(one, other, data) for one, other in zip(shown, sent, strict=True)]
+        return [put_back(shown_item, sent_item, data) for shown_item, sent_item in zip(shown, sent, strict=True)]
     return shown
 
 
-def payloads_on_page(admin: Client, artifact: str, places: Sequence[Place]) -> dict[str, bytes]:
+def payloads_on_page(admin: Client, artifact: str, services: Sequence[ReaderService]) -> dict[str, bytes]:
     """Return the payload that an artifact's page shows for each service, encoded as it is sent upstream."""
     opened = {"fragment": "card"}
-    cards = [admin.get(f"/artifacts/{artifact}/", {"service": each.service, **opened}) for each in places]
+    cards = [
+        admin.get(f"/artifacts/{artifact}/", {"service": reader_service.service, **opened})
+        for reader_service in services
+    ]
     text = "".join(card.content.decode() for card in cards)
     return {name: compact(json.loads(html.unescape(TAG.sub("", shown)))) for name, shown in SHOWN.findall(text)}
 
@@ -181,19 +184,22 @@ async def send(key: str, parts: Sequence[Mapping[str, Any]], lab: Lab) -> list[b
 
 
 @pytest.fixture(params=PROTOCOLS)
-def places(request: pytest.FixtureRequest, demo: None, lab: Lab) -> list[Place]:
+def services(request: pytest.FixtureRequest, demo: None, lab: Lab) -> list[ReaderService]:
     """Create five services at one provider of the lab, in place of the demo's."""
     protocol = request.param
     Service.objects.update(enabled=False)
     provider = Provider.objects.create(
         name=f"lab-{protocol}", protocol=protocol, endpoint=lab.url(protocol), default_model="m", key_source="none"
     )
-    made = [Place(protocol, reader) for reader in READERS]
-    for each in made:
+    made = [ReaderService(protocol, reader) for reader in READERS]
+    for reader_service in made:
         service = Service.objects.create(
-            service_id=each.service, name=each.service, provider=provider, model=each.service
+            service_id=reader_service.service,
+            name=reader_service.service,
+            provider=provider,
+            model=reader_service.service,
         )
-        for at, name in enumerate(READERS[each.reader].input):
+        for at, name in enumerate(READERS[reader_service.reader].input):
             ServiceCapability.objects.create(service=service, side="input", name=name, position=at)
         ServiceCapability.objects.create(service=service, side="output", name="text")
     return made
@@ -206,43 +212,57 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def artifacts(places: list[Place], text_agent: AgentProgram) -> list[Stored]:
-    places[0].lead_here()
+def artifacts(services: list[ReaderService], text_agent: AgentProgram) -> list[PreviewedFile]:
+    services[0].use_as_default()
     found = []
     for name, data in FILES.items():
         row = store_bytes(SYSTEM, data, owner="text-agent", filename=name)
         shown = text_agent.get(f"/artifacts/{row.ref}/preview").json()["deliveries"]
-        whole = {each["serviceId"] for each in shown if (each["outcome"], each["shown"]) == ("converted", "converted")}
-        payloads = {each["serviceId"]: each["payload"] for each in shown}
-        native = {each["serviceId"] for each in shown if each["outcome"] == "native"}
-        found.append(Stored(name, data, row, payloads, frozenset(whole), frozenset(native)))
+        whole = {
+            delivery["serviceId"]
+            for delivery in shown
+            if (delivery["outcome"], delivery["shown"]) == ("converted", "converted")
+        }
+        payloads = {delivery["serviceId"]: delivery["payload"] for delivery in shown}
+        native = {delivery["serviceId"] for delivery in shown if delivery["outcome"] == "native"}
+        found.append(PreviewedFile(name, data, row, payloads, frozenset(whole), frozenset(native)))
     return found
 
 
-def test_page_preview_simulation_and_wire_say_the_same_of_every_file(
-    artifacts: list[Stored], places: list[Place], text_agent: AgentProgram, admin: Client, lab: Lab
+def test_page_preview_simulation_and_wire_agree_for_every_file(
+    artifacts: list[PreviewedFile], services: list[ReaderService], text_agent: AgentProgram, admin: Client, lab: Lab
 ) -> None:
     """Whole payloads agree for five readers, for a reference and for an inline file."""
     assert len(artifacts) >= 150
-    for each in artifacts:
-        on_page = payloads_on_page(admin, each.row.pk, places)
-        assert on_page == {place.service: compact(each.payloads[place.service]) for place in places}, each.name
-    for place in places:
-        place.lead_here()
+    for artifact in artifacts:
+        on_page = payloads_on_page(admin, artifact.row.pk, services)
+        assert on_page == {
+            reader_service.service: compact(artifact.payloads[reader_service.service]) for reader_service in services
+        }, artifact.name
+    for reader_service in services:
+        reader_service.use_as_default()
         route = snapshot.current().configuration.route("default")
         assert route is not None
-        for each in artifacts:
-            chat = request_for(open_artifact(each.row))
+        for artifact in artifacts:
+            chat = request_for(open_artifact(artifact.row))
             simulated = simulate(snapshot.current(), route, chat, agent="text-agent").stops[0].payload
-            assert compact(simulated) == compact(each.payloads[place.service]), (each.name, place)
-        arrived = asyncio.run(send(text_agent.key, [each.reference() for each in artifacts], lab))
-        for each, body in zip(artifacts, arrived, strict=True):
+            assert compact(simulated) == compact(artifact.payloads[reader_service.service]), (
+                artifact.name,
+                reader_service,
+            )
+        arrived = asyncio.run(send(text_agent.key, [artifact.reference() for artifact in artifacts], lab))
+        for artifact, body in zip(artifacts, arrived, strict=True):
             assert DIRECTIVE in body.decode()
-            shown = put_back(each.payloads[place.service], json.loads(body), each.data)
-            assert compact(shown) == body, (each.name, place)
-        one_reader = place.reader == "everything"
-        inline = [each for each in artifacts if one_reader or each.name not in TAKEN_APART]
-        bodies = {each.name: body for each, body in zip(artifacts, arrived, strict=True)}
-        again = asyncio.run(send(text_agent.key, [each.inline(place) for each in inline], lab))
-        for each, body in zip(inline, again, strict=True):
-            assert body == each.arrives_inline(bodies[each.name], place), (each.name, place)
+            shown = put_back(artifact.payloads[reader_service.service], json.loads(body), artifact.data)
+            assert compact(shown) == body, (artifact.name, reader_service)
+        reads_everything = reader_service.reader == "everything"
+        inline_files = [artifact for artifact in artifacts if reads_everything or artifact.name not in TAKEN_APART]
+        bodies = {artifact.name: body for artifact, body in zip(artifacts, arrived, strict=True)}
+        inline_bodies = asyncio.run(
+            send(text_agent.key, [artifact.inline(reader_service) for artifact in inline_files], lab)
+        )
+        for artifact, body in zip(inline_files, inline_bodies, strict=True):
+            assert body == artifact.arrives_inline(bodies[artifact.name], reader_service), (
+                artifact.name,
+                reader_service,
+            )

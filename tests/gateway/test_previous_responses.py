@@ -20,7 +20,7 @@ from tests.gateway.plane import PNG_URL, logged, post
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 PATH = "/v1/responses"
-FIRST, SECOND, THIRD = ({"role": "user", "content": words} for words in ("Plan a picnic", "For five", "In the rain"))
+FIRST, SECOND, THIRD = ({"role": "user", "content": text} for text in ("Plan a picnic", "For five", "In the rain"))
 
 
 @pytest.fixture(autouse=True)
@@ -41,12 +41,12 @@ def answered(key: str, items: Any, previous: Any = None, **more: object) -> Any:
     return answer.json()
 
 
-def words_of(answer: Any) -> str:
+def answer_text(answer: Any) -> str:
     return str(answer["output"][0]["content"][0]["text"])
 
 
 @pytest.mark.parametrize("is_written", [False, True])
-def test_a_call_goes_on_from_an_answer_as_if_it_had_sent_all_before(key: str, is_written: bool) -> None:
+def test_call_continues_as_if_it_had_sent_the_whole_conversation(key: str, is_written: bool) -> None:
     """A call may continue from memory or from the rows, from the last answer or an earlier one. Instructions are not
     inherited.
     """
@@ -56,13 +56,13 @@ def test_a_call_goes_on_from_an_answer_as_if_it_had_sent_all_before(key: str, is
         if is_written:
             kept_answers().write()
         second = answered(key, [SECOND], first["id"])
-        assert words_of(second) == words_of(answered(key, conversation))
+        assert answer_text(second) == answer_text(answered(key, conversation))
         assert second["previous_response_id"] == first["id"]
     third = answered(key, [THIRD], second["id"])
-    assert words_of(third) == words_of(answered(key, [*conversation, *second["output"], THIRD]))
+    assert answer_text(third) == answer_text(answered(key, [*conversation, *second["output"], THIRD]))
 
 
-def test_what_the_earlier_input_referred_to_is_part_of_it(key: str) -> None:
+def test_references_of_the_earlier_input_are_part_of_the_conversation(key: str) -> None:
     """References are kept as the items they resolved to, since the answers they refer to may expire first."""
     item = answered(key, [FIRST])["output"][0]
     kept_answers().write()
@@ -70,23 +70,23 @@ def test_what_the_earlier_input_referred_to_is_part_of_it(key: str) -> None:
     second = answered(key, [FIRST, {"type": "item_reference", "id": item["id"]}, SECOND])
     KeptAnswer.objects.filter(pk__in=earlier).delete()
     third = answered(key, [THIRD], second["id"])
-    assert words_of(third) == words_of(answered(key, [FIRST, item, SECOND, *second["output"], THIRD]))
+    assert answer_text(third) == answer_text(answered(key, [FIRST, item, SECOND, *second["output"], THIRD]))
 
 
-def test_an_item_of_the_conversation_is_not_referred_to_again(key: str) -> None:
+def test_reference_to_an_item_of_the_conversation_is_refused(key: str) -> None:
     first = answered(key, [FIRST])
     refused = ask(key, [{"type": "item_reference", "id": first["output"][0]["id"]}, SECOND], first["id"])
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[0].id")
 
 
-def test_files_and_tools_of_the_conversation_come_along(key: str) -> None:
+def test_files_of_the_conversation_are_included(key: str) -> None:
     """Images of the conversation are included. Places in errors and headers refer to the new input; those before it are
     under `previous_response_id`.
     """
     picture = {"role": "user", "content": [{"type": "input_image", "image_url": PNG_URL}]}
     first = answered(key, [picture])
-    assert "image" in words_of(answered(key, [SECOND], first["id"]))
-    refused = ask(key, [SECOND, {"role": "nobody", "content": "x"}], first["id"])
+    assert "image" in answer_text(answered(key, [SECOND], first["id"]))
+    refused = ask(key, [SECOND, {"role": "unknown", "content": "x"}], first["id"])
     assert refused.json()["error"]["param"] == "input[1].role"
     dropped = ask(key, [{**SECOND, "cache_control": {"type": "ephemeral"}}], first["id"])
     assert dropped.headers["x-routing-dropped"] == "input[0].cache_control"
@@ -114,7 +114,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("identity", REFUSED)
-def test_what_is_not_kept_is_refused_with_a_way_out(key: str, identity: str) -> None:
+def test_unknown_id_is_refused_with_a_suggestion(key: str, identity: str) -> None:
     """An unknown id has OpenAI's error code, and the message suggests `store: false`."""
     answer = ask(key, [SECOND], identity)
     error = answer.json()["error"]
@@ -131,28 +131,28 @@ def test_an_id_that_is_no_string_is_refused(key: str, identity: object) -> None:
 
 
 @pytest.mark.parametrize("items", [[], None, 1, {}])
-def test_a_call_that_goes_on_has_an_input(key: str, items: object) -> None:
+def test_call_that_continues_needs_an_input(key: str, items: object) -> None:
     refused = ask(key, items, answered(key, [FIRST])["id"])
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input")
 
 
-def test_another_agent_does_not_go_on(key: str) -> None:
-    """Another agent's id is refused, from memory and from the rows."""
-    first, other = answered(key, [FIRST]), key_of("vision-agent")
+def test_id_of_another_agent_is_refused(key: str) -> None:
+    """From memory and from the rows."""
+    first, other_key = answered(key, [FIRST]), key_of("vision-agent")
     for _ in range(2):
-        assert ask(other, [SECOND], first["id"]).status_code == 400
+        assert ask(other_key, [SECOND], first["id"]).status_code == 400
         kept_answers().write()
     assert ask(key_of("text-agent"), [SECOND], first["id"]).status_code == 200
 
 
-def test_store_false_may_go_on_and_leaves_nothing_to_go_on_from(key: str) -> None:
+def test_answer_with_store_false_cannot_be_continued(key: str) -> None:
     first = answered(key, [FIRST])
     second = answered(key, [SECOND], first["id"], store=False)
     assert ask(key, [THIRD], second["id"]).status_code == 400
     assert ask(key, [THIRD], first["id"]).status_code == 200
 
 
-def test_an_installation_that_keeps_nothing_says_so(key: str, settings: Any) -> None:
+def test_installation_without_kept_answers_refuses_to_continue(key: str, settings: Any) -> None:
     first = answered(key, [FIRST])
     settings.KEEP_ANSWERS = 0
     error = ask(key, [SECOND], first["id"]).json()["error"]
@@ -160,8 +160,8 @@ def test_an_installation_that_keeps_nothing_says_so(key: str, settings: Any) -> 
     assert "whole conversation" in error["message"]
 
 
-def test_a_conversation_lasts_as_long_as_its_last_answer(key: str) -> None:
-    """Continuing extends the expiry of the earlier answers, but not of a branch that was not continued."""
+def test_continuing_extends_the_expiry_of_the_conversation(key: str) -> None:
+    """But not of a branch that was not continued."""
     first = answered(key, [FIRST])
     branch = answered(key, [THIRD], first["id"])
     kept_answers().write()
@@ -176,7 +176,7 @@ def test_a_conversation_lasts_as_long_as_its_last_answer(key: str) -> None:
     assert ask(key, [SECOND], branch["id"]).status_code == 400
 
 
-def test_a_conversation_resolves_to_no_more_than_it_might_have_sent(key: str, settings: Any) -> None:
+def test_whole_conversation_counts_towards_the_limits(key: str, settings: Any) -> None:
     first = answered(key, [{"role": "user", "content": "x" * 3000}])
     settings.MAX_JSON_BYTES = 2000
     refused = ask(key, [SECOND], first["id"])
@@ -201,22 +201,22 @@ TURNS = st.lists(
 
 
 @given(turns=TURNS, longest=st.integers(1, 4))
-def test_every_branch_of_every_conversation_is_found_whole(
+def test_every_branch_of_a_conversation_is_found_complete(
     turns: list[tuple[int, list[str], bool]], longest: int
 ) -> None:
     """Whichever answer is continued, written yet or not, a conversation has no lost, repeated or misplaced items."""
-    kept, conversations, most = KeptAnswers(), [[]], store.MAX_TURNS  # type: ignore[var-annotated]
+    kept, conversations, usual_maximum = KeptAnswers(), [[]], store.MAX_TURNS  # type: ignore[var-annotated]
     keys: list[str] = []
     store.MAX_TURNS = longest
     try:
-        for number, (at, said, is_written) in enumerate(turns):
+        for number, (drawn, items, is_written) in enumerate(turns):
             # Place 0 begins a conversation.
-            place, key = at % (number + 1), f"{number:024x}"
+            place, key = drawn % (number + 1), f"{number:024x}"
             before, earlier = kept.find_conversation("one", keys[place - 1], 10**6) or ([], []) if place else ([], [])
             assert earlier == conversations[place]
             answer = [{"id": f"msg_{key}00", "text": f"answer {number}"}]
-            kept.keep("one", Turn.of([*earlier, *said], before, len(said)), key, copy.deepcopy(answer))
-            conversations.append([*earlier, *said, *answer])
+            kept.keep("one", Turn.of([*earlier, *items], before, len(items)), key, copy.deepcopy(answer))
+            conversations.append([*earlier, *items, *answer])
             keys.append(key)
             if is_written:
                 kept.write()
@@ -226,12 +226,12 @@ def test_every_branch_of_every_conversation_is_found_whole(
             assert found[1] == whole
             assert len(found[0]) <= longest + 1
     finally:
-        store.MAX_TURNS = most
+        store.MAX_TURNS = usual_maximum
         KeptAnswer.objects.all().delete()
 
 
-def test_one_row_of_a_conversation_that_is_gone_refuses_it() -> None:
-    """A conversation with a missing row is refused, since the rest would be a different conversation."""
+def test_conversation_with_a_missing_row_is_refused() -> None:
+    """The rest would be a different conversation."""
     kept = KeptAnswers()
     kept.keep("one", Turn.of(["a"]), "0" * 24, [])
     kept.keep("one", Turn.of(["a", "b"], ["0" * 24], 1), "1" * 24, [])

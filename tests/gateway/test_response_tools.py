@@ -20,10 +20,10 @@ from routing_admin.gateway.responses.rendering import ResponseHead, response_jso
 from routing_admin.gateway.responses.tools import join_name
 
 ORIGIN = "0123456789ab"
-SAID = {"role": "user", "content": "x"}
+MESSAGE = {"role": "user", "content": "x"}
 CALLED = {"call_id": "c1", "name": "add", "output": "42"}
 ENOUGH = {
-    "message": SAID,
+    "message": MESSAGE,
     "additional_tools": {"role": "developer", "tools": []},
     "reasoning": {"summary": []},
     "local_shell_call_output": {"id": "c1", "output": "42"},
@@ -38,7 +38,7 @@ def call_of(*items: object, **more: object) -> ChatCall:
     return parse({"model": "m", "input": list(items), **more}, lambda _: None)
 
 
-def told(stream: bytes) -> list[dict[str, object]]:
+def read_events(stream: bytes) -> list[dict[str, object]]:
     return [json.loads(block.split("\ndata: ")[1]) for block in stream.decode().strip().split("\n\n")]
 
 
@@ -50,35 +50,35 @@ NAMESPACE = {
 }
 
 
-def test_tools_of_a_namespace_are_offered_under_one_name_and_called_by_their_own():
+def test_tools_of_a_namespace_are_offered_with_joined_names():
     """Codex groups the tools of other servers in namespaces. They are offered with a joined name and returned with
     their own, whole, streamed and in the next turn.
     """
-    call = call_of({"type": "additional_tools", "tools": [NAMESPACE]}, SAID, tools=[TOOL])
+    call = call_of({"type": "additional_tools", "tools": [NAMESPACE]}, MESSAGE, tools=[TOOL])
     assert [tool.name for tool in call.chat.tools] == ["add", "files__find"]
     assert call.chat.inner == ("input[0].tools[0].description",)
     (item,) = response_json(Answer(tool_calls=(ToolCall("c1", "files__find", "{}"),)), call, "m", ORIGIN)["output"]
     assert (item["namespace"], item["name"]) == ("files", "find")
     events = ResponseEvents(ResponseHead("m", call.chat), ORIGIN, call.namespaces)
     stream = events.write_delta(Delta(tool_calls=(ToolCallDelta(0, "c1", "files__find", "{}"),)))
-    streamed = told(stream + events.write_finish(Finish("tool_calls")))
-    assert [(each["item"]["namespace"], each["item"]["name"]) for each in streamed if "item" in each] == [
+    streamed = read_events(stream + events.write_finish(Finish("tool_calls")))
+    assert [(event["item"]["namespace"], event["item"]["name"]) for event in streamed if "item" in event] == [
         ("files", "find"),
         ("files", "find"),
     ]
-    assert next(each["name"] for each in streamed if each["type"].endswith("arguments.done")) == "find"
+    assert next(event["name"] for event in streamed if event["type"].endswith("arguments.done")) == "find"
     assert call_of(item).chat.messages[0].tool_calls[0].name == "files__find"
 
 
-def test_a_long_name_of_a_namespaces_tool_is_cut_the_same_way_each_time():
+def test_long_joined_names_are_cut_distinctly_and_stably():
     """A joined name is cut to the 64 characters that every vendor accepts, and stays distinct and stable."""
-    one, two = (join_name("n" * 60, name) for name in ("find", "list"))
-    assert len(one) == len(two) == 64
-    assert one != two
-    assert one == join_name("n" * 60, "find")
+    first, second = (join_name("n" * 60, name) for name in ("find", "list"))
+    assert len(first) == len(second) == 64
+    assert first != second
+    assert first == join_name("n" * 60, "find")
 
 
-def test_a_call_of_openais_own_shell_is_a_call_with_its_result():
+def test_calls_of_openais_shell_become_ordinary_tool_calls():
     """A conversation that began elsewhere continues with OpenAI's shell calls as ordinary tool calls."""
     action = {"type": "exec", "command": ["ls"]}
     called, answered = call_of(
@@ -89,16 +89,16 @@ def test_a_call_of_openais_own_shell_is_a_call_with_its_result():
     assert (answered.role, answered.tool_call_id, answered.text) == (Role.TOOL, "c1", "notes.txt")
 
 
-def words_in(hint: object) -> Iterator[str]:
-    for each in get_args(hint):
-        yield from [each] if isinstance(each, str) else words_in(each)
+def literals_in(hint: object) -> Iterator[str]:
+    for argument in get_args(hint):
+        yield from [argument] if isinstance(argument, str) else literals_in(argument)
 
 
-KINDS = {word for each in get_args(ResponseInputItemParam) for word in words_in(get_type_hints(each).get("type"))}
+KINDS = {kind for param in get_args(ResponseInputItemParam) for kind in literals_in(get_type_hints(param).get("type"))}
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_item_that_openai_names_is_read_named_or_refused(kind):
+def test_every_item_type_of_openais_client_is_read_listed_or_refused(kind):
     """Every item type of OpenAI's client is read, listed by its path or refused by name. A new type in the client fails
     here.
     """
@@ -113,7 +113,7 @@ def test_every_item_that_openai_names_is_read_named_or_refused(kind):
         assert refused.value.code == "unsupported_value"
     else:
         chat = call_of(item).chat
-        named = [each.path for message in chat.messages for each in message.vendor]
+        named = [entry.path for message in chat.messages for entry in message.vendor]
         assert (named, chat.inner) == ([] if kind in ENOUGH else ["input[0]"], ())
 
 
@@ -124,9 +124,9 @@ THROUGH = {
 """Parameters that chat completions have too, passed on."""
 
 
-def test_every_parameter_that_openai_names_is_read_passed_or_named():
+def test_every_parameter_of_openais_client_is_read_passed_on_or_listed():
     """Codex's own parameter, `client_metadata`, is accepted too."""
     assert set(get_type_hints(ResponseCreateParamsBase)) - OURS == THROUGH | VENDORS_OWN.keys() - {"client_metadata"}
-    chat = call_of(SAID, **dict.fromkeys(sorted(VENDORS_OWN), "x")).chat
+    chat = call_of(MESSAGE, **dict.fromkeys(sorted(VENDORS_OWN), "x")).chat
     assert [item.path for item in chat.vendor] == sorted(VENDORS_OWN)
     assert (chat.inner, chat.extra) == ((), {})

@@ -27,8 +27,8 @@ THOUGHT = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "cHJvb2Y=", 0, 0, id="rs_1",
 
 
 def request(*items: object, **more: object) -> dict[str, object]:
-    asked = items[0] if len(items) == 1 and isinstance(items[0], str) else list(items)
-    return {"model": "echo-text", "input": asked, **more}
+    content = items[0] if len(items) == 1 and isinstance(items[0], str) else list(items)
+    return {"model": "echo-text", "input": content, **more}
 
 
 def user(*parts: object) -> dict[str, object]:
@@ -39,23 +39,23 @@ def messages(body: dict[str, object]) -> tuple[Message, ...]:
     return parse(body, lambda _: None).chat.messages
 
 
-def told(stream: bytes) -> list[dict[str, object]]:
-    found = []
+def read_events(stream: bytes) -> list[dict[str, object]]:
+    events = []
     for number, block in enumerate(stream.decode().strip().split("\n\n")):
         name, data = block.split("\n")
         value = json.loads(data.removeprefix("data: "))
         assert (name, value["sequence_number"]) == (f"event: {value['type']}", number)
-        found.append(value)
-    return found
+        events.append(value)
+    return events
 
 
-def write(deltas: Iterable[Delta], finish: Finish | None = None) -> list[dict[str, object]]:
+def encode_stream(deltas: Iterable[Delta], finish: Finish | None = None) -> list[dict[str, object]]:
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     blocks = [events.write_delta(delta) for delta in deltas]
-    return told(b"".join([*blocks, events.write_finish(finish or Finish("stop", Usage(5, 7)))]))
+    return read_events(b"".join([*blocks, events.write_finish(finish or Finish("stop", Usage(5, 7)))]))
 
 
-def test_a_question_is_answered_in_a_response(key):
+def test_question_is_answered_with_a_response(key):
     """Text becomes one message item, and our headers name the model."""
     answer = post(key, request("Plan a picnic", instructions="Be brief."), "/v1/responses")
     body = answer.json()
@@ -72,10 +72,10 @@ def test_a_question_is_answered_in_a_response(key):
     assert logged(answer.headers["x-request-id"]).outcome == "ok"
 
 
-def test_what_a_model_said_in_items_is_one_turn():
+def test_items_of_one_answer_become_one_turn():
     """Reasoning, text and calls become one assistant message, followed by the tool results."""
     reasoning = response_json(Answer("", reasoning="hm", thoughts=(THOUGHT,)), CALL, "m", ORIGIN)["output"][0]
-    asked, told_, called, result, more = messages(
+    system, question, called, result, custom_result = messages(
         request(
             {"role": "developer", "content": "You are"},
             user({"type": "input_text", "text": "go"}),
@@ -87,14 +87,14 @@ def test_what_a_model_said_in_items_is_one_turn():
             {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "done"}]},
         )
     )
-    assert [each.role for each in (asked, told_, called, result, more)] == [
+    assert [message.role for message in (system, question, called, result, custom_result)] == [
         *(Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.TOOL),
     ]
     assert (called.text, called.reasoning) == ("Yes.", "hm")
     assert [(call.id, call.custom) for call in called.tool_calls] == [("c1", False), ("c2", True)]
     (thought,) = called.thoughts
     assert (thought.proof, thought.origin) == (THOUGHT.proof, ORIGIN)
-    assert (result.tool_call_id, result.text, more.text) == ("c1", "42", "done")
+    assert (result.tool_call_id, result.text, custom_result.text) == ("c1", "42", "done")
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,18 @@ def test_what_a_model_said_in_items_is_one_turn():
         ({"type": "input_file", "file_url": "https://example.org/a.pdf"}, Kind.DOCUMENT),
     ],
 )
-def test_files_stand_in_messages_and_in_results_of_tools(part, kind):
-    """Inline data and URLs are read in user messages and in tool results."""
-    said, given = messages(request(user(part), {"type": "function_call_output", "call_id": "c", "output": [part]}))
-    for message in (said, given):
+def test_files_are_read_in_messages_and_tool_results(part, kind):
+    """From inline data and from URLs."""
+    user_message, tool_message = messages(
+        request(user(part), {"type": "function_call_output", "call_id": "c", "output": [part]})
+    )
+    for message in (user_message, tool_message):
         (file,) = message.parts
         assert isinstance(file, FilePart)
         assert file.kind is kind
 
 
-def test_parameters_have_their_canonical_places():
+def test_parameters_are_read_into_the_request():
     """Response format, effort, verbosity, tools and custom tools are read; tools that the vendor runs are kept for it
     by name.
     """
@@ -171,13 +173,13 @@ def test_parameters_have_their_canonical_places():
         (request({"type": "reasoning", "summary": 5}), "input[0].summary"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_refused_with_its_place(body, param):
+def test_invalid_request_is_refused_with_the_place(body, param):
     with pytest.raises(BadRequestError) as refused:
         parse(body, lambda _: None)
     assert refused.value.param == param
 
 
-def test_items_that_only_their_provider_understands_are_kept_for_it_and_named_elsewhere():
+def test_items_of_openais_own_tools_are_kept_for_openai():
     """An item of OpenAI's own search is kept for OpenAI, and listed as dropped for another vendor."""
     chat = parse(
         request({"type": "web_search_call", "id": "ws_1"}, user({"type": "input_text", "text": "x"})), print
@@ -200,7 +202,7 @@ def test_items_that_only_their_provider_understands_are_kept_for_it_and_named_el
         ({"type": "function_call_output", "output": '{"routing": "file"}'}, True),
     ],
 )
-def test_only_what_reads_rows_or_large_files_needs_a_thread(item, threaded):
+def test_only_stored_and_large_files_need_a_thread(item, threaded):
     """Text and small images are read on the event loop."""
     assert needs_thread(request(item), 1000) is threaded
 
@@ -219,29 +221,29 @@ def test_an_answer_has_its_items_in_order():
 
 
 @pytest.mark.parametrize(
-    ("word", "status", "reason"),
+    ("finish_reason", "status", "reason"),
     [("stop", "completed", None), ("length", "incomplete", "max_output_tokens"),
      ("content_filter", "incomplete", "content_filter")],
 )  # fmt: skip
-def test_a_cut_answer_is_incomplete_whole_and_streamed(word, status, reason):
+def test_a_cut_answer_is_incomplete_whole_and_streamed(finish_reason, status, reason):
     """The reason has the name of the Responses API."""
-    whole = response_json(Answer("x", finish_reason=word), CALL, "m", ORIGIN)
-    streamed = write([Delta("x")], Finish(word))[-1]
+    whole = response_json(Answer("x", finish_reason=finish_reason), CALL, "m", ORIGIN)
+    streamed = encode_stream([Delta("x")], Finish(finish_reason))[-1]
     for response in (whole, streamed["response"]):
         assert response["status"] == status
         assert (response["incomplete_details"] or {}).get("reason") == reason
     assert streamed["type"] == f"response.{status}"
 
 
-def test_a_stream_is_the_same_response_as_the_whole():
+def test_stream_ends_with_the_same_response_as_a_whole_answer():
     """Every item is added and done, its deltas join to its text, and the last event has all items."""
     thought = Delta(thoughts=(THOUGHT,))
     calls = [
         ToolCallDelta(0, "c0", "add", '{"x"'), ToolCallDelta(1, "c1", "sub", "{"),
         ToolCallDelta(0, arguments=": 1}"), ToolCallDelta(1, arguments="}"),
     ]  # fmt: skip
-    events = write(
-        [Delta(reasoning="hm"), thought, Delta("Hel"), Delta("lo"), *(Delta(tool_calls=(c,)) for c in calls)]
+    events = encode_stream(
+        [Delta(reasoning="hm"), thought, Delta("Hel"), Delta("lo"), *(Delta(tool_calls=(call,)) for call in calls)]
     )
     names = [event["type"] for event in events]
     assert names[:2] == ["response.created", "response.in_progress"]
@@ -249,10 +251,10 @@ def test_a_stream_is_the_same_response_as_the_whole():
     output = events[-1]["response"]["output"]
     assert [item["type"] for item in output] == ["reasoning", "message", "function_call", "function_call"]
     assert [item["arguments"] for item in output[2:]] == ['{"x": 1}', "{}"]
-    assert "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta") == "Hello"
+    assert "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta") == "Hello"
     assert output[1]["content"][0]["text"] == "Hello"
-    back = messages(request(*output))[0]
-    assert (back.text, back.thoughts[0].proof, len(back.tool_calls)) == ("Hello", THOUGHT.proof, 2)
+    message = messages(request(*output))[0]
+    assert (message.text, message.thoughts[0].proof, len(message.tool_calls)) == ("Hello", THOUGHT.proof, 2)
 
 
 def test_a_refusal_and_citations_are_parts_of_the_message():
@@ -264,37 +266,42 @@ def test_a_refusal_and_citations_are_parts_of_the_message():
         + events.write_annotations([cited])
         + events.write_delta(Delta(refusal="I won't"))
     )
-    (item,) = told(stream + events.write_finish(Finish("stop")))[-1]["response"]["output"]
+    (item,) = read_events(stream + events.write_finish(Finish("stop")))[-1]["response"]["output"]
     assert [part["type"] for part in item["content"]] == ["output_text", "refusal"]
     assert item["content"][0]["annotations"][0]["url"] == "https://example.org/"
 
 
-def test_every_field_of_a_response_has_a_value_that_strict_clients_take():
+def test_every_field_has_a_value_that_strict_clients_accept():
     """The request's parameters are repeated. The others have OpenAI's defaults, since strict clients refuse null."""
-    usual = response_json(Answer("x"), CALL, "m", ORIGIN)
+    default = response_json(Answer("x"), CALL, "m", ORIGIN)
     shape = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
-    more = {"metadata": {"a": "b"}, "prompt_cache_key": "k", "text": {"format": shape}}
-    asked = parse(request("x", temperature=0.2, **more), lambda _: None)
+    parameters = {"metadata": {"a": "b"}, "prompt_cache_key": "k", "text": {"format": shape}}
+    call = parse(request("x", temperature=0.2, **parameters), lambda _: None)
     answer = Answer("x", details=AnswerDetails(service_tier="flex"))
-    said = response_json(answer, asked, "m", ORIGIN)
-    assert (usual["temperature"], usual["top_p"], usual["top_logprobs"], usual["service_tier"]) == (1, 1, 0, "default")
-    assert (said["temperature"], said["metadata"], said["prompt_cache_key"]) == (0.2, {"a": "b"}, "k")
-    assert (said["service_tier"], usual["text"]) == ("flex", {"format": {"type": "text"}})
-    assert said["text"]["format"] == {**shape, "description": None}
-    assert said["completed_at"] >= said["created_at"]
+    response = response_json(answer, call, "m", ORIGIN)
+    assert (default["temperature"], default["top_p"], default["top_logprobs"], default["service_tier"]) == (
+        1,
+        1,
+        0,
+        "default",
+    )
+    assert (response["temperature"], response["metadata"], response["prompt_cache_key"]) == (0.2, {"a": "b"}, "k")
+    assert (response["service_tier"], default["text"]) == ("flex", {"format": {"type": "text"}})
+    assert response["text"]["format"] == {**shape, "description": None}
+    assert response["completed_at"] >= response["created_at"]
 
 
-def test_a_break_is_a_failed_response():
+def test_broken_stream_is_a_failed_response():
     """An error has one of OpenAI's codes with ours beside it, and is the last event."""
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
-    last = told(events.write_delta(Delta("x")) + events.write_error(GatewayError(502, "stream_broken", "Broke."), "r"))[
-        -1
-    ]
+    last = read_events(
+        events.write_delta(Delta("x")) + events.write_error(GatewayError(502, "stream_broken", "Broke."), "r")
+    )[-1]
     assert last["type"] == "response.failed"
     error = last["response"]["error"]
     assert (error["code"], error["type"]) == ("server_error", "stream_broken")
 
 
-def test_words_alone_are_a_users_message():
+def test_plain_text_input_is_a_user_message():
     (message,) = messages(request("hello"))
     assert (message.role, message.parts) == (Role.USER, (TextPart("hello"),))

@@ -35,11 +35,11 @@ def client(server: Server) -> openai.OpenAI:
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_whole_and_streamed_over_each_protocol(client, upstream):
+def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
     """A whole answer and a stream have the same text, and the last event has the whole response with its usage."""
-    asked = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "store": False}
-    whole = client.responses.create(**asked)
-    with client.responses.stream(**asked) as stream:
+    request_fields = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "store": False}
+    whole = client.responses.create(**request_fields)
+    with client.responses.stream(**request_fields) as stream:
         text = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
         last = stream.get_final_response()
     assert whole.output_text == text == last.output_text
@@ -49,50 +49,50 @@ def test_whole_and_streamed_over_each_protocol(client, upstream):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_tool_is_called_and_its_result_goes_back(client, upstream, streamed):
+def test_tool_call_and_its_result_pass_through(client, upstream, streamed):
     """The model calls a tool, receives its result and answers."""
-    asked = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "include": ["reasoning.encrypted_content"]}
-    asked["reasoning"] = {"effort": "low"}
+    request_fields = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "include": ["reasoning.encrypted_content"]}
+    request_fields["reasoning"] = {"effort": "low"}
     first = [{"role": "user", "content": "double 4"}]
     if streamed:
-        with client.responses.stream(**asked, input=first) as stream:
+        with client.responses.stream(**request_fields, input=first) as stream:
             answer = stream.get_final_response()
     else:
-        answer = client.responses.create(**asked, input=first)
+        answer = client.responses.create(**request_fields, input=first)
     call = next(item for item in answer.output if item.type == "function_call")
     assert (call.name, call.status) == ("double", "completed")
     items = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in answer.output]
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "8"}
-    told = client.responses.create(**asked, input=[*first, *items, result])
-    assert told.output_text
+    final_answer = client.responses.create(**request_fields, input=[*first, *items, result])
+    assert final_answer.output_text
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_thinking_goes_back_to_whom_it_came_from(client, server, streamed):
+def test_reasoning_is_sent_back_only_to_its_model(client, server, streamed):
     """The reasoning item is opaque to the client. The model that made it receives its own signature back; another model
     receives none.
     """
     thinking = {"type": "enabled", "budget_tokens": 2000}
-    asked = {"tools": [TOOL], "max_output_tokens": 3000, "extra_body": {"thinking": thinking}}
-    mine = {**asked, "model": "by-anthropic/fault:capable"}
+    request_fields = {"tools": [TOOL], "max_output_tokens": 3000, "extra_body": {"thinking": thinking}}
+    to_anthropic = {**request_fields, "model": "by-anthropic/fault:capable"}
     first = [{"role": "user", "content": "double 4"}]
     if streamed:
-        with client.responses.stream(**mine, input=first) as stream:
+        with client.responses.stream(**to_anthropic, input=first) as stream:
             answer = stream.get_final_response()
     else:
-        answer = client.responses.create(**mine, input=first)
+        answer = client.responses.create(**to_anthropic, input=first)
     reasoning, call = answer.output[0], answer.output[-1]
     assert reasoning.type == "reasoning"
     items = [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in answer.output]
     turns = [*first, *items, {"type": "function_call_output", "call_id": call.call_id, "output": "8"}]
-    client.responses.create(**mine, input=turns)
-    (block,) = [each for each in server.lab.requests[-1].json["messages"][1]["content"] if each["type"] == "thinking"]
-    client.responses.create(**{**asked, "model": "by-gemini/fault:capable"}, input=turns)
+    client.responses.create(**to_anthropic, input=turns)
+    (block,) = [part for part in server.lab.requests[-1].json["messages"][1]["content"] if part["type"] == "thinking"]
+    client.responses.create(**{**request_fields, "model": "by-gemini/fault:capable"}, input=turns)
     assert block["signature"]
     assert block["signature"] not in str(server.lab.requests[-1].json)
 
 
-def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, server):
+def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, server):
     """After the first candidate fails, the second, a text model, receives a description of the image."""
     server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
     shot = {"type": "input_image", "image_url": PNG_URL}
@@ -109,10 +109,10 @@ def test_a_screenshot_in_a_tool_result_reaches_a_text_model_as_words(client, ser
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-async def test_the_asynchronous_client_does_all_of_it(server, upstream):
+async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream):
     """Whole answers, streams and tools work from an event loop, in the client's strict types."""
-    ours = {"api_key": server.key, "base_url": server.url + "/v1", "max_retries": 0}
-    async with openai.AsyncOpenAI(**ours, _strict_response_validation=True) as client:
+    client_options = {"api_key": server.key, "base_url": server.url + "/v1", "max_retries": 0}
+    async with openai.AsyncOpenAI(**client_options, _strict_response_validation=True) as client:
         whole = await client.responses.create(model=f"{upstream}/lab", input="hello")
         async with client.responses.stream(model=f"{upstream}/lab", input="hello") as stream:
             text = "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
@@ -132,10 +132,12 @@ class Doubled(BaseModel):
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_an_answer_is_parsed_by_its_type(client, upstream):
     """An answer follows the schema that the client derives from a type, whole and streamed."""
-    asked = {"model": f"{upstream}/fault:capable", "input": "the number 4", "text_format": Doubled}
-    with client.responses.stream(**asked) as stream:
+    request_fields = {"model": f"{upstream}/fault:capable", "input": "the number 4", "text_format": Doubled}
+    with client.responses.stream(**request_fields) as stream:
         streamed = stream.get_final_response()
-    assert client.responses.parse(**asked).output_parsed == streamed.output_parsed == Doubled(number=4, doubled=4)
+    assert (
+        client.responses.parse(**request_fields).output_parsed == streamed.output_parsed == Doubled(number=4, doubled=4)
+    )
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -149,23 +151,23 @@ def test_an_answer_is_parsed_by_its_type(client, upstream):
         ("http_500", openai.InternalServerError),
     ],
 )
-def test_the_clients_error_classes(client, step, error, streamed):
-    """An upstream refusal raises the client's class for its status, for a stream too."""
+def test_refusal_raises_the_clients_error_class(client, step, error, streamed):
+    """The class for its status, for a stream too."""
     with pytest.raises(error) as caught:
         client.responses.create(model=f"one/fault:{step}", input="hello", stream=streamed)
     assert caught.value.code
     assert caught.value.request_id == caught.value.body["request_id"]
 
 
-def test_a_wrong_key_is_the_clients_authentication_error(server):
+def test_wrong_key_raises_the_clients_authentication_error(server):
     stranger = openai.OpenAI(api_key="ra_00000000_wrong", base_url=server.url + "/v1", max_retries=0)
     with pytest.raises(openai.AuthenticationError) as caught:
         stranger.responses.create(model="auto", input="hello")
     assert caught.value.code == "invalid_api_key"
 
 
-def test_what_would_have_to_be_kept_is_refused(client):
-    """An unknown `previous_response_id` is refused by its name."""
+def test_unknown_previous_response_is_refused(client):
+    """The error names `previous_response_id`."""
     with pytest.raises(openai.BadRequestError) as caught:
         client.responses.create(model="auto", input="hello", previous_response_id="resp_1")
     assert caught.value.param == "previous_response_id"

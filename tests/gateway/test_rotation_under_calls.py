@@ -15,17 +15,19 @@ from tests.gateway.serving import ROOT, Server, manage, routing
 
 
 @pytest.fixture
-def keyed() -> Iterator[Installation]:
+def installation_with_key() -> Iterator[Installation]:
     with installed() as installation:
         content = routing(installation.lab)
-        next(each for each in content["providers"] if each["providerName"] == "one")["apiKey"] = "sk-one-0123456789"
+        next(provider for provider in content["providers"] if provider["providerName"] == "one")["apiKey"] = (
+            "sk-one-0123456789"
+        )
         write_import(installation.environment, installation.directory, content)
         yield installation
 
 
-def rotate(installation: Installation, *words: str) -> subprocess.CompletedProcess[str]:
+def rotate(installation: Installation, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "manage.py", "rotate_keys", *words],
+        [sys.executable, "manage.py", "rotate_keys", *arguments],
         cwd=ROOT,
         env=installation.environment,
         capture_output=True,
@@ -34,47 +36,47 @@ def rotate(installation: Installation, *words: str) -> subprocess.CompletedProce
     )
 
 
-def test_no_call_fails_while_both_secrets_change(keyed: Installation) -> None:
+def test_no_call_fails_while_both_secrets_change(installation_with_key: Installation) -> None:
     """Agent keys, sessions and stored provider keys remain valid, new keys work at once, and old secrets can be
     dropped.
     """
-    with keyed.serve("--workers", "2") as server:
-        person, statuses, over = Person(server).sign_in(), [], []
+    with installation_with_key.serve("--workers", "2") as server:
+        person, statuses, finished = Person(server).sign_in(), [], []
 
         def call() -> None:
             number = 0
-            while not over:
+            while not finished:
                 number += 1
                 statuses.append(chat(server, f"rotated-{number}").status)
 
         def change() -> None:
             try:
-                turn_over(keyed, server, person)
+                rotate_and_drop(installation_with_key, server, person)
             finally:
-                over.append(True)
+                finished.append(True)
 
         assert at_once(call, change) == []
         assert set(statuses) == {200}
-    files = {name: (keyed.directory / name).read_text() for name in ("secret_key", "keys")}
+    files = {name: (installation_with_key.directory / name).read_text() for name in ("secret_key", "keys")}
     # A comma would precede an older secret.
     assert not any("," in text for text in files.values())
-    with keyed.serve() as server:
+    with installation_with_key.serve() as server:
         assert chat(server, "after-it-all").status == 200
 
 
-def turn_over(installation: Installation, server: Server, person: Person) -> None:
+def rotate_and_drop(installation: Installation, server: Server, person: Person) -> None:
     """Rotate to new secrets and drop the old ones, with edits in between after which every process reads everything
     again.
     """
     before = (installation.directory / "secret_key").read_text()
-    done = rotate(installation, "--new")
-    assert (done.returncode, done.stderr) == (0, "")
+    rotated = rotate(installation, "--new")
+    assert (rotated.returncode, rotated.stderr) == (0, "")
     assert before in (installation.directory / "secret_key").read_text()
-    fresh = manage(installation.environment, "issue_agent_key", "vision-agent")
-    assert chat(Server(server.port, fresh, server.lab, server.directory, server.process), "fresh").status == 200
-    behind = "text-agent"
+    new_key = manage(installation.environment, "issue_agent_key", "vision-agent")
+    assert chat(Server(server.port, new_key, server.lab, server.directory, server.process), "fresh").status == 200
+    agent = "text-agent"
     number = 0
-    while number < 50 and behind in rows_behind(installation):
+    while number < 50 and agent in rows_behind(installation):
         number += 1
         assert (
             person.post("/aliases/", name="turned", target=("task:default", "task:planning")[number % 2]).status < 400

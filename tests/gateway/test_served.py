@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import openai
 import pytest
 
-from tests.gateway.plane import PNG, image, said
+from tests.gateway.plane import PNG, chat_body, image
 from tests.gateway.serving import Server, served
 
 
@@ -64,49 +64,51 @@ async def test_the_official_asynchronous_client_gets_an_answer_and_a_stream(serv
     assert text == whole.choices[0].message.content
 
 
-def test_a_file_is_uploaded_and_asked_about(client, server):
+def test_uploaded_file_can_be_used_by_its_id(client, server):
     """An id of the Files API works as `file_id`: a text file is read, an image is described with its reference."""
-    made = client.files.create(file=("notes.txt", b"The password is swordfish."), purpose="user_data")
-    part = {"type": "file", "file": {"file_id": made.id}}
-    told = client.chat.completions.create(model="auto", messages=[{"role": "user", "content": [part]}])
-    assert "swordfish" in told.choices[0].message.content
+    text_file = client.files.create(file=("notes.txt", b"The password is swordfish."), purpose="user_data")
+    part = {"type": "file", "file": {"file_id": text_file.id}}
+    answer = client.chat.completions.create(model="auto", messages=[{"role": "user", "content": [part]}])
+    assert "swordfish" in answer.choices[0].message.content
     picture = client.files.create(file=("dot.png", PNG), purpose="vision")
     part = {"type": "file", "file": {"file_id": picture.id}}
-    told = client.chat.completions.create(model="auto", messages=[{"role": "user", "content": [part]}])
-    assert picture.id in told.choices[0].message.content
+    answer = client.chat.completions.create(model="auto", messages=[{"role": "user", "content": [part]}])
+    assert picture.id in answer.choices[0].message.content
     assert client.files.content(picture.id).read() == PNG
-    assert {made.id, picture.id} <= {one.id for one in client.files.list()}
+    assert {text_file.id, picture.id} <= {file.id for file in client.files.list()}
     assert client.models.retrieve("task:planning").id == "task:planning"
-    assert client.files.delete(made.id).deleted
+    assert client.files.delete(text_file.id).deleted
 
 
-def test_a_picture_falls_back_to_who_can_see_it_and_the_timeline_says_so(client, server):
+def test_fallback_receives_the_image_and_the_timeline_shows_the_delivery(client, server):
     """After a 503 the second candidate receives the image, and the timeline has each candidate's delivery."""
-    raw = client.chat.completions.with_raw_response.create(**said(image(), model="task:design"))
+    raw = client.chat.completions.with_raw_response.create(**chat_body(image(), model="task:design"))
     assert raw.headers["x-routing-attempts"] == "2"
     assert raw.headers["x-routing-adaptation"] == "image=native"
-    told = server.timeline(raw.headers["x-request-id"])
-    assert [one["statusCode"] for one in told["attempts"]] == [503, 200]
-    assert [one["deliveries"][0]["outcome"] for one in told["attempts"]] == ["native", "native"]
+    timeline = server.timeline(raw.headers["x-request-id"])
+    assert [attempt["statusCode"] for attempt in timeline["attempts"]] == [503, 200]
+    assert [attempt["deliveries"][0]["outcome"] for attempt in timeline["attempts"]] == ["native", "native"]
 
 
-def test_inline_media_that_is_described_carries_a_reference_that_can_be_opened(client):
+def test_described_inline_image_has_a_reference_to_its_artifact(client):
     """An inline image is stored once however often it is sent, and its description has the reference."""
-    texts = {client.chat.completions.create(**said(image(), model="auto")).choices[0].message.content for _ in (1, 2)}
+    texts = {
+        client.chat.completions.create(**chat_body(image(), model="auto")).choices[0].message.content for _ in (1, 2)
+    }
     assert len(texts) == 1
     ref = next(word for word in texts.pop().split() if word.startswith("artifact:"))
     assert client.files.content(ref).read() == PNG
 
 
-def test_a_limit_on_tokens_reaches_a_provider_that_refuses_its_usual_name(client, server):
+def test_token_limit_is_sent_under_the_name_that_the_provider_accepts(client, server):
     """A provider that refuses `max_tokens` is called again with `max_completion_tokens`, and from then on at once. The
     limit is never dropped.
     """
     scenario(server)
-    picky = {"model": model("parameter:param=max_tokens"), "messages": HELLO}
-    whole = client.chat.completions.create(**picky, max_tokens=7)
+    request = {"model": model("parameter:param=max_tokens"), "messages": HELLO}
+    whole = client.chat.completions.create(**request, max_tokens=7)
     assert whole.choices[0].message.content == "You said: hello"
-    pieces = list(client.chat.completions.create(**picky, max_completion_tokens=8, stream=True))
+    pieces = list(client.chat.completions.create(**request, max_completion_tokens=8, stream=True))
     assert "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices) == "You said: hello"
     bodies = [received.json for received in server.lab.requests]
     assert [body.get("max_tokens") for body in bodies] == [7, None, None]
@@ -114,14 +116,14 @@ def test_a_limit_on_tokens_reaches_a_provider_that_refuses_its_usual_name(client
 
 
 @pytest.mark.requirement("MMR-P8", "MMR-E4")
-def test_a_failing_provider_is_left_for_the_next_one(client, server):
+def test_failing_provider_is_followed_by_the_next_candidate(client, server):
     """A 503 and a 429 move on to the next candidate, and the log has all three attempts."""
     scenario(server, one=["http_503"], two=["http_429"], three=["say:from three"])
     raw = client.chat.completions.with_raw_response.create(model="task:chain", messages=HELLO)
     assert raw.parse().choices[0].message.content == "from three"
     assert raw.headers["x-routing-provider"] == "three"
-    told = server.timeline(raw.headers["x-request-id"])
-    assert [one["statusCode"] for one in told["attempts"]] == [503, 429, 200]
+    timeline = server.timeline(raw.headers["x-request-id"])
+    assert [attempt["statusCode"] for attempt in timeline["attempts"]] == [503, 429, 200]
 
 
 @pytest.mark.requirement("MMR-P10")
@@ -135,7 +137,7 @@ def test_a_failing_provider_is_left_for_the_next_one(client, server):
         ("http_422", 422, "upstream_422"),
     ],
 )
-def test_what_is_raised_at_once_reaches_the_caller_with_its_own_status(client, server, step, status, code):
+def test_raised_fault_reaches_the_caller_with_its_status(client, server, step, status, code):
     """An upstream's 401 is not the agent's, so it becomes a 502 `upstream_auth`. Every error names the provider and has
     the attempts.
     """
@@ -151,7 +153,7 @@ def test_what_is_raised_at_once_reaches_the_caller_with_its_own_status(client, s
     assert server.timeline(caught.value.response.headers["x-request-id"])["outcome"] == code
 
 
-def test_a_chain_that_is_rate_limited_throughout_is_429(client, server):
+def test_chain_of_rate_limited_candidates_is_429(client, server):
     """The answer has the shortest wait as Retry-After and asks the client not to retry."""
     scenario(server, one="http_429:retry_after=30")
     with pytest.raises(openai.RateLimitError) as caught:
@@ -160,7 +162,7 @@ def test_a_chain_that_is_rate_limited_throughout_is_429(client, server):
     assert caught.value.response.headers["x-should-retry"] == "false"
 
 
-def test_a_stream_that_fails_before_its_first_content_still_falls_back(client, server):
+def test_stream_that_fails_before_content_falls_back(client, server):
     """The caller receives only the second candidate's stream."""
     scenario(server, one=["error_event_first"], two=["say:from two"])
     pieces = list(client.chat.completions.create(model="task:chain", messages=HELLO, stream=True))
@@ -168,7 +170,7 @@ def test_a_stream_that_fails_before_its_first_content_still_falls_back(client, s
 
 
 @pytest.mark.parametrize("step", ["no_finish", "reset_mid_body", "error_event_mid"])
-def test_a_stream_that_breaks_ends_with_an_error_event_and_nothing_after_it(server, step):
+def test_broken_stream_ends_with_an_error_event(server, step):
     """There is no finish reason and no `[DONE]`, the body ends properly, and the log has the fault."""
     request_id, events = stream(server, {"model": model(step), "messages": HELLO, "stream": True})
     assert "[DONE]" not in events
@@ -179,76 +181,76 @@ def test_a_stream_that_breaks_ends_with_an_error_event_and_nothing_after_it(serv
     assert server.timeline(request_id)["attempts"][0]["outcome"] in ("stream_truncated", "stream_broken")
 
 
-def test_a_caller_that_goes_away_before_the_answer_closes_the_upstream_within_a_second(server):
+def test_disconnect_before_the_answer_closes_the_upstream_within_a_second(server):
     """A disconnect before the answer closes the upstream connection and is logged as the client's."""
     server.lab.requests.clear()
     connection = ask(server, {"model": model("silent"), "messages": HELLO}, "left-early")
     assert server.lab.wait_until(lambda: bool(server.lab.requests))
-    gone = time.monotonic()
+    disconnected_at = time.monotonic()
     connection.close()
     assert server.lab.wait_until(lambda: server.lab.requests[0].closed_at is not None, 5)
-    assert server.lab.requests[0].closed_at - gone < 1
-    told = server.timeline("left-early")
-    assert (told["outcome"], told["status"]) == ("client_cancelled", 499)
-    assert [one["outcome"] for one in told["attempts"]] == ["client_cancelled"]
+    assert server.lab.requests[0].closed_at - disconnected_at < 1
+    timeline = server.timeline("left-early")
+    assert (timeline["outcome"], timeline["status"]) == ("client_cancelled", 499)
+    assert [attempt["outcome"] for attempt in timeline["attempts"]] == ["client_cancelled"]
 
 
-def test_a_caller_that_goes_away_mid_stream_closes_the_upstream_within_a_second(server):
+def test_disconnect_within_a_stream_closes_the_upstream_within_a_second(server):
     """The same holds after the first content."""
     server.lab.requests.clear()
     connection = ask(server, {"model": model("stall"), "messages": HELLO, "stream": True})
     response = connection.getresponse()
     request_id = response.headers["x-request-id"]
     assert response.readline().startswith(b"data: ")
-    gone = time.monotonic()
+    disconnected_at = time.monotonic()
     response.close()
     connection.close()
     assert server.lab.wait_until(lambda: server.lab.requests[0].closed_at is not None, 5)
-    assert server.lab.requests[0].closed_at - gone < 1
+    assert server.lab.requests[0].closed_at - disconnected_at < 1
     assert server.timeline(request_id)["outcome"] == "client_cancelled"
 
 
 @pytest.mark.parametrize("step", ["silent", "stall_first", "stall", "slow_stream:seconds=30", "endless"])
 @pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-anthropic", "by-gemini"])
-def test_a_caller_that_leaves_costs_the_next_call_nothing(client, server, provider, step):
+def test_disconnected_call_does_not_disturb_later_calls(client, server, provider, step):
     """The disconnected call's kept-alive connection is closed, and later calls receive their own answers over a new
     one.
     """
     scenario(server)
 
-    def hear(words: str) -> int:
-        asked = {"model": f"{provider}/fault:ok", "messages": [{"role": "user", "content": words}]}
-        whole = client.chat.completions.create(**asked).choices[0].message.content
-        pieces = client.chat.completions.create(**asked, stream=True)
+    def connection_of_answered_call(text: str) -> int:
+        request = {"model": f"{provider}/fault:ok", "messages": [{"role": "user", "content": text}]}
+        whole = client.chat.completions.create(**request).choices[0].message.content
+        pieces = client.chat.completions.create(**request, stream=True)
         streamed = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
-        assert whole == streamed == f"You said: {words}"
+        assert whole == streamed == f"You said: {text}"
         return int(server.lab.requests[-1].connection)
 
-    kept = hear("before")
+    kept_connection = connection_of_answered_call("before")
     connection = ask(server, {"model": f"{provider}/fault:{step}", "messages": HELLO, "stream": True})
     assert server.lab.wait_until(lambda: len(server.lab.requests) == 3)
-    left = server.lab.requests[2]
+    disconnected = server.lab.requests[2]
     if step in ("stall", "endless"):
         assert connection.getresponse().readline().startswith(b"data: ")
     connection.close()
-    assert server.lab.wait_until(lambda: left.done, 5)
+    assert server.lab.wait_until(lambda: disconnected.done, 5)
     # The disconnected call used the kept-alive connection.
-    assert left.connection == kept
-    first = hear("after")
-    assert first != left.connection
-    assert hear("again") == first
+    assert disconnected.connection == kept_connection
+    new_connection = connection_of_answered_call("after")
+    assert new_connection != disconnected.connection
+    assert connection_of_answered_call("again") == new_connection
 
 
-def test_a_picture_is_sent_to_the_provider_as_it_came(client, server):
-    """A text model's request has the image's reference and none of its bytes."""
+def test_image_for_a_text_model_is_sent_as_a_reference(client, server):
+    """The request has none of its bytes."""
     scenario(server, one="ok")
-    client.chat.completions.create(**said(image(), model="one/lab"))
+    client.chat.completions.create(**chat_body(image(), model="one/lab"))
     assert base64.b64encode(PNG) not in server.lab.requests[-1].body
     assert b"artifact:" in server.lab.requests[-1].body
 
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
-def test_every_protocol_answers_in_openais_words(client, server, provider):
+def test_every_protocol_answers_in_openais_shape(client, server, provider):
     """Text and finish reason have OpenAI's shape for every protocol, whole and streamed."""
     scenario(server, **{provider: "say:good morning"})
     whole = client.chat.completions.create(model=f"{provider}/lab", messages=HELLO)
@@ -259,44 +261,46 @@ def test_every_protocol_answers_in_openais_words(client, server, provider):
 
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
-def test_a_tool_call_goes_out_and_its_result_comes_back(client, server, provider):
+def test_tool_call_and_its_result_pass_through(client, server, provider):
     """A call has an id, a name and arguments, whole and streamed, and its result reaches the provider in the next
     turn.
     """
     tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
     scenario(server, **{provider: "tool_call"})
-    asked = {"model": f"{provider}/lab", "messages": HELLO, "tools": [tool]}
-    message = client.chat.completions.create(**asked).choices[0].message
+    request = {"model": f"{provider}/lab", "messages": HELLO, "tools": [tool]}
+    message = client.chat.completions.create(**request).choices[0].message
     call = message.tool_calls[0]
     json.loads(call.function.arguments)
-    pieces = list(client.chat.completions.create(**asked, stream=True))
-    streamed = [one for piece in pieces for one in piece.choices[0].delta.tool_calls or ()]
+    pieces = list(client.chat.completions.create(**request, stream=True))
+    streamed = [part for piece in pieces for part in piece.choices[0].delta.tool_calls or ()]
     assert streamed[0].function.name == call.function.name
-    assert json.loads("".join(one.function.arguments or "" for one in streamed)) == json.loads(call.function.arguments)
+    assert json.loads("".join(part.function.arguments or "" for part in streamed)) == json.loads(
+        call.function.arguments
+    )
     assert pieces[-1].choices[0].finish_reason == "tool_calls"
     scenario(server, **{provider: "say:thank you"})
     result = {"role": "tool", "tool_call_id": call.id, "content": "found"}
     history = [*HELLO, message.model_dump(exclude_none=True), result]
-    told = client.chat.completions.create(**(asked | {"messages": history}))
-    assert told.choices[0].message.content == "thank you"
+    answer = client.chat.completions.create(**(request | {"messages": history}))
+    assert answer.choices[0].message.content == "thank you"
     assert b"found" in server.lab.requests[-1].body
 
 
-def test_a_caller_of_the_agents_api_that_goes_away_ends_its_walk_too(server):
+def test_disconnect_from_the_agents_api_ends_the_call(server):
     """A disconnect from `/llm/send` closes the upstream connection within a second and is logged as the client's."""
     scenario(server, one="silent")
     body = {"prompt": "hello", "taskType": "chain"}
     connection = ask(server, body, "left-send", "/api/v1/llm/send")
     assert server.lab.wait_until(lambda: bool(server.lab.requests))
-    gone = time.monotonic()
+    disconnected_at = time.monotonic()
     connection.close()
     assert server.lab.wait_until(lambda: server.lab.requests[0].closed_at is not None, 5)
-    assert server.lab.requests[0].closed_at - gone < 1
+    assert server.lab.requests[0].closed_at - disconnected_at < 1
     assert server.timeline("left-send")["outcome"] == "client_cancelled"
 
 
 @pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("evil.example", 400)])
-def test_the_chat_call_answers_to_its_own_host_names_only(server, host, status):
+def test_chat_call_is_served_only_under_known_hosts(server, host, status):
     """The application outside Django's middleware also refuses a foreign host, and sends Content-Length and
     `nosniff`.
     """

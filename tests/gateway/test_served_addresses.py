@@ -42,7 +42,7 @@ def request(server: Server, method: str, path: str, body: object = None) -> tupl
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_chat_call_with_slashes_too_many_is_served(server, path, stream):
+def test_chat_call_with_extra_slashes_is_served(server, path, stream):
     """The call is served directly, since clients follow a redirect with a GET without the body."""
     status, answer = request(server, "POST", path, {**CHAT, "stream": stream})
     assert (status, b"hello" in answer) == (200, True)
@@ -56,15 +56,14 @@ def test_a_chat_call_with_slashes_too_many_is_served(server, path, stream):
         *("/api/v1/services/", "//api/v1/services", "/api//v1//services//", "/api/v1/agents/me/"),
     ],
 )
-def test_the_other_calls_of_programs_are_served_too(server, path):
-    """Other paths of /v1 and of the agents' API have the same answer as the exact path."""
-    right = "/" + "/".join(word for word in path.split("/") if word)
-    assert request(server, "GET", path) == request(server, "GET", right)
+def test_other_paths_with_extra_slashes_are_served(server, path):
+    """The answer is that of the exact path."""
+    exact = "/" + "/".join(segment for segment in path.split("/") if segment)
+    assert request(server, "GET", path) == request(server, "GET", exact)
     assert request(server, "GET", path)[0] == 200
 
 
-def test_a_body_for_the_agents_api_arrives(server):
-    """A POST with a trailing slash keeps its body."""
+def test_post_with_a_trailing_slash_keeps_its_body(server):
     status, answer = request(server, "POST", "/api/v1/llm/send/", {"prompt": "hello", "taskType": "planning"})
     assert (status, "hello" in json.loads(answer)["content"]) == (200, True)
 
@@ -77,8 +76,8 @@ def raw(server: Server, version: str, body: dict[str, object], path: str = "/v1/
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         connection.sendall(head.encode() + data)
         received = b"".join(iter(lambda: connection.recv(65536), b""))
-    told, _, answer = received.partition(b"\r\n\r\n")
-    return told.decode().lower(), answer
+    received_head, _, answer = received.partition(b"\r\n\r\n")
+    return received_head.decode().lower(), answer
 
 
 def test_a_stream_to_http_1_0_is_not_chunked_and_ends_with_the_connection(server):

@@ -48,56 +48,60 @@ def rows(server: Server, request_id: str, count: int) -> list[dict[str, Any]]:
     return [server.timeline(request_id + (f"~{number}" if number > 1 else "")) for number in range(1, count + 1)]
 
 
-def test_as_many_calls_become_one_answer(client: openai.OpenAI, server: Server) -> None:
+def test_each_of_several_answers_is_a_call_of_its_own(client: openai.OpenAI, server: Server) -> None:
     """Each answer is a call of its own without `n`, has its index and its row, and the usage is the sum."""
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=3)
     answer = raw.parse()
-    assert [each.index for each in answer.choices] == [0, 1, 2]
-    assert {(each.finish_reason, each.message.content) for each in answer.choices} == {
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert {(choice.finish_reason, choice.message.content) for choice in answer.choices} == {
         ("stop", answer.choices[0].message.content)
     }
     # The lab reports 11 and 7 tokens for each answer.
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (33, 21)
     assert answer.usage.prompt_tokens_details.cached_tokens == 9
-    assert [("n" in each.json, each.name) for each in server.lab.requests] == [(False, "one")] * 3
-    found = rows(server, raw.headers["x-request-id"], 3)
+    assert [("n" in received.json, received.name) for received in server.lab.requests] == [(False, "one")] * 3
+    logged = rows(server, raw.headers["x-request-id"], 3)
     first = raw.headers["x-request-id"]
-    assert [each["answer"]["choice"] for each in found] == [{"number": n, "of": 3, "first": first} for n in (1, 2, 3)]
-    assert [(each["outcome"], each["usage"]["promptTokens"], each["model"]) for each in found] == [
+    assert [row["answer"]["choice"] for row in logged] == [{"number": n, "of": 3, "first": first} for n in (1, 2, 3)]
+    assert [(row["outcome"], row["usage"]["promptTokens"], row["model"]) for row in logged] == [
         ("ok", 11, "task:several")
     ] * 3
 
 
-def test_each_call_goes_along_the_chain_by_itself(client: openai.OpenAI, server: Server) -> None:
-    """Each call falls back separately, to another protocol too."""
+def test_each_call_falls_back_separately(client: openai.OpenAI, server: Server) -> None:
+    """Also to another protocol."""
     server.lab.play({"one": [503]})
     raw = client.chat.completions.with_raw_response.create(model="task:crossing", messages=HELLO, n=2)
     assert len(raw.parse().choices) == 2
-    found = rows(server, raw.headers["x-request-id"], 2)
-    assert sorted(each["answeredBy"]["provider"] for each in found) == ["by-gemini", "one"]
+    logged = rows(server, raw.headers["x-request-id"], 2)
+    assert sorted(row["answeredBy"]["provider"] for row in logged) == ["by-gemini", "one"]
 
 
 @pytest.mark.parametrize("counted", [True, False])
-def test_pieces_of_all_answers_come_in_one_stream(client: openai.OpenAI, server: Server, counted: bool) -> None:
+def test_chunks_of_all_answers_come_in_one_stream(client: openai.OpenAI, server: Server, counted: bool) -> None:
     """Chunks of all answers have one id and their index; a single usage and `[DONE]` follow the last one."""
     more: Any = {"stream_options": {"include_usage": True}} if counted else {}
     stream = client.chat.completions.create(model="task:several", messages=HELLO, n=3, stream=True, **more)
     chunks = list(stream)
-    assert len({each.id for each in chunks}) == 1
-    parts: dict[int, list[Any]] = {}
-    for choice in (choice for each in chunks for choice in each.choices):
-        parts.setdefault(choice.index, []).append(choice)
-    texts = {at: "".join(each.delta.content or "" for each in found) for at, found in parts.items()}
+    assert len({chunk.id for chunk in chunks}) == 1
+    choices_by_index: dict[int, list[Any]] = {}
+    for choice in (choice for chunk in chunks for choice in chunk.choices):
+        choices_by_index.setdefault(choice.index, []).append(choice)
+    texts = {
+        index: "".join(choice.delta.content or "" for choice in choices) for index, choices in choices_by_index.items()
+    }
     assert set(texts) == {0, 1, 2}
     assert len(set(texts.values())) == 1
-    assert [[each.finish_reason for each in found if each.finish_reason] for found in parts.values()] == [["stop"]] * 3
-    totals = [each.usage.total_tokens for each in chunks if each.usage]
+    assert [
+        [choice.finish_reason for choice in choices if choice.finish_reason] for choices in choices_by_index.values()
+    ] == [["stop"]] * 3
+    totals = [chunk.usage.total_tokens for chunk in chunks if chunk.usage]
     assert totals == ([54] if counted else [])
-    found = rows(server, stream.response.headers["x-request-id"], 3)
-    assert [(each["stream"], each["outcome"]) for each in found] == [(True, "ok")] * 3
+    logged = rows(server, stream.response.headers["x-request-id"], 3)
+    assert [(row["stream"], row["outcome"]) for row in logged] == [(True, "ok")] * 3
 
 
-def test_a_streamed_request_ends_with_one_goodbye(server: Server) -> None:
+def test_stream_of_several_answers_has_one_done(server: Server) -> None:
     """On the wire, the stream has one `[DONE]`, as its last event."""
     server.lab.play({})
     body = {"model": "task:several", "messages": HELLO, "n": 2, "stream": True}
@@ -105,47 +109,47 @@ def test_a_streamed_request_ends_with_one_goodbye(server: Server) -> None:
         f"{server.url}/v1/chat/completions", json=body, headers={"authorization": f"Bearer {server.key}"}, timeout=30
     )
     events = [line for line in answer.text.split("\n") if line.startswith("data: ")]
-    assert [at for at, each in enumerate(events) if each == "data: [DONE]"] == [len(events) - 1]
+    assert [index for index, event in enumerate(events) if event == "data: [DONE]"] == [len(events) - 1]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_one_failure_is_the_whole_request_s(client: openai.OpenAI, server: Server, stream: bool) -> None:
+def test_failure_of_one_call_fails_the_request(client: openai.OpenAI, server: Server, stream: bool) -> None:
     """If one call fails, the request fails; the log has the outcome of each call."""
     server.lab.play({"one": ["ok", 400, "ok"]})
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model="task:alone", messages=HELLO, n=3, stream=stream)
-    outcomes = {each["outcome"] for each in rows(server, caught.value.response.headers["x-request-id"], 3)}
+    outcomes = {row["outcome"] for row in rows(server, caught.value.response.headers["x-request-id"], 3)}
     assert outcomes <= {"ok", "upstream_400"}
     assert "upstream_400" in outcomes
 
 
-def test_a_stream_that_breaks_ends_all(client: openai.OpenAI, server: Server) -> None:
+def test_broken_stream_ends_all_answers(client: openai.OpenAI, server: Server) -> None:
     """The error is the last event, without `[DONE]`."""
     server.lab.play({"one": ["ok", "reset_mid_body"]})
     stream = client.chat.completions.create(model="task:alone", messages=HELLO, n=2, stream=True)
     with pytest.raises(openai.APIError, match="broke off"):
         list(stream)
-    outcomes = {each["outcome"] for each in rows(server, stream.response.headers["x-request-id"], 2)}
+    outcomes = {row["outcome"] for row in rows(server, stream.response.headers["x-request-id"], 2)}
     assert "stream_broken" in outcomes
     assert outcomes <= {"ok", "stream_broken"}
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("body", "message"),
     [
         ({"model": "task:chain", "n": 2}, "n must be 1"),
         ({"model": "one/lab", "n": 2}, "n must be 1"),
         ({"model": "task:several", "n": 9}, "n can be at most 8"),
     ],
 )
-def test_more_than_is_allowed_is_refused(client: openai.OpenAI, server: Server, asked: Any, words: str) -> None:
+def test_more_answers_than_allowed_are_refused(client: openai.OpenAI, server: Server, body: Any, message: str) -> None:
     """Without `allowN` one answer is allowed, with it eight. A refusal makes no upstream call."""
-    with pytest.raises(openai.BadRequestError, match=words) as caught:
-        client.chat.completions.create(messages=HELLO, **asked)
+    with pytest.raises(openai.BadRequestError, match=message) as caught:
+        client.chat.completions.create(messages=HELLO, **body)
     assert (caught.value.param, caught.value.code, server.lab.requests) == ("n", "unsupported_value", [])
 
 
-def test_the_same_key_gets_all_answers_again(client: openai.OpenAI, server: Server) -> None:
+def test_idempotent_call_replays_all_answers(client: openai.OpenAI, server: Server) -> None:
     once = {"Idempotency-Key": "several"}
     answers = [
         client.chat.completions.create(model="task:several", messages=HELLO, n=2, extra_headers=once) for _ in range(2)
@@ -154,7 +158,7 @@ def test_the_same_key_gets_all_answers_again(client: openai.OpenAI, server: Serv
     assert len(server.lab.requests) == 2
 
 
-def test_one_answer_is_as_without(client: openai.OpenAI, server: Server) -> None:
+def test_single_answer_is_logged_without_a_number(client: openai.OpenAI, server: Server) -> None:
     """With `n` of 1 the log has no mark of several answers."""
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=1)
     assert len(raw.parse().choices) == 1
@@ -165,52 +169,55 @@ def candidates(count: int) -> types.GenerateContentConfig:
     return types.GenerateContentConfig(candidate_count=count)
 
 
-def test_candidates_of_gemini_are_as_many_calls(google: genai.Client, server: Server) -> None:
+def test_each_gemini_candidate_is_a_call_of_its_own(google: genai.Client, server: Server) -> None:
     """Each candidate is a call of its own to a provider of any protocol, has its index, and the usage is the sum."""
     server.lab.play({"one": [503]})
     answer = google.models.generate_content(model="task:crossing", contents="hello", config=candidates(3))
     assert answer.candidates
     assert answer.usage_metadata
     assert answer.sdk_http_response
-    assert [each.index for each in answer.candidates] == [0, 1, 2]
-    assert all(each.content and each.content.parts and each.content.parts[0].text for each in answer.candidates)
+    assert [candidate.index for candidate in answer.candidates] == [0, 1, 2]
+    assert all(
+        candidate.content and candidate.content.parts and candidate.content.parts[0].text
+        for candidate in answer.candidates
+    )
     first = (answer.sdk_http_response.headers or {})["x-request-id"]
-    found = rows(server, first, 3)
-    assert [each["answer"]["choice"] for each in found] == [{"number": n, "of": 3, "first": first} for n in (1, 2, 3)]
-    assert sorted(each["answeredBy"]["provider"] for each in found) == ["by-gemini", "one", "one"]
-    assert answer.usage_metadata.prompt_token_count == sum(each["usage"]["promptTokens"] for each in found)
-    assert not any("candidateCount" in str(each.json) for each in server.lab.requests)
+    logged = rows(server, first, 3)
+    assert [row["answer"]["choice"] for row in logged] == [{"number": n, "of": 3, "first": first} for n in (1, 2, 3)]
+    assert sorted(row["answeredBy"]["provider"] for row in logged) == ["by-gemini", "one", "one"]
+    assert answer.usage_metadata.prompt_token_count == sum(row["usage"]["promptTokens"] for row in logged)
+    assert not any("candidateCount" in str(received.json) for received in server.lab.requests)
 
 
 def test_chunks_of_all_candidates_come_in_one_stream(google: genai.Client) -> None:
     """Chunks of all candidates have one id and their index, and one of them has the usage."""
     stream = google.models.generate_content_stream(model="task:several", contents="hello", config=candidates(3))
     chunks = list(stream)
-    assert len({each.response_id for each in chunks}) == 1
-    found = [candidate for each in chunks for candidate in each.candidates or ()]
-    ends = {each.index: each.finish_reason for each in found if each.finish_reason}
+    assert len({chunk.response_id for chunk in chunks}) == 1
+    streamed = [candidate for chunk in chunks for candidate in chunk.candidates or ()]
+    ends = {candidate.index: candidate.finish_reason for candidate in streamed if candidate.finish_reason}
     assert ends == dict.fromkeys((0, 1, 2), types.FinishReason.STOP)
     texts: dict[int | None, str] = {}
-    for each in found:
-        parts = (each.content and each.content.parts) or ()
-        texts[each.index] = texts.get(each.index, "") + "".join(part.text or "" for part in parts)
+    for candidate in streamed:
+        parts = (candidate.content and candidate.content.parts) or ()
+        texts[candidate.index] = texts.get(candidate.index, "") + "".join(part.text or "" for part in parts)
     assert len(set(texts.values())) == 1
-    counts = [each.usage_metadata.total_token_count for each in chunks if each.usage_metadata]
+    counts = [chunk.usage_metadata.total_token_count for chunk in chunks if chunk.usage_metadata]
     assert counts == [54]
     assert chunks[-1].usage_metadata
 
 
-@pytest.mark.parametrize("play", ["ok", "reset_mid_body"])
-def test_a_list_of_all_candidates_is_one_list(server: Server, play: str) -> None:
+@pytest.mark.parametrize("step", ["ok", "reset_mid_body"])
+def test_unstreamed_candidates_are_one_list(server: Server, step: str) -> None:
     """Without `alt=sse` the list is complete, or has the error as its last element."""
-    server.lab.play({"one": ["ok", play]})
+    server.lab.play({"one": ["ok", step]})
     path = f"{server.url}/v1beta/models/task:alone:streamGenerateContent"
     body = {**CONTENTS, "generationConfig": {"candidateCount": 2}}
     answer = httpx.post(path, json=body, headers={"x-goog-api-key": server.key}, timeout=30)
     *chunks, last = answer.json()
-    assert {each["candidates"][0]["index"] for each in chunks} <= {0, 1}
-    assert ("error" in last) == (play != "ok")
-    assert all("error" not in each for each in chunks)
+    assert {chunk["candidates"][0]["index"] for chunk in chunks} <= {0, 1}
+    assert ("error" in last) == (step != "ok")
+    assert all("error" not in chunk for chunk in chunks)
 
 
 @pytest.mark.parametrize("count", [2, 9])

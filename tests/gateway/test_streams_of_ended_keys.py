@@ -20,7 +20,7 @@ from tests.gateway.plane import logged
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 ME = Actor("person", "me", "", "")
-ASKED = {"messages": [{"role": "user", "content": "hi"}], "input": "hi", "max_tokens": 9, "stream": True}
+REQUEST = {"messages": [{"role": "user", "content": "hi"}], "input": "hi", "max_tokens": 9, "stream": True}
 LAST = {
     "/v1/chat/completions": ('data: {"error":', "key_ended"),
     "/v1/messages": ("event: error", "authentication_error"),
@@ -35,7 +35,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
 
 
 def stalled(key: str, path: str = "/v1/chat/completions") -> Call:
-    body = json.dumps({"model": "stall/bench", **ASKED}).encode()
+    body = json.dumps({"model": "stall/bench", **REQUEST}).encode()
     return Call([body], headers(key, len(body), [(b"x-request-id", b"the-call")]), path=path)
 
 
@@ -54,17 +54,17 @@ async def test_a_stream_whose_key_is_revoked_ends_with_an_error_event(key: str, 
         await asyncio.to_thread(open_streams().look)
         await running
         await loopback.closed.wait()
-    begins, says = LAST[path]
+    beginning, code = LAST[path]
     event = call.answer.decode().rstrip().rsplit("\n\n", 1)[-1]
-    assert event.startswith(begins)
-    assert says in event
+    assert event.startswith(beginning)
+    assert code in event
     assert "before the answer was complete" in event
     row = await asyncio.to_thread(logged, "the-call")
     assert (row.outcome, row.status) == ("key_ended", 200)
 
 
-async def test_a_stream_goes_on_while_its_key_is_good(key: str, loopback: Loopback):
-    """A stream continues after its key was rolled, until the overlap has passed."""
+async def test_stream_continues_while_its_key_is_valid(key: str, loopback: Loopback):
+    """Its key was rolled, and stays valid until the overlap has passed."""
     call = stalled(key)
 
     def roll() -> None:

@@ -17,8 +17,8 @@ from tests.lab.strict_hosts import OFFERED, PLACES
 def configured(lab: Lab) -> dict[str, Any]:
     file = routing(lab)
     for name, (protocol, quirks) in PLACES.items():
-        at = lab.url(protocol, f"strict-{name}")
-        fields = {"providerName": f"strict-{name}", "apiKey": "NOT_NEEDED", "endpoint": at, "defaultModel": "m"}
+        url = lab.url(protocol, f"strict-{name}")
+        fields = {"providerName": f"strict-{name}", "apiKey": "NOT_NEEDED", "endpoint": url, "defaultModel": "m"}
         file["providers"].append({**fields, "protocol": protocol, "quirks": dict(quirks)})
     return file
 
@@ -37,12 +37,12 @@ def client(server: Server) -> openai.OpenAI:
 
 def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) -> dict[str, Any]:
     """Return the next message of the host's model, accumulated by the SDK."""
-    asked: Any = {"model": f"strict-{name}/m", "messages": messages, "tools": [OFFERED], "max_tokens": 50}
+    request: Any = {"model": f"strict-{name}/m", "messages": messages, "tools": [OFFERED], "max_tokens": 50}
     # A reasoning model refuses a temperature.
-    asked["temperature"] = 0.5
+    request["temperature"] = 0.5
     if not stream:
-        return client.chat.completions.create(**asked).choices[0].message.model_dump(exclude_none=True)
-    with client.chat.completions.stream(**asked) as events:
+        return client.chat.completions.create(**request).choices[0].message.model_dump(exclude_none=True)
+    with client.chat.completions.stream(**request) as events:
         return events.get_final_completion().choices[0].message.model_dump(exclude_none=True)
 
 
@@ -58,7 +58,7 @@ def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", list(PLACES))
-def test_three_rounds_of_tools_and_the_last_words_of_the_next_host(client, name, stream):
+def test_tool_rounds_continue_with_the_next_host(client, name, stream):
     """Each host receives back what it sent. The next host, which continues the conversation, receives nothing that is
     specific to the first.
     """

@@ -21,7 +21,7 @@ HELLO = [{"role": "user", "content": "hello"}]
 TOOL = {"name": "double", "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
 
 
-TAKEN = {
+ACCEPTED_FIELDS = {
     "openai-responses": set(get_type_hints(InputTokenCountParams)),
     "anthropic": set(get_type_hints(MessageCountTokensParams)),
     "gemini": {"generateContentRequest"},
@@ -45,48 +45,48 @@ def client(server: Server) -> anthropic.Anthropic:
     ("protocol", "end"),
     [("openai-responses", "/input_tokens"), ("anthropic", "/count_tokens"), ("gemini", ":countTokens")],
 )
-def test_a_provider_counts_what_it_would_be_sent(client, server, protocol, end):
+def test_counter_receives_what_the_call_would_send(client, server, protocol, end):
     """The counter receives the same turns and tools as the call would, and the result is no estimate."""
-    asked = {"model": f"by-{protocol}/lab", "messages": HELLO, "tools": [TOOL], "system": "Be brief."}
-    raw = client.messages.with_raw_response.count_tokens(**asked)
-    client.messages.create(**asked, max_tokens=50)
+    request_fields = {"model": f"by-{protocol}/lab", "messages": HELLO, "tools": [TOOL], "system": "Be brief."}
+    raw = client.messages.with_raw_response.count_tokens(**request_fields)
+    client.messages.create(**request_fields, max_tokens=50)
     counted, called = server.lab.requests
     assert raw.parse().input_tokens == len(counted.body)
     assert "x-routing-estimate" not in raw.headers
     assert raw.headers["x-routing-provider"] == f"by-{protocol}"
     assert counted.path.endswith(end)
     assert (counted.heard.turns, counted.heard.tools) == (called.heard.turns, called.heard.tools)
-    assert set(counted.json) <= TAKEN[protocol]
+    assert set(counted.json) <= ACCEPTED_FIELDS[protocol]
 
 
-def test_who_has_no_counter_is_estimated(client, server):
-    """Without a counter the count is an estimate, and no upstream call is made."""
+def test_count_without_a_counter_is_an_estimate(client, server):
+    """No upstream call is made."""
     raw = client.messages.with_raw_response.count_tokens(model="one/lab", messages=HELLO)
     assert (raw.headers["x-routing-estimate"], server.lab.requests) == ("true", [])
     assert raw.parse().input_tokens > 0
 
 
 @pytest.mark.parametrize("upstream", ["by-openai-responses", "by-anthropic", "by-gemini", "one"])
-def test_a_response_is_counted_as_a_message_is(server, upstream):
-    """The count has OpenAI's shape, whichever vendor's counter or estimate it is."""
+def test_count_of_a_response_has_openais_shape(server, upstream):
+    """Whichever vendor's counter or estimate it is."""
     server.lab.play({})
     client = openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
     tool = {"type": "function", "name": "double", "parameters": TOOL["input_schema"], "strict": False}
-    asked = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "tools": [tool]}
-    raw = client.responses.input_tokens.with_raw_response.count(**asked)
+    request_fields = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "tools": [tool]}
+    raw = client.responses.input_tokens.with_raw_response.count(**request_fields)
     counted = raw.parse()
     assert counted.to_dict().keys() == {"object", "input_tokens"}
     assert (counted.object, raw.headers["x-routing-provider"]) == ("response.input_tokens", upstream)
     if upstream == "one":
         assert (raw.headers["x-routing-estimate"], server.lab.requests) == ("true", [])
         return
-    client.responses.create(**asked)
-    question, called = server.lab.requests
-    assert counted.input_tokens == len(question.body)
-    assert (question.heard.turns, question.heard.tools) == (called.heard.turns, called.heard.tools)
+    client.responses.create(**request_fields)
+    count_request, called = server.lab.requests
+    assert counted.input_tokens == len(count_request.body)
+    assert (count_request.heard.turns, count_request.heard.tools) == (called.heard.turns, called.heard.tools)
 
 
-def test_a_count_is_refused_in_openais_words(server):
+def test_refused_count_has_openais_shape(server):
     client = openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
     with pytest.raises(openai.NotFoundError) as caught:
         client.responses.input_tokens.count(model="nothing/here", input="hello")
@@ -97,28 +97,28 @@ def test_a_count_is_refused_in_openais_words(server):
 
 
 @pytest.mark.parametrize("step", ["http_404", "http_500", "bad_json"])
-def test_a_counter_that_fails_is_estimated_and_left_alone(client, server, step):
+def test_failing_counter_is_replaced_by_an_estimate(client, server, step):
     """A failing counter is replaced by an estimate and not called again for a minute."""
-    asked = {"model": f"by-anthropic/fault:{step}", "messages": HELLO}
-    told = [client.messages.with_raw_response.count_tokens(**asked).headers for _ in range(2)]
-    assert [headers["x-routing-estimate"] for headers in told] == ["true", "true"]
+    request_fields = {"model": f"by-anthropic/fault:{step}", "messages": HELLO}
+    response_headers = [client.messages.with_raw_response.count_tokens(**request_fields).headers for _ in range(2)]
+    assert [headers["x-routing-estimate"] for headers in response_headers] == ["true", "true"]
     assert len(server.lab.requests) == 1
 
 
-def test_a_picture_that_goes_as_words_is_counted_as_these_and_not_stored(client, server):
+def test_described_image_is_counted_as_text_and_not_stored(client, server):
     """The counted description has a reference of the same length as the call's."""
-    shot = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
-    asked = {"model": "by-anthropic/lab", "messages": shot}
+    messages = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
+    request_fields = {"model": "by-anthropic/lab", "messages": messages}
     before = server.get("/v1/files")["data"]
-    client.messages.count_tokens(**asked)
+    client.messages.count_tokens(**request_fields)
     assert server.get("/v1/files")["data"] == before
-    client.messages.create(**asked, max_tokens=50)
+    client.messages.create(**request_fields, max_tokens=50)
     counted, called = (request.heard.turns[-1][1] for request in server.lab.requests)
     assert len(counted) == len(called)
     assert "artifact:" in counted
 
 
-def test_a_counter_is_asked_again_after_a_while():
+def test_failed_counter_is_called_again_later():
     now = [0.0]
     silent = SilentCounters(lambda: now[0])
     silent.add(("one", "m"))

@@ -42,9 +42,9 @@ def loopback(demo: None) -> Iterator[Loopback]:
     keeper().stop()
 
 
-def limit(**most: Any) -> None:
+def limit(**limits: Any) -> None:
     row = Agent.objects.get(agent_id="text-agent")
-    row.limits = dict(most)
+    row.limits = limits
     save_agent(SYSTEM, row)
 
 
@@ -52,11 +52,11 @@ def code_of(call: Call) -> str:
     return str(json.loads(call.answer)["error"]["code"]) if call.status != 200 else ""
 
 
-async def used() -> Mapping[tuple[str, Meter], int]:
+async def find_used() -> Mapping[tuple[str, Meter], int]:
     return await asyncio.to_thread(find_uses, ["agent:text-agent"])
 
 
-async def test_a_call_that_passes_uncounted_is_said_in_a_header_on_the_page_and_by_doctor(
+async def test_uncounted_call_is_reported_in_header_page_and_doctor(
     key, loopback, admin: Client, capsys: pytest.CaptureFixture[str]
 ):
     """By default unpriced calls pass, and a header, the agent's page and `doctor` report that they were not counted."""
@@ -66,7 +66,7 @@ async def test_a_call_that_passes_uncounted_is_said_in_a_header_on_the_page_and_
         streamed = await chat_call(key, "plain", stream=True).run()
     for call in (whole, streamed):
         assert (call.status, call.answer_headers["x-routing-budget-uncounted"]) == (200, "moneyPerMonth")
-    assert not any((await used()).values())
+    assert not any((await find_used()).values())
     await asyncio.to_thread(journal().flush)
     page = text_of(await asyncio.to_thread(admin.get, "/agents/text-agent/"))
     assert "2 calls without a known price passed uncounted." in " ".join(page.split())
@@ -74,7 +74,7 @@ async def test_a_call_that_passes_uncounted_is_said_in_a_header_on_the_page_and_
     assert "warn budgets: agent:text-agent moneyPerMonth: 2 calls without a known price" in capsys.readouterr().out
 
 
-async def test_a_budget_that_refuses_what_it_cannot_count_says_what_to_do(key, loopback):
+async def test_budget_that_refuses_unpriced_calls_says_how_to_set_a_price(key, loopback):
     """A refused call is a 429 with its own code, asks the client not to retry, and reserves nothing."""
     await asyncio.to_thread(limit, **BUDGET, unpriced="refuse")
     async with loopback.serve():
@@ -87,7 +87,7 @@ async def test_a_budget_that_refuses_what_it_cannot_count_says_what_to_do(key, l
     assert "retry-after" not in call.answer_headers
     row = await asyncio.to_thread(logged, "unpriced")
     assert (row.outcome, row.ending) == ("budget_unpriced", "refused")
-    assert not any((await used()).values())
+    assert not any((await find_used()).values())
 
 
 async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
@@ -96,7 +96,7 @@ async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
     async with loopback.serve():
         call = await chat_call(key, "plain", max_tokens=10).run()
         assert (call.status, "x-routing-budget-uncounted" in call.answer_headers) == (200, False)
-        assert await used() == {("agent:text-agent", Meter.MONEY_PER_MONTH): TOKENS * 1_000_000}
+        assert await find_used() == {("agent:text-agent", Meter.MONEY_PER_MONTH): TOKENS * 1_000_000}
         refused = await chat_call(key, "plain", max_tokens=1000).run()
     assert code_of(refused) == "budget_exceeded"
 
@@ -109,23 +109,23 @@ def price_the_provider() -> None:
 
 
 @pytest.mark.parametrize("policy", [{"unpriced": "refuse"}, {"unpriced": "count", "unpricedPrice": "1000"}])
-async def test_what_has_a_price_counts_by_it_whatever_the_policy(key, loopback, policy: dict[str, str]):
+async def test_priced_call_counts_at_its_price_whatever_the_policy(key, loopback, policy: dict[str, str]):
     """The limit's own price applies only to calls without a price."""
     await asyncio.to_thread(price_the_provider)
     await asyncio.to_thread(limit, **BUDGET, **policy)
     async with loopback.serve():
         assert (await chat_call(key, "plain", max_tokens=10).run()).status == 200
-    assert await used() == {("agent:text-agent", Meter.MONEY_PER_MONTH): 11 * 10_000 + 7 * 100_000}
+    assert await find_used() == {("agent:text-agent", Meter.MONEY_PER_MONTH): 11 * 10_000 + 7 * 100_000}
 
 
-def test_what_costs_nothing_by_nature_is_no_unpriced_call(text_agent):
+def test_free_call_is_not_unpriced(text_agent):
     """The embedded provider is free in every currency."""
     limit(**BUDGET, unpriced="refuse")
     answer = text_agent.post("/llm/send", {"prompt": "hello", "taskType": "planning"})
     assert answer.status_code == 200
 
 
-def test_the_limits_of_a_row_say_what_happens_without_a_price():
+def test_policy_for_unpriced_calls_is_read_from_the_row():
     """Without `unpriced`, calls pass, as in rows from before the policy existed."""
     assert limits_of(BUDGET) == AgentLimits(models=None, most={Meter.MONEY_PER_MONTH: 10**9}, currency="USD")
     refusing, counting = (
@@ -139,7 +139,7 @@ def test_the_limits_of_a_row_say_what_happens_without_a_price():
     assert counting.own_price.tiers[0].rates.output == 2_500_000
 
 
-def test_the_form_of_an_agent_takes_a_policy(demo: None):
+def test_form_of_an_agent_accepts_a_policy(demo: None):
     """The policy `count` needs a price, and is refused at that field without one."""
     row, counting = Agent.objects.get(agent_id="text-agent"), BUDGET | {"unpriced": "count"}
     data = {"name": row.name, "service": row.service_id, "version": row.version, **counting}
@@ -149,7 +149,7 @@ def test_the_form_of_an_agent_takes_a_policy(demo: None):
     assert limit_fields(row.limits) == {"models": "", **row.limits}
 
 
-def test_the_page_of_budgets_takes_a_policy(admin: Client, demo: None):
+def test_page_of_budgets_accepts_a_policy(admin: Client, demo: None):
     """A price is kept only with the policy `count`, which needs one."""
     data = {"kind": "team", "name": "search", "moneyPerDay": "5", "currency": "USD"}
     admin.post("/usage/budgets/save/", {**data, "unpriced": "refuse", "unpricedPrice": "3"})

@@ -74,7 +74,7 @@ def ask(server: Server, path: str, model: str, *, stream: bool = False, **header
 @pytest.mark.parametrize(
     ("path", "route"), [("/v1/messages", "claude"), ("/v1/responses", "openai"), ("/v1beta", "google")]
 )
-def test_a_route_that_insists_asks_only_who_gets_the_tool_whole(
+def test_route_that_forbids_drops_calls_only_candidates_with_the_tool(
     server: Server, path: str, route: str, stream: bool
 ) -> None:
     """Candidates of other protocols are skipped, and so is one of the vendor's protocol without the tool; the log names
@@ -86,15 +86,15 @@ def test_a_route_that_insists_asks_only_who_gets_the_tool_whole(
     assert (request.name, request.json["tools"]) == (VENDORS[path], [SEARCH[path]])
     assert "x-routing-dropped" not in answer.headers
     attempts = server.timeline(answer.headers["x-request-id"])["attempts"]
-    assert [each["outcome"] for each in attempts] == ["skipped_would_drop"] * 3 + ["ok"]
-    assert [PLACES[path] in each["error"] for each in attempts[:3]] == [True] * 3
+    assert [attempt["outcome"] for attempt in attempts] == ["skipped_would_drop"] * 3 + ["ok"]
+    assert [PLACES[path] in attempt["error"] for attempt in attempts[:3]] == [True] * 3
 
 
 @pytest.mark.parametrize("path", list(SEARCH))
 @pytest.mark.parametrize(
     ("model", "headers"), [("task:insists-alone", {}), ("task:yields", {"x-routing-strict": "true"})]
 )
-def test_it_refuses_by_name_where_nobody_gets_the_tool(
+def test_call_is_refused_by_name_if_no_candidate_has_the_tool(
     server: Server, path: str, model: str, headers: dict[str, str]
 ) -> None:
     """If the route or the call forbids dropping, the call is a 400 in the API's shape, and no upstream call is made."""
@@ -109,6 +109,6 @@ def test_it_refuses_by_name_where_nobody_gets_the_tool(
 
 
 @pytest.mark.parametrize("path", list(SEARCH))
-def test_a_route_that_does_not_insist_says_what_was_left_out(server: Server, path: str) -> None:
+def test_route_that_allows_drops_lists_the_dropped_tool(server: Server, path: str) -> None:
     answer = ask(server, path, "task:yields")
     assert (answer.status_code, answer.headers["x-routing-dropped"]) == (200, PLACES[path])

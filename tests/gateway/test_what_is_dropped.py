@@ -11,80 +11,80 @@ from capabilities.core.message import CacheMark, FilePart, Role, ToolCall
 from capabilities.core.vocabulary import Kind
 from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.errors import BadRequestError
-from tests.gateway.plane import image, logged, post, said
+from tests.gateway.plane import chat_body, image, logged, post
 
 LOOK = {"name": "look", "parameters": {"type": "object"}}
 
 
-def read(body: dict[str, Any]) -> Any:
+def parse_chat(body: dict[str, Any]) -> Any:
     return parse(deepcopy(body), lambda ref: None).chat
 
 
 def refusal(body: dict[str, Any]) -> BadRequestError:
     with pytest.raises(BadRequestError) as caught:
-        read(body)
+        parse_chat(body)
     return caught.value
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 def test_minus_one_is_no_limit(name):
     """LM Studio sends -1 for no limit; it is read as absent, while 0 and -2 are refused."""
-    assert read(said("hi", **{name: -1})).max_tokens is None
-    assert refusal(said("hi", **{name: 0})).param == name
-    assert refusal(said("hi", **{name: -2})).param == name
+    assert parse_chat(chat_body("hi", **{name: -1})).max_tokens is None
+    assert refusal(chat_body("hi", **{name: 0})).param == name
+    assert refusal(chat_body("hi", **{name: -2})).param == name
 
 
 def test_more_than_eight_answers_are_refused():
     """Each answer is a call, so their number is limited; one is the default."""
-    error = refusal(said("hi", n=9))
+    error = refusal(chat_body("hi", n=9))
     assert (error.status, error.param) == (400, "n")
-    assert read(said("hi", n=1)).extra == {}
+    assert parse_chat(chat_body("hi", n=1)).extra == {}
 
 
-def test_functions_in_the_old_way_are_tools():
+def test_deprecated_functions_become_tools():
     """`functions`, `function_call` and the role `function` become tools, a tool choice, a call and a result."""
-    body = said("hi", functions=[LOOK], function_call={"name": "look"})
+    body = chat_body("hi", functions=[LOOK], function_call={"name": "look"})
     body["messages"] += [
         {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": '{"a": 1}'}},
         {"role": "function", "name": "look", "content": "seen"},
     ]
-    chat = read(body)
+    chat = parse_chat(body)
     assert [tool.name for tool in chat.tools] == ["look"]
     assert (chat.tool_name, chat.inner) == ("look", ())
     _, call, result = chat.messages
     assert call.tool_calls == (ToolCall("call_1", "look", '{"a": 1}'),)
     assert (result.role, result.tool_call_id, result.text) == (Role.TOOL, "call_1", "seen")
-    assert read(said("hi", functions=[LOOK], function_call="auto")).tool_choice == "auto"
+    assert parse_chat(chat_body("hi", functions=[LOOK], function_call="auto")).tool_choice == "auto"
 
 
 def test_a_custom_tool_and_its_call_are_read():
     """Free text replaces the arguments; both tool and call are listed for vendors without custom tools."""
     tool = {"type": "custom", "custom": {"name": "sql", "format": {"type": "text"}}}
-    body = said("hi", tools=[tool], tool_choice={"type": "custom", "custom": {"name": "sql"}})
+    body = chat_body("hi", tools=[tool], tool_choice={"type": "custom", "custom": {"name": "sql"}})
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     body["messages"].append({"role": "assistant", "tool_calls": [call]})
-    chat = read(body)
+    chat = parse_chat(body)
     assert (chat.tools[0].custom, chat.tool_name) == ({"type": "text"}, "sql")
     assert chat.messages[1].tool_calls == (ToolCall("c1", "sql", "select 1", custom=True),)
     assert set(chat.inner) == {"tools[0].custom", "messages[1].tool_calls[0].custom"}
-    assert refusal(said("hi", tools=[{"type": "web_search"}])).param == "tools[0].type"
+    assert refusal(chat_body("hi", tools=[{"type": "web_search"}])).param == "tools[0].type"
 
 
 @pytest.mark.parametrize("flat", [False, True])
-def test_a_choice_among_some_tools_is_read(flat):
+def test_allowed_tools_are_read_nested_and_flat(flat):
     """The Chat API nests the allowed tools, the Responses API does not."""
     allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "look"}}]}
     choice = {"type": "allowed_tools", **(allowed if flat else {"allowed_tools": allowed})}
-    chat = read(said("hi", tools=[{"type": "function", "function": LOOK}], tool_choice=choice))
+    chat = parse_chat(chat_body("hi", tools=[{"type": "function", "function": LOOK}], tool_choice=choice))
     assert (chat.tool_choice, chat.tool_name, chat.allowed_tools) == ("required", None, ("look",))
     (choice if flat else allowed)["mode"] = "sometimes"
-    assert refusal(said("hi", tool_choice=choice)).param == "tool_choice.allowed_tools.mode"
+    assert refusal(chat_body("hi", tool_choice=choice)).param == "tool_choice.allowed_tools.mode"
 
 
 @pytest.mark.parametrize("url", ["https://example.com/a.mp4", "data:video/mp4;base64,AAAAGGZ0eXBtcDQyAAAAAA=="])
 def test_a_video_part_is_a_file(url):
     """`video_url`, as vLLM, Qwen and OpenRouter name it, may be a URL or inline data."""
-    part = read(said({"type": "video_url", "video_url": {"url": url}})).messages[0].parts[0]
+    part = parse_chat(chat_body({"type": "video_url", "video_url": {"url": url}})).messages[0].parts[0]
     assert isinstance(part, FilePart)
     assert (part.kind, part.mime_type) == (Kind.VIDEO, "video/mp4")
 
@@ -97,13 +97,13 @@ def test_a_video_part_is_a_file(url):
         ({"prompt_cache_breakpoint": {"mode": "explicit", "ttl": "30m"}}, 1800),
     ],
 )
-def test_marks_of_a_prefix_are_read_on_parts_messages_and_tools(mark, seconds):
+def test_cache_marks_are_read_on_parts_messages_and_tools(mark, seconds):
     """A message's cache mark is read as that of its last part."""
     (name,) = mark
-    body = said({"type": "text", "text": "hi", **mark}, image() | mark)
+    body = chat_body({"type": "text", "text": "hi", **mark}, image() | mark)
     body["messages"].append({"role": "assistant", "content": "yes", **mark})
     body["tools"] = [{"type": "function", "function": LOOK, **mark}]
-    chat = read(body)
+    chat = parse_chat(body)
     parts = [*chat.messages[0].parts, *chat.messages[1].parts]
     assert [part.cache.seconds for part in parts] == [seconds] * 3
     assert parts[2].cache == CacheMark(seconds, f"messages[1].{name}")
@@ -111,21 +111,20 @@ def test_marks_of_a_prefix_are_read_on_parts_messages_and_tools(mark, seconds):
     assert len(chat.inner) == 4
 
 
-def test_a_plain_conversation_says_nothing_more():
-    """Text, calls and results as usual clients send them have no unread fields."""
+def test_plain_conversation_has_no_unread_fields():
     call = {"id": "c1", "type": "function", "index": 0, "function": {"name": "look", "arguments": "{}"}}
-    body = said("hi")
+    body = chat_body("hi")
     body["messages"] += [
         {"role": "assistant", "content": None, "tool_calls": [call], "refusal": None, "audio": None, "annotations": []},
         {"role": "tool", "tool_call_id": "c1", "content": "seen"},
     ]
-    assert read(body).inner == ()
+    assert parse_chat(body).inner == ()
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_the_caller_and_the_log_are_told_what_was_dropped(key):
+def test_dropped_fields_are_in_a_header_and_in_the_log(key):
     """A header of whole and streamed answers lists the dropped fields, and so does the attempt that answered."""
-    body = said({"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}, seed=7)
+    body = chat_body({"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}, seed=7)
     for stream in (False, True):
         response = post(key, body | {"stream": stream})
         assert response.status_code == 200
@@ -134,18 +133,18 @@ def test_the_caller_and_the_log_are_told_what_was_dropped(key):
         if not stream:
             assert logged(response.headers["x-request-id"]).attempts.last().dropped_params == names
         response.close()
-    assert "x-routing-dropped" not in post(key, said("hi", temperature=0.5)).headers
+    assert "x-routing-dropped" not in post(key, chat_body("hi", temperature=0.5)).headers
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_a_strict_request_is_refused_where_no_candidate_takes_it_all(key):
+def test_strict_request_is_refused_if_every_candidate_would_drop_something(key):
     """With `x-routing-strict: true`, a call that every candidate would change is a 400 with `param`, and the attempts
     name the reasons.
     """
-    refused = post(key, said("hi", seed=7), **{"x-routing-strict": "true"})
+    refused = post(key, chat_body("hi", seed=7), **{"x-routing-strict": "true"})
     error = refused.json()["error"]
     assert (refused.status_code, error["code"], error["param"]) == (400, "would_drop", "seed")
     assert error["attempts"][-1]["outcome"] == "skipped_would_drop"
     row = logged(refused.headers["x-request-id"])
     assert (row.status, row.attempts.last().outcome) == (400, "skipped_would_drop")
-    assert post(key, said("hi"), **{"x-routing-strict": "true"}).status_code == 200
+    assert post(key, chat_body("hi"), **{"x-routing-strict": "true"}).status_code == 200

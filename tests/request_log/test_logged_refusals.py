@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from tests.gateway.plane import image, logged, post, said
+from tests.gateway.plane import chat_body, image, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -19,18 +19,18 @@ UNKNOWN = (
 )
 GONE = "This agent has no such artifact. Upload the file, or ask its owner for the reference."
 REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
-    (said("x", model="nobody"), 404, UNKNOWN, {"name": "nobody"}, "模型“nobody”不存在。"),
-    (said("x", top_p=7), 400, "%(param)s must be a number from %(low)s to %(high)s.",
+    (chat_body("x", model="nobody"), 404, UNKNOWN, {"name": "nobody"}, "模型“nobody”不存在。"),
+    (chat_body("x", top_p=7), 400, "%(param)s must be a number from %(low)s to %(high)s.",
      {"param": "top_p", "low": "0", "high": "1"}, "top_p 必须是 0 到 1 之间的数字。"),
-    (said("x", stop=1), 400, "%(param)s must be a string or a list of strings.", {"param": "stop"},
+    (chat_body("x", stop=1), 400, "%(param)s must be a string or a list of strings.", {"param": "stop"},
      "stop 必须是字符串，或由字符串组成的列表。"),
-    (said("x", messages=[]), 400, "messages must be a list with at least one message.", {},
+    (chat_body("x", messages=[]), 400, "messages must be a list with at least one message.", {},
      "messages 必须是至少包含一条消息的列表。"),
-    (said("x", messages=None), 400, "%(param)s is required.", {"param": "messages"}, "缺少必填字段 messages。"),
-    (said("x", tool_choice="never"), 400, "%(name)s must be one of %(choices)s, or name a function.",
+    (chat_body("x", messages=None), 400, "%(param)s is required.", {"param": "messages"}, "缺少必填字段 messages。"),
+    (chat_body("x", tool_choice="never"), 400, "%(name)s must be one of %(choices)s, or name a function.",
      {"name": "tool_choice", "choices": ["none", "auto", "required"]},
      "tool_choice 必须是 none、auto、required 之一，或指定一个函数。"),
-    (said(image("artifact:0000000000000000000000")), 400, GONE, {}, "该智能体没有这个工件。"),
+    (chat_body(image("artifact:0000000000000000000000")), 400, GONE, {}, "该智能体没有这个工件。"),
     (b'{"model": "task:planning", "messages": [', 400,
      "The body is not valid JSON (line %(line)s, column %(column)s).", {"line": 1, "column": 41},
      "请求正文不是有效的 JSON（第 1 行，第 41 列）。"),

@@ -24,7 +24,7 @@ from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.recorded_bodies import BODY_BYTES, body_of, clean_body, question_of
 from routing_admin.request_log.sent_files import MAX_FILES
-from tests.gateway.plane import PNG, image, logged, post, said
+from tests.gateway.plane import PNG, chat_body, image, logged, post
 
 SECRET = "sk-" + "abcdefgh12345678"
 
@@ -34,7 +34,7 @@ SECRET = "sk-" + "abcdefgh12345678"
 @pytest.mark.parametrize("stream", [False, True])
 def test_text_is_in_the_log_only_while_it_is_recorded(key, stream):
     """Recording is off by default and switches at once; the answer is recorded too, streamed or not."""
-    chat = said({"type": "text", "text": f"Meet at noon, {SECRET}"}, image(), model="auto", stream=stream)
+    chat = chat_body({"type": "text", "text": f"Meet at noon, {SECRET}"}, image(), model="auto", stream=stream)
     send = lambda: logged(_drained(post(key, chat)).headers["x-request-id"])  # noqa: E731
     assert send().body is None
     installation.record_bodies(SYSTEM, True)

@@ -18,7 +18,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from tests.cast import browser_of
-from tests.gateway.plane import without
+from tests.gateway.plane import unreadable_tables
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 
@@ -104,7 +104,7 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
 def test_every_caller_counts_as_known_while_the_database_is_unavailable(key: str) -> None:
     """The request then reports the outage."""
     snapshot.current()
-    with lock_timeout(0), without("capabilities_agentkey"):
+    with lock_timeout(0), unreadable_tables("capabilities_agentkey"):
         assert is_known({"authorization": f"Bearer {key}"})
     assert connection.vendor == "sqlite"
 

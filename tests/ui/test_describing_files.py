@@ -16,7 +16,7 @@ from routing_admin.console.routes.actions import save_route
 from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.models import TaskRoute
 from tests.describing.describers import POLICY, WORDS, bodies_to, describing_lab
-from tests.gateway.plane import PNG, image, logged, said
+from tests.gateway.plane import PNG, chat_body, image, logged
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
 VARIANTS = [(1440, "light", "en"), (390, "dark", "zh-Hans")]
@@ -32,7 +32,7 @@ def disable_describing() -> None:
 def call(page: Any, key: str) -> str:
     """Send an agent's call with the image and return its request id."""
     headers = {"authorization": f"Bearer {key}"}
-    sent = said(image(), model="task:blind", language="en")
+    sent = chat_body(image(), model="task:blind", language="en")
     answer = page.request.post("/v1/chat/completions", headers=headers, data=sent)
     assert answer.headers["x-routing-adaptation"] == "image=described:by_model"
     return str(logged(answer.headers["x-request-id"]).pk)

@@ -25,7 +25,7 @@ from routing_admin.request_log.usage import sum_usage
 from routing_admin.request_log.usage_sums import MAX_TEAMS, MAX_USERS, OTHERS, sum_labels
 from tests.cast import key_of
 from tests.console.visits import text_of
-from tests.gateway.plane import post, said
+from tests.gateway.plane import chat_body, post
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 SESSION = "user_ab12_account_9f_session_77"
@@ -71,7 +71,7 @@ def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
 def test_labels_stand_in_the_log_and_are_searched_by(admin: Client) -> None:
     """Labels are stored as text and escaped. The key's labels override the request's."""
     key = key_of("text-agent", terms={"team": "ops"})
-    asked = said("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
+    asked = chat_body("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
     for each in (key, key_of("text-agent")):
         post(each, asked)
     journal().flush()
@@ -122,8 +122,8 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
     """An agent sees usage of its own calls only, by label, and can filter by a label."""
     key = key_of("text-agent", terms={"team": "ops"})
     for user in ("eve", "ada", "eve"):
-        post(key, said("hi", model="task:planning", user=user))
-    post(key_of("vision-agent"), said("hi", model="task:planning", user="other"))
+        post(key, chat_body("hi", model="task:planning", user=user))
+    post(key_of("vision-agent"), chat_body("hi", model="task:planning", user="other"))
     headers = {"authorization": f"Bearer {key}"}
     found = Client().get("/api/v1/usage?groupBy=user", headers=headers).json()
     assert {each["name"]: each["requests"] for each in found["groups"]} == {"eve": 2, "ada": 1}
