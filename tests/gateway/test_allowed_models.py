@@ -81,7 +81,7 @@ def test_list_of_models_has_only_what_the_agent_may_use(key: str) -> None:
 
 
 def test_fallback_of_an_allowed_route_needs_no_permission(key: str) -> None:
-    """A route that is allowed may fall back to candidates that are not allowed by themselves."""
+    """A route that is allowed may fall back to candidates that the agent may not call directly."""
     allow("task:design")
     answer = post(key, chat_body("hello", model="task:design"))
     assert (answer.status_code, answer.headers["x-routing-attempts"]) == (200, "2")

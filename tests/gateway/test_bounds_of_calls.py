@@ -54,11 +54,11 @@ def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 6, 2
     api_path = COUNTS.get(path, path)
     part = PART.get(api_path, {"type": "text", "text": "x"})
-    three = {"role": "user", "content": [part] * 3}
-    assert post(key, call_of(api_path, [WORD, WORD, three, three]), path).status_code == 200
+    three_parts = {"role": "user", "content": [part] * 3}
+    assert post(key, call_of(api_path, [WORD, WORD, three_parts, three_parts]), path).status_code == 200
     for body, setting in (
         (call_of(api_path, [WORD] * 5), "ROUTING_ADMIN_MAX_MESSAGES"),
-        (call_of(api_path, [three, three, {"role": "user", "content": [part]}]), "ROUTING_ADMIN_MAX_PARTS"),
+        (call_of(api_path, [three_parts, three_parts, {"role": "user", "content": [part]}]), "ROUTING_ADMIN_MAX_PARTS"),
         (call_of(api_path, [WORD], tools=[TOOL] * 3), "ROUTING_ADMIN_MAX_TOOLS"),
     ):
         status, code, message = refusal(post(key, body, path))

@@ -276,12 +276,14 @@ def test_validated_mode_reaches_only_a_gemini_model(names):
         "hi", tools=[{"functionDeclarations": [{"name": "a"}]}], toolConfig={"functionCallingConfig": calling}
     )
     chat = call_of(body).chat
-    gemini = PROTOCOLS["gemini"].encode(chat, Target("p", "https://llm.example/v1beta", "gemini-3-flash"), stream=False)
-    assert gemini.payload["toolConfig"] == {"functionCallingConfig": calling}
-    assert gemini.dropped_params == ()
-    other = PROTOCOLS["openai-responses"].encode(chat, Target("p", "https://llm.example/v1", "gpt-5"), stream=False)
-    assert "auto" in repr(other.payload["tool_choice"])
-    assert other.dropped_params == ("toolConfig.functionCallingConfig.mode",)
+    gemini_request = PROTOCOLS["gemini"].encode(
+        chat, Target("p", "https://llm.example/v1beta", "gemini-3-flash"), stream=False
+    )
+    assert gemini_request.payload["toolConfig"] == {"functionCallingConfig": calling}
+    assert gemini_request.dropped_params == ()
+    openai = PROTOCOLS["openai-responses"].encode(chat, Target("p", "https://llm.example/v1", "gpt-5"), stream=False)
+    assert "auto" in repr(openai.payload["tool_choice"])
+    assert openai.dropped_params == ("toolConfig.functionCallingConfig.mode",)
 
 
 def test_mode_without_functions_is_ignored():
@@ -329,7 +331,7 @@ def test_files_are_read_from_every_kind_of_part():
 
 def test_an_artifact_is_named_by_its_reference_its_id_or_as_a_file(key):
     """An artifact is found by each form of its id, and a text model receives its text."""
-    made = (
+    artifact = (
         Client()
         .post(
             "/api/v1/artifacts",
@@ -339,7 +341,7 @@ def test_an_artifact_is_named_by_its_reference_its_id_or_as_a_file(key):
         )
         .json()
     )
-    for uri in (made["ref"], made["id"], f"files/{made['id']}", f"file-{made['id']}"):
+    for uri in (artifact["ref"], artifact["id"], f"files/{artifact['id']}", f"file-{artifact['id']}"):
         answer = ask(key, gemini_body("Read this", {"fileData": {"fileUri": uri, "mimeType": "text/markdown"}}))
         assert answer.status_code == 200, answer.content
         assert "# Notes" in answer.json()["candidates"][0]["content"]["parts"][0]["text"]
@@ -515,12 +517,12 @@ def test_tokens_are_counted(key):
 def test_contents_parts_and_functions_are_bounded_each_by_its_setting(key, settings):
     """Parts count over all contents including functions' responses, and each declared function counts as a tool."""
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 4, 2
-    content, three = gemini_body("x")["contents"][0], gemini_body("x", "y", "z")["contents"][0]
+    content, three_parts = gemini_body("x")["contents"][0], gemini_body("x", "y", "z")["contents"][0]
     nested = {"functionResponse": {"name": "f", "response": {}, "parts": [{"text": "x"}] * 4}}
     functions = [{"name": f"f{number}"} for number in range(3)]
     for body, setting in (
         ({"contents": [content] * 5}, "MAX_MESSAGES"),
-        ({"contents": [three, three]}, "MAX_PARTS"),
+        ({"contents": [three_parts, three_parts]}, "MAX_PARTS"),
         (gemini_body(nested), "MAX_PARTS"),
         (gemini_body("x", systemInstruction={"parts": [{"text": "x"}] * 5}), "MAX_PARTS"),
         (gemini_body("x", tools=[{"functionDeclarations": functions}]), "MAX_TOOLS"),
@@ -552,8 +554,8 @@ def test_repeated_call_is_replayed_and_another_call_refused(key):
     def once(path: str, model: str = "echo-text") -> Any:
         return post(key, gemini_body("hi"), path.format(model), **{"idempotency-key": "k"})
 
-    first, again = once(GENERATE), once(GENERATE)
-    assert first.json() == again.json()
+    first, replay = once(GENERATE), once(GENERATE)
+    assert first.json() == replay.json()
     assert [once(path, model).status_code for path, model in ((GENERATE, "echo-vision"), (stream, "echo-text"))] == [
         422,
         422,

@@ -111,8 +111,8 @@ def test_files_and_schemas_reach_a_model(client, server):
 
 
 def test_options_of_gemini_reach_a_gemini_model(client, server):
-    """Safety settings, media resolution and reasoning options reach a Gemini model; elsewhere they are listed as
-    dropped.
+    """Safety settings, media resolution and reasoning options reach a Gemini model; for other models they are
+    listed as dropped.
     """
     config = types.GenerateContentConfig(
         safety_settings=[types.SafetySetting(category="HARM_CATEGORY_HARASSMENT", threshold="BLOCK_NONE")],

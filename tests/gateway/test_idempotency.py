@@ -45,14 +45,14 @@ def test_replay_has_the_same_bytes_in_every_chat_api(key: str, path: str) -> Non
     the same answer.
     """
     first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
-    again = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
-    assert (first.status_code, again.status_code) == (200, 200)
-    assert first.content == again.content
-    assert again["content-type"] == first["content-type"]
-    assert again["x-routing-provider"] == first["x-routing-provider"]
+    replay = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
+    assert (first.status_code, replay.status_code) == (200, 200)
+    assert first.content == replay.content
+    assert replay["content-type"] == first["content-type"]
+    assert replay["x-routing-provider"] == first["x-routing-provider"]
     assert "x-routing-replayed" not in first
-    assert again["x-routing-replayed"] == "true"
-    assert again["x-routing-original-request-id"] == first["x-request-id"] != again["x-request-id"]
+    assert replay["x-routing-replayed"] == "true"
+    assert replay["x-routing-original-request-id"] == first["x-request-id"] != replay["x-request-id"]
 
 
 def test_without_the_header_nothing_is_stored(key: str) -> None:
@@ -62,8 +62,8 @@ def test_without_the_header_nothing_is_stored(key: str) -> None:
 
 def test_replay_is_logged_without_usage_and_attempts(key: str) -> None:
     """A replay's row names the original request and has no tokens, provider or attempts."""
-    first, again = (post(key, chat_body("hello"), **{"idempotency-key": "k"}) for _ in range(2))
-    original, row = logged(first["x-request-id"]), logged(again["x-request-id"])
+    first, replay = (post(key, chat_body("hello"), **{"idempotency-key": "k"}) for _ in range(2))
+    original, row = logged(first["x-request-id"]), logged(replay["x-request-id"])
     assert (row.outcome, row.status, row.agent, row.asked_model) == ("ok", 200, "text-agent", original.asked_model)
     assert (row.prompt_tokens, row.provider, row.attempts.count()) == (None, "", 0)
     assert row.answer == {"replayOf": original.pk}
@@ -136,10 +136,10 @@ def test_refusal_that_depends_only_on_the_request_is_stored(key: str) -> None:
     """A 400 depends only on the request, so it is stored. The replay is logged with the first outcome."""
     wrong = chat_body("hello", temperature="warm")
     first = post(key, wrong, **{"idempotency-key": "k"})
-    again = post(key, wrong, **{"idempotency-key": "k"})
-    assert (first.status_code, again.status_code) == (400, 400)
-    assert again.content == first.content
-    assert logged(again["x-request-id"]).outcome == logged(first["x-request-id"]).outcome
+    replay = post(key, wrong, **{"idempotency-key": "k"})
+    assert (first.status_code, replay.status_code) == (400, 400)
+    assert replay.content == first.content
+    assert logged(replay["x-request-id"]).outcome == logged(first["x-request-id"]).outcome
 
 
 @pytest.mark.parametrize("model", ["echo/echo-503", "unknown"])

@@ -24,12 +24,12 @@ def loopback(demo: None) -> Iterator[Loopback]:
 async def test_replayed_stream_has_the_same_bytes_and_headers(key: str, loopback: Loopback) -> None:
     async with loopback.serve():
         first = await chat_call(key, "stream", KEY, stream=True).run()
-        again = await chat_call(key, "stream", KEY, stream=True).run()
-    assert (first.status, again.status) == (200, 200)
+        replay = await chat_call(key, "stream", KEY, stream=True).run()
+    assert (first.status, replay.status) == (200, 200)
     assert b"[DONE]" in first.answer
-    assert again.answer == first.answer
-    assert again.answer_headers["content-type"] == "text/event-stream"
-    assert again.answer_headers["x-routing-replayed"] == "true"
+    assert replay.answer == first.answer
+    assert replay.answer_headers["content-type"] == "text/event-stream"
+    assert replay.answer_headers["x-routing-replayed"] == "true"
 
 
 @pytest.mark.parametrize(("provider", "stream"), [("silent", False), ("silent", True), ("stall", True)])
@@ -62,8 +62,8 @@ async def test_one_of_many_concurrent_calls_is_made(key: str, loopback: Loopback
     """Of concurrent calls with one key a single one is made; the others are a 409 or its replay."""
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", KEY).run() for _ in range(8)))
-        late = await chat_call(key, "plain", KEY).run()
-    made = [call for call in calls if call.status == 200 and "x-routing-replayed" not in call.answer_headers]
-    assert len(made) == 1
+        replay = await chat_call(key, "plain", KEY).run()
+    answered = [call for call in calls if call.status == 200 and "x-routing-replayed" not in call.answer_headers]
+    assert len(answered) == 1
     assert {call.status for call in calls} <= {200, 409}
-    assert late.answer == made[0].answer
+    assert replay.answer == answered[0].answer

@@ -79,9 +79,9 @@ async def begin(call: Call) -> asyncio.Task[Call]:
     return running
 
 
-async def answer_next(loopback: Loopback, word: str) -> None:
+async def answer_next(loopback: Loopback, name: str) -> None:
     await loopback.requested.wait()
-    loopback.unanswered[-1].play(word)
+    loopback.unanswered[-1].play(name)
 
 
 def comments_of(call: Call) -> dict[str, str]:
@@ -113,18 +113,18 @@ async def test_stream_without_content_begins_with_comments(key, loopback, path):
         await answer_next(loopback, "stream")
         await running
         loopback.requested.clear()
-        usual = asyncio.create_task(prompt.run())
+        prompt_run = asyncio.create_task(prompt.run())
         await answer_next(loopback, "stream")
-        await usual
+        await prompt_run
     assert early in (keep_alive.COMMENT, b'event: ping\ndata: {"type": "ping"}\n\n')
     assert (early == keep_alive.COMMENT) == (path != "/v1/messages")
     assert call.status == 200
     assert call.answer_headers["content-type"] == "text/event-stream"
     assert call.answer_headers["x-accel-buffering"] == "no"
     assert call.answer_headers["x-request-id"] == "the-call"
-    late = {name: value for name, value in prompt.answer_headers.items() if name not in call.answer_headers}
-    assert comments_of(call) == late
-    assert late["x-routing-provider"] == "silent"
+    late_headers = {name: value for name, value in prompt.answer_headers.items() if name not in call.answer_headers}
+    assert comments_of(call) == late_headers
+    assert late_headers["x-routing-provider"] == "silent"
     assert [event.keys() for event in events_of(call)] == [event.keys() for event in events_of(prompt)]
     row = await row_of()
     assert (row.outcome, row.status) == ("ok", 200)
@@ -145,9 +145,9 @@ async def test_fallback_continues_after_the_comments(key, loopback, path):
     assert "error" not in {name for event in events_of(call) for name, value in event.items() if value}
 
 
-@pytest.mark.parametrize("word", ["stream", "fail"])
+@pytest.mark.parametrize("ending", ["stream", "fail"])
 @pytest.mark.parametrize("form", ["events", "list"])
-async def test_gemini_stream_begins_with_blank_lines(key, loopback, form, word):
+async def test_gemini_stream_begins_with_blank_lines(key, loopback, form, ending):
     """Google's client parses every non-empty line as JSON, so blank lines are sent instead of comments; in a list they
     are whitespace.
     """
@@ -157,17 +157,17 @@ async def test_gemini_stream_begins_with_blank_lines(key, loopback, form, word):
     async with loopback.serve():
         running = await begin(call)
         assert call.answer == keep_alive.BLANK
-        await answer_next(loopback, word)
+        await answer_next(loopback, ending)
         await running
     data = call.answer.lstrip().removeprefix(b"data: ").split(b"\r\n\r\ndata: ")
     chunks = json.loads(call.answer) if form == "list" else [json.loads(event) for event in data]
     assert call.answer_headers["content-type"] == ("application/json" if form == "list" else "text/event-stream")
-    assert ("error" in chunks[-1]) == (word == "fail")
-    assert word == "fail" or chunks[-1]["candidates"][0]["finishReason"] == "STOP"
+    assert ("error" in chunks[-1]) == (ending == "fail")
+    assert ending == "fail" or chunks[-1]["candidates"][0]["finishReason"] == "STOP"
 
 
-@pytest.mark.parametrize("word", ["stream", "fail"])
-async def test_a_list_of_several_candidates_begins_early_and_is_one_list(key, loopback, word):
+@pytest.mark.parametrize("ending", ["stream", "fail"])
+async def test_a_list_of_several_candidates_begins_early_and_is_one_list(key, loopback, ending):
     """If one of several candidates fails, the error is the only element of the list."""
     await asyncio.to_thread(TaskRoute.objects.filter(task_type="alone").update, allow_n=True)
     await asyncio.to_thread(snapshot.refresh)
@@ -179,12 +179,12 @@ async def test_a_list_of_several_candidates_begins_early_and_is_one_list(key, lo
         while len(loopback.unanswered) < 2:
             loopback.requested.clear()
             await loopback.requested.wait()
-        for connection, name in zip(loopback.unanswered, ("stream", word), strict=True):
+        for connection, name in zip(loopback.unanswered, ("stream", ending), strict=True):
             connection.play(name)
         await running
     *chunks, last = json.loads(call.answer)
-    assert ("error" in last, bool(chunks)) == ((True, False) if word == "fail" else (False, True))
-    assert {chunk["candidates"][0]["index"] for chunk in chunks} == (set() if word == "fail" else {0, 1})
+    assert ("error" in last, bool(chunks)) == ((True, False) if ending == "fail" else (False, True))
+    assert {chunk["candidates"][0]["index"] for chunk in chunks} == (set() if ending == "fail" else {0, 1})
 
 
 ERRORS: dict[str, Callable[[Any], str]] = {
@@ -222,7 +222,7 @@ async def test_begun_stream_of_a_failed_chain_ends_with_an_error_event(key, loop
 
 
 async def test_comments_are_repeated_until_content_comes(key, loopback, monkeypatch):
-    """Each comment is sent by itself, so that a proxy forwards it."""
+    """Each comment is sent alone, so that a proxy forwards it."""
     monkeypatch.setattr(keep_alive, "REPEAT_SECONDS", SOON)
     call = call_to("alone", key)
     async with loopback.serve():
@@ -300,17 +300,17 @@ async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monk
     assert (await row_of()).status == 200
 
 
-@pytest.mark.parametrize("word", ["stream", "fail"])
-async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopback, word):
+@pytest.mark.parametrize("ending", ["stream", "fail"])
+async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopback, ending):
     """A replay has the same events, real headers and no comments. A broken stream releases the key."""
     idempotency_key = (b"idempotency-key", b"k")
     call = call_to("alone", key, idempotency_key)
     async with loopback.serve():
         running = await begin(call)
-        await answer_next(loopback, word)
+        await answer_next(loopback, ending)
         await running
         stored = await asyncio.to_thread(IdempotencyRecord.objects.count)
-        assert stored == (word == "stream")
+        assert stored == (ending == "stream")
         if stored:
             again = await call_to("alone", key, idempotency_key).run()
             assert again.answer_headers["x-routing-replayed"] == "true"
@@ -319,8 +319,8 @@ async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopb
             assert b": " not in again.answer.partition(b"data")[0]
 
 
-@pytest.mark.parametrize(("word", "tokens"), [("fail", 0), ("stream", None)])
-async def test_a_begun_stream_settles_its_limits_once(key, loopback, word, tokens):
+@pytest.mark.parametrize(("ending", "tokens"), [("fail", 0), ("stream", None)])
+async def test_a_begun_stream_settles_its_limits_once(key, loopback, ending, tokens):
     """Reservations are released or counted as for a stream that was answered at once."""
 
     def limit() -> None:
@@ -335,7 +335,7 @@ async def test_a_begun_stream_settles_its_limits_once(key, loopback, word, token
             call = call_to(route, key)
             loopback.requested.clear()
             running = await begin(call) if route == "alone" else asyncio.create_task(call.run())
-            await answer_next(loopback, word)
+            await answer_next(loopback, ending)
             await running
             uses = await asyncio.to_thread(find_uses, ["agent:text-agent"])
             counts.append({meter: amount for (_, meter), amount in uses.items()})

@@ -46,8 +46,8 @@ KINDS = {kind for param in PARAMS for kind in literals_in(get_type_hints(param)[
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_block_type_of_anthropics_client_is_read_or_listed(kind):
-    """Every block type of Anthropic's client is read or listed by its path, so that a conversation that began elsewhere
-    continues. A new type in the client fails here.
+    """Every block type of Anthropic's client is read or listed by its path, so that a conversation
+    that began at Anthropic continues. A new type in the client fails here.
     """
     roles = ("assistant",) if kind in OF_A_MODEL else ("user",) if kind in ENOUGH else ("user", "assistant")
     for role in roles:

@@ -27,7 +27,7 @@ def upload(key: str, data: bytes = PNG, name: str = "dot.png", kind: str = "imag
 
 
 def test_every_task_route_and_every_service_is_a_model(key):
-    """Every listed name is found by itself, and so are other names that a call may use. An unknown one is a 404."""
+    """Every listed name is found, and so are other names that a call may use. An unknown one is a 404."""
     listed = {model["id"]: model for model in get(key, "/v1/models").json()["data"]}
     assert listed["vision-model"]["capabilities"]["input"] == ["text", "vision"]
     assert "task:planning" in listed
@@ -81,8 +81,8 @@ def test_file_is_uploaded_listed_downloaded_and_deleted(key):
 @pytest.mark.parametrize("charset", ["utf-8", "gbk", "nonsense"])
 def test_charset_parameter_does_not_change_the_type_of_a_file(key, charset):
     text = "测试文件".encode("gbk" if charset == "gbk" else "utf-8")
-    made = upload(key, text, "notes.txt", f"text/plain; charset={charset}").json()
-    assert (made["kind"], made["mime_type"]) == ("text", "text/plain")
+    file = upload(key, text, "notes.txt", f"text/plain; charset={charset}").json()
+    assert (file["kind"], file["mime_type"]) == ("text", "text/plain")
 
 
 def test_public_file_is_readable_by_others_and_deletable_by_its_owner(key):

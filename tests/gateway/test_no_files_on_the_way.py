@@ -99,11 +99,11 @@ def temporary_files(server: Server, temporary: Path) -> set[str]:
 
 
 def begin(server: Server, path: str, body: bytes) -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {server.key}\r\n"
     head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-    made.sendall(head.encode())
-    return made
+    connection.sendall(head.encode())
+    return connection
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="which files a process has open is read from Linux's /proc")

@@ -155,8 +155,8 @@ def test_embeddings_fail_if_only_another_model_is_left(server):
 def test_idempotency_key_makes_one_request(client, server):
     """With an Idempotency-Key, vectors and audio are replayed from the stored outcome."""
     embedding_key = {"extra_headers": {"Idempotency-Key": "vectors"}}
-    first, again = (client.embeddings.create(model="one/embed-1", input="a", **embedding_key) for _ in range(2))
-    assert first == again
+    first, replay = (client.embeddings.create(model="one/embed-1", input="a", **embedding_key) for _ in range(2))
+    assert first == replay
     speech_key = {"extra_headers": {"Idempotency-Key": "voice"}}
     sounds = [client.audio.speech.create(model="one/tts", voice="v", input="a", **speech_key).content for _ in range(2)]
     assert sounds == [SOUND, SOUND]
@@ -353,8 +353,8 @@ def test_speech_is_returned_unchanged_and_stored(client, server):
     assert raw.headers["content-type"] == "audio/mpeg"
     assert stored(server, raw) == [SOUND]
     row = server.timeline(raw.headers["x-request-id"])
-    (made,) = row["answer"]["media"]
-    assert (made["kind"], made["size"], row["surface"]) == ("audio", len(SOUND), "v1/speech")
+    (audio,) = row["answer"]["media"]
+    assert (audio["kind"], audio["size"], row["surface"]) == ("audio", len(SOUND), "v1/speech")
 
 
 def test_streamed_speech_is_stored_as_one_artifact(client, server):

@@ -79,7 +79,7 @@ def test_long_joined_names_are_cut_distinctly_and_stably():
 
 
 def test_calls_of_openais_shell_become_ordinary_tool_calls():
-    """A conversation that began elsewhere continues with OpenAI's shell calls as ordinary tool calls."""
+    """A conversation that began at OpenAI continues with OpenAI's shell calls as ordinary tool calls."""
     action = {"type": "exec", "command": ["ls"]}
     called, answered = call_of(
         {"type": "local_shell_call", "call_id": "c1", "action": action},

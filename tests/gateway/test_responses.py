@@ -213,11 +213,11 @@ def test_an_answer_has_its_items_in_order():
     image = Media(Kind.IMAGE, "image/png", base64.b64encode(PNG).decode())
     sound = Media(Kind.AUDIO, "audio/wav", "AA==", artifact_id="a1")
     answer = Answer("Hello", reasoning="hm", thoughts=(THOUGHT,), annotations=(cited,), media=(image, sound))
-    reasoning, message, made = response_json(answer, CALL, "m", ORIGIN)["output"]
+    reasoning, message, image_item = response_json(answer, CALL, "m", ORIGIN)["output"]
     assert reasoning["summary"] == [{"type": "summary_text", "text": "hm"}]
     assert message["content"][0]["text"] == "Hello\n[audio/wav artifact:a1]"
     assert message["content"][0]["annotations"][0]["url"] == "https://example.org/"
-    assert (made["type"], made["result"]) == ("image_generation_call", image.data)
+    assert (image_item["type"], image_item["result"]) == ("image_generation_call", image.data)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ TEXTS_BY_FORMAT = {
     "date": "2026-10-01",
     "date-time": "2026-10-01T12:00:00Z",
     "time": "12:00:00Z",
-    "email": "somebody@example.com",
+    "email": "person@example.com",
     "uri": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }

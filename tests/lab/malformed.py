@@ -49,18 +49,18 @@ CHUNKS: dict[str, tuple[str, bytes]] = {
 
 def _head(name: str, meaning: str, data: bytes, fault: Fault, row: str) -> None:
     @scenario(name, meaning, fault, row=row)
-    async def _(scene: ScriptedExchange) -> None:
-        await scene.line.send(data)
-        await scene.line.hold()
+    async def _(exchange: ScriptedExchange) -> None:
+        await exchange.connection.send(data)
+        await exchange.connection.hold()
 
 
 def _chunk(name: str, meaning: str, data: bytes) -> None:
     @scenario(name, meaning, Fault.BAD_HTTP, row="72")
-    async def _(scene: ScriptedExchange) -> None:
-        await scene.line.start(200, SSE if scene.request.stream else "application/json")
-        await scene.line.wait(scene.number("after", 0.05))
-        await scene.line.send(data)
-        await scene.line.hold()
+    async def _(exchange: ScriptedExchange) -> None:
+        await exchange.connection.start(200, SSE if exchange.request.stream else "application/json")
+        await exchange.connection.wait(exchange.number("after", 0.05))
+        await exchange.connection.send(data)
+        await exchange.connection.hold()
 
 
 for _name, (_meaning, _data) in BROKEN.items():

@@ -16,20 +16,20 @@ HALVES = openai_answer({"content": "So \ud83d"}, [{"content": "So \ud83d"}, {"co
 
 
 @scenario("absurd_counts", "counts what cannot be", needs=("openai",))
-async def absurd_counts(scene: ScriptedExchange) -> None:
-    await _play(scene, ABSURD)
+async def absurd_counts(exchange: ScriptedExchange) -> None:
+    await _play(exchange, ABSURD)
 
 
 @scenario("half_emojis", "half an emoji, joined by the next piece or alone", needs=("openai",))
-async def half_emojis(scene: ScriptedExchange) -> None:
-    await _play(scene, HALVES)
+async def half_emojis(exchange: ScriptedExchange) -> None:
+    await _play(exchange, HALVES)
 
 
-async def _play(scene: ScriptedExchange, recording: Recording) -> None:
+async def _play(exchange: ScriptedExchange, recording: Recording) -> None:
     """Send the recording with every surrogate escaped, as JSON allows it."""
-    if scene.request.stream:
-        await scene.stream(
+    if exchange.request.stream:
+        await exchange.stream(
             [*(b"data: %b\n\n" % json.dumps(event).encode() for event in recording.events), b"data: [DONE]\n\n"]
         )
     else:
-        await scene.line.reply(200, json.dumps(recording.whole).encode(), JSON)
+        await exchange.connection.reply(200, json.dumps(recording.whole).encode(), JSON)

@@ -19,7 +19,7 @@ from tests.lab.response_recordings import RESPONSE_RECORDINGS
 from tests.lab.shapes import VENDORS, Frames, ReplyText, Vendor, json_bytes, sse
 from tests.lab.strict_hosts import RefusedError, known_host
 from tests.lab.tool_reader import next_reply
-from tests.lab.wire import Line
+from tests.lab.wire import Connection
 
 JSON = "application/json"
 THOUGHT = "First I think about it. 先想一想。"
@@ -43,7 +43,7 @@ class Step:
 class ScriptedExchange:
     """The context of a scenario: the connection, the request, the vendor's format and the step's parameters."""
 
-    line: Line
+    connection: Connection
     request: ReceivedRequest
     params: dict[str, str]
 
@@ -75,19 +75,19 @@ class ScriptedExchange:
         if self.request.stream:
             await self.stream(self.frames(reply).all())
         else:
-            await self.line.reply(200, self.body(reply), self.kind)
+            await self.connection.reply(200, self.body(reply), self.kind)
 
     async def stream(self, frames: list[bytes], *, end: bool = True) -> None:
         """Send frames one by one; `end` closes the body properly."""
-        await self.line.start(200, SSE)
+        await self.connection.start(200, SSE)
         for frame in frames:
-            await self.line.chunk(frame)
+            await self.connection.chunk(frame)
         if end:
-            await self.line.end()
+            await self.connection.end()
 
     async def fail(self, status: int, body: Any, **headers: str) -> None:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        await self.line.reply(status, dump(body), JSON, named)
+        await self.connection.reply(status, dump(body), JSON, named)
 
 
 Play = Callable[[ScriptedExchange], Awaitable[None]]
@@ -135,79 +135,79 @@ def dump(value: Any) -> bytes:
 
 
 @scenario("ok", "answers: `text`, else what it heard")
-async def ok(scene: ScriptedExchange) -> None:
-    if scene.request.tools and scene.request.tool_choice in {"required", "any", "ANY", *scene.request.tools}:
-        await scene.speak(
-            scene.reply_text(text="", tool=(scene.request.tools[0], {"city": "Zürich"}), finish="tool_calls")
+async def ok(exchange: ScriptedExchange) -> None:
+    if exchange.request.tools and exchange.request.tool_choice in {"required", "any", "ANY", *exchange.request.tools}:
+        await exchange.speak(
+            exchange.reply_text(text="", tool=(exchange.request.tools[0], {"city": "Zürich"}), finish="tool_calls")
         )
         return
-    await scene.speak(scene.reply_text())
+    await exchange.speak(exchange.reply_text())
 
 
 @scenario("unstreamed", "answers whole, also where a stream was asked for")
-async def unstreamed(scene: ScriptedExchange) -> None:
-    await scene.line.reply(200, scene.body(), scene.kind)
+async def unstreamed(exchange: ScriptedExchange) -> None:
+    await exchange.connection.reply(200, exchange.body(), exchange.kind)
 
 
 @scenario("capable", "calls the tool that fits, by its schema, or answers JSON by schema; else what it heard")
-async def capable(scene: ScriptedExchange) -> None:
-    reply = reply_of(scene.request) or scene.reply_text()
-    await scene.speak(replace(reply, reasoning=THOUGHT) if wants_thought(scene.request) else reply)
+async def capable(exchange: ScriptedExchange) -> None:
+    reply = reply_of(exchange.request) or exchange.reply_text()
+    await exchange.speak(replace(reply, reasoning=THOUGHT) if wants_thought(exchange.request) else reply)
 
 
 @scenario("tool_reader", "calls the tools that a user names, one after the other, then says what the last one gave")
-async def tool_reader(scene: ScriptedExchange) -> None:
-    await scene.speak(next_reply(scene.request) or scene.reply_text())
+async def tool_reader(exchange: ScriptedExchange) -> None:
+    await exchange.speak(next_reply(exchange.request) or exchange.reply_text())
 
 
 @scenario("tool_call", "calls the tool `tool` (default get_weather) without a word")
-async def tool_call(scene: ScriptedExchange) -> None:
-    name = scene.params.get("tool", "get_weather")
-    await scene.speak(ReplyText(text="", tool=(name, {"city": "Zürich", "days": 2}), finish="tool_calls"))
+async def tool_call(exchange: ScriptedExchange) -> None:
+    name = exchange.params.get("tool", "get_weather")
+    await exchange.speak(ReplyText(text="", tool=(name, {"city": "Zürich", "days": 2}), finish="tool_calls"))
 
 
 @scenario("strict", "answers as the host `host` does, and refuses what that refuses")
-async def strict(scene: ScriptedExchange) -> None:
-    host = known_host(scene.params.get("host", "lab"), scene.request.protocol)
+async def strict(exchange: ScriptedExchange) -> None:
+    host = known_host(exchange.params.get("host", "lab"), exchange.request.protocol)
     try:
-        body = host.answer(scene.request.data, stream=scene.request.stream)
+        body = host.answer(exchange.request.data, stream=exchange.request.stream)
     except RefusedError as refused:
         kind, code = "invalid_request_error", "unsupported_parameter" if refused.param else None
-        await scene.fail(400, scene.vendor.error(400, kind, str(refused), code, refused.param))
+        await exchange.fail(400, exchange.vendor.error(400, kind, str(refused), code, refused.param))
         return
-    await scene.line.reply(200, body, SSE if scene.request.stream else JSON)
+    await exchange.connection.reply(200, body, SSE if exchange.request.stream else JSON)
 
 
 @scenario("reasoning", "reasons, then answers")
-async def reasoning(scene: ScriptedExchange) -> None:
-    await scene.speak(scene.reply_text(reasoning=THOUGHT))
+async def reasoning(exchange: ScriptedExchange) -> None:
+    await exchange.speak(exchange.reply_text(reasoning=THOUGHT))
 
 
 @scenario("reasoning_only", "reasons and says nothing else: an answer all the same", row="14")
-async def reasoning_only(scene: ScriptedExchange) -> None:
-    await scene.speak(ReplyText(text="", reasoning="Only thinking."))
+async def reasoning_only(exchange: ScriptedExchange) -> None:
+    await exchange.speak(ReplyText(text="", reasoning="Only thinking."))
 
 
 @scenario("length", "stops at the token limit with nothing said: an answer", row="14")
-async def length(scene: ScriptedExchange) -> None:
-    await scene.speak(ReplyText(text="", finish="length"))
+async def length(exchange: ScriptedExchange) -> None:
+    await exchange.speak(ReplyText(text="", finish="length"))
 
 
 @scenario("filtered", "stops for the content filter with nothing said: an answer", row="14")
-async def filtered(scene: ScriptedExchange) -> None:
-    await scene.speak(ReplyText(text="", finish="content_filter"))
+async def filtered(exchange: ScriptedExchange) -> None:
+    await exchange.speak(ReplyText(text="", finish="content_filter"))
 
 
 @scenario("stops", "says `text`, or nothing where it is empty, and stops with the vendor's `reason`", row="14")
-async def stops(scene: ScriptedExchange) -> None:
-    reply = ReplyText(text=scene.params.get("text", "So far."), finish="length")
+async def stops(exchange: ScriptedExchange) -> None:
+    reply = ReplyText(text=exchange.params.get("text", "So far."), finish="length")
     usual, reason = (
-        f'"{word}"'.encode() for word in (scene.vendor.finishes["length"], scene.params.get("reason", "new"))
+        f'"{word}"'.encode() for word in (exchange.vendor.finishes["length"], exchange.params.get("reason", "new"))
     )
-    if scene.request.stream:
-        await scene.stream([frame.replace(usual, reason) for frame in scene.frames(reply).all()])
+    if exchange.request.stream:
+        await exchange.stream([frame.replace(usual, reason) for frame in exchange.frames(reply).all()])
     else:
-        await scene.line.reply(200, scene.body(reply).replace(usual, reason), JSON)
+        await exchange.connection.reply(200, exchange.body(reply).replace(usual, reason), JSON)
 
 
 @scenario(
@@ -215,99 +215,99 @@ async def stops(scene: ScriptedExchange) -> None:
     "plays the recording `name`, of which there is one for each protocol (tests/lab/recordings.py)",
     row="14",
 )
-async def recorded(scene: ScriptedExchange) -> None:
-    name, protocol = scene.params.get("name", "counts"), scene.request.protocol
+async def recorded(exchange: ScriptedExchange) -> None:
+    name, protocol = exchange.params.get("name", "counts"), exchange.request.protocol
     recording = RESPONSE_RECORDINGS[name] if protocol == "openai-responses" else RECORDINGS[name][protocol]
-    if scene.request.stream:
-        await scene.stream([sse(event, event.get("type", "")) for event in recording.events])
+    if exchange.request.stream:
+        await exchange.stream([sse(event, event.get("type", "")) for event in recording.events])
     else:
-        await scene.line.reply(200, dump(recording.whole), JSON)
+        await exchange.connection.reply(200, dump(recording.whole), JSON)
 
 
 @scenario("delay", "waits `seconds` (0.2), then answers")
-async def delay(scene: ScriptedExchange) -> None:
-    if not await scene.line.wait(scene.number("seconds", 0.2)):
-        await ok(scene)
+async def delay(exchange: ScriptedExchange) -> None:
+    if not await exchange.connection.wait(exchange.number("seconds", 0.2)):
+        await ok(exchange)
 
 
 @scenario("bytes", "answers, one byte a packet")
-async def single_bytes(scene: ScriptedExchange) -> None:
-    if not scene.request.stream:
-        await scene.line.reply(200, scene.body(), JSON, slow=0.0)
+async def single_bytes(exchange: ScriptedExchange) -> None:
+    if not exchange.request.stream:
+        await exchange.connection.reply(200, exchange.body(), JSON, slow=0.0)
         return
-    await scene.line.start(200, SSE)
-    for byte in b"".join(scene.frames().all()):
-        await scene.line.chunk(bytes([byte]))
-    await scene.line.end()
+    await exchange.connection.start(200, SSE)
+    for byte in b"".join(exchange.frames().all()):
+        await exchange.connection.chunk(bytes([byte]))
+    await exchange.connection.end()
 
 
 @scenario("crlf", "streams with CR LF line ends")
-async def crlf(scene: ScriptedExchange) -> None:
-    if not scene.request.stream:
-        return await ok(scene)
-    return await scene.stream([frame.replace(b"\n", b"\r\n") for frame in scene.frames().all()])
+async def crlf(exchange: ScriptedExchange) -> None:
+    if not exchange.request.stream:
+        return await ok(exchange)
+    return await exchange.stream([frame.replace(b"\n", b"\r\n") for frame in exchange.frames().all()])
 
 
 # Time and sockets
 
 
 @scenario("silent", "takes the request and never answers", Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, row="6")
-async def silent(scene: ScriptedExchange) -> None:
-    await scene.line.hold()
+async def silent(exchange: ScriptedExchange) -> None:
+    await exchange.connection.hold()
 
 
 @scenario("reset_before_headers", "resets the connection before any byte", Fault.RESET_BEFORE_HEADERS, row="8")
-async def reset_before_headers(scene: ScriptedExchange) -> None:
-    scene.line.reset()
+async def reset_before_headers(exchange: ScriptedExchange) -> None:
+    exchange.connection.reset()
 
 
 @scenario("close_before_headers", "closes the connection before any byte", Fault.RESET_BEFORE_HEADERS, row="8")
-async def close_before_headers(scene: ScriptedExchange) -> None:
-    scene.line.close()
+async def close_before_headers(exchange: ScriptedExchange) -> None:
+    exchange.connection.close()
 
 
 @scenario(
     "reset_mid_body", "resets the connection within the body", Fault.TRUNCATED_BODY, Fault.STREAM_BROKEN, row="9, 44"
 )
-async def reset_mid_body(scene: ScriptedExchange) -> None:
-    if scene.request.stream:
-        await scene.stream(_up_to_content(scene), end=False)
+async def reset_mid_body(exchange: ScriptedExchange) -> None:
+    if exchange.request.stream:
+        await exchange.stream(_up_to_content(exchange), end=False)
     else:
-        await _half(scene)
-    await scene.line.wait(scene.number("after", 0.05))
-    scene.line.reset()
+        await _half(exchange)
+    await exchange.connection.wait(exchange.number("after", 0.05))
+    exchange.connection.reset()
 
 
 @scenario(
     "truncated_body", "closes the connection within the body", Fault.TRUNCATED_BODY, Fault.STREAM_BROKEN, row="9, 44"
 )
-async def truncated_body(scene: ScriptedExchange) -> None:
-    if scene.request.stream:
-        await scene.stream(_up_to_content(scene), end=False)
+async def truncated_body(exchange: ScriptedExchange) -> None:
+    if exchange.request.stream:
+        await exchange.stream(_up_to_content(exchange), end=False)
     else:
-        await _half(scene)
-    scene.line.close()
+        await _half(exchange)
+    exchange.connection.close()
 
 
-async def _half(scene: ScriptedExchange) -> None:
-    body = scene.body()
-    await scene.line.head(200, {"content-type": JSON, "content-length": str(len(body))})
-    await scene.line.send(body[: len(body) // 2])
+async def _half(exchange: ScriptedExchange) -> None:
+    body = exchange.body()
+    await exchange.connection.head(200, {"content-type": JSON, "content-length": str(len(body))})
+    await exchange.connection.send(body[: len(body) // 2])
 
 
-def _up_to_content(scene: ScriptedExchange) -> list[bytes]:
-    frames = scene.frames()
+def _up_to_content(exchange: ScriptedExchange) -> list[bytes]:
+    frames = exchange.frames()
     return [*frames.head, *frames.content[: max(2, len(frames.content) // 2)]]
 
 
 @scenario("drip", "sends the body a byte every `seconds` (0.05)", Fault.SLOW_BODY, Fault.TTFT_TIMEOUT, row="37")
-async def drip(scene: ScriptedExchange) -> None:
-    body = b"".join(scene.frames().all()) if scene.request.stream else scene.body()
-    body = body + b" " * int(scene.number("bytes", 100_000))
-    await scene.line.start(200, SSE if scene.request.stream else JSON)
+async def drip(exchange: ScriptedExchange) -> None:
+    body = b"".join(exchange.frames().all()) if exchange.request.stream else exchange.body()
+    body = body + b" " * int(exchange.number("bytes", 100_000))
+    await exchange.connection.start(200, SSE if exchange.request.stream else JSON)
     for byte in body:
-        await scene.line.chunk(bytes([byte]))
-        if await scene.line.wait(scene.number("seconds", 0.05)):
+        await exchange.connection.chunk(bytes([byte]))
+        if await exchange.connection.wait(exchange.number("seconds", 0.05)):
             return
 
 
@@ -316,8 +316,8 @@ async def drip(scene: ScriptedExchange) -> None:
 
 def _body(name: str, meaning: str, data: bytes, fault: Fault, row: str, kind: str = JSON) -> None:
     @scenario(name, meaning, fault, row=row)
-    async def _(scene: ScriptedExchange) -> None:
-        await scene.line.reply(200, data, kind)
+    async def _(exchange: ScriptedExchange) -> None:
+        await exchange.connection.reply(200, data, kind)
 
 
 HTML = b"<!DOCTYPE html>\n<html><head><title>Sign in to Wi-Fi</title></head><body>Welcome</body></html>"
@@ -337,19 +337,19 @@ SCENARIOS["empty_body"] = Scenario(
 
 
 @scenario("truncated_json", "JSON that ends half way, in good order", Fault.BAD_JSON, row="11")
-async def truncated_json(scene: ScriptedExchange) -> None:
-    body = scene.body()
-    await scene.line.reply(200, body[: len(body) // 2], JSON)
+async def truncated_json(exchange: ScriptedExchange) -> None:
+    body = exchange.body()
+    await exchange.connection.reply(200, body[: len(body) // 2], JSON)
 
 
 @scenario("empty_choices", "no candidate in the answer", Fault.EMPTY_CHOICES, row="13", needs=("openai", "gemini"))
-async def empty_choices(scene: ScriptedExchange) -> None:
-    await scene.line.reply(200, dump(scene.vendor.empty(scene.request.model)), JSON)
+async def empty_choices(exchange: ScriptedExchange) -> None:
+    await exchange.connection.reply(200, dump(exchange.vendor.empty(exchange.request.model)), JSON)
 
 
 @scenario("empty_content", "an answer that says nothing", Fault.EMPTY_CONTENT, row="14")
-async def empty_content(scene: ScriptedExchange) -> None:
-    await scene.speak(ReplyText(text=""))
+async def empty_content(exchange: ScriptedExchange) -> None:
+    await exchange.speak(ReplyText(text=""))
 
 
 @scenario(
@@ -359,59 +359,59 @@ async def empty_content(scene: ScriptedExchange) -> None:
     row="14",
     needs=("gemini",),
 )
-async def failed_generation(scene: ScriptedExchange) -> None:
-    reason = scene.params.get("reason", "MALFORMED_RESPONSE")
+async def failed_generation(exchange: ScriptedExchange) -> None:
+    reason = exchange.params.get("reason", "MALFORMED_RESPONSE")
     candidate = {"index": 0, "finishReason": reason}
-    body = {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 4}, "modelVersion": scene.request.model}
-    if scene.request.stream:
-        await scene.stream([sse(body)])
+    body = {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 4}, "modelVersion": exchange.request.model}
+    if exchange.request.stream:
+        await exchange.stream([sse(body)])
     else:
-        await scene.line.reply(200, dump(body), JSON)
+        await exchange.connection.reply(200, dump(body), JSON)
 
 
 @scenario("error_in_200", "status 200 with an error inside: `status` (429)", Fault.HTTP_429, row="15")
-async def error_in_200(scene: ScriptedExchange) -> None:
-    status = int(scene.number("status", 429))
-    body = scene.vendor.error(status, KINDS.get(status, "api_error"), "Too many requests", code=status)
-    await scene.line.reply(200, dump(body), JSON)
+async def error_in_200(exchange: ScriptedExchange) -> None:
+    status = int(exchange.number("status", 429))
+    body = exchange.vendor.error(status, KINDS.get(status, "api_error"), "Too many requests", code=status)
+    await exchange.connection.reply(200, dump(body), JSON)
 
 
 @scenario("huge_body", "`bytes` (64 MiB) of an answer", Fault.TOO_LARGE, row="38")
-async def huge_body(scene: ScriptedExchange) -> None:
+async def huge_body(exchange: ScriptedExchange) -> None:
     block = b" " * 1024 * 1024
-    await scene.line.start(200, SSE if scene.request.stream else JSON)
-    await scene.line.chunk(b"data: " if scene.request.stream else b'{"choices": [')
-    for _ in range(int(scene.number("bytes", 64 * 1024 * 1024)) // len(block)):
-        if scene.line.gone:
+    await exchange.connection.start(200, SSE if exchange.request.stream else JSON)
+    await exchange.connection.chunk(b"data: " if exchange.request.stream else b'{"choices": [')
+    for _ in range(int(exchange.number("bytes", 64 * 1024 * 1024)) // len(block)):
+        if exchange.connection.gone:
             return
-        await scene.line.chunk(block)
-    await scene.line.end()
+        await exchange.connection.chunk(block)
+    await exchange.connection.end()
 
 
 @scenario("gzip_bomb", "a few KiB that unpack to `bytes` (64 MiB)", Fault.TOO_LARGE, row="38")
-async def gzip_bomb(scene: ScriptedExchange) -> None:
+async def gzip_bomb(exchange: ScriptedExchange) -> None:
     # 31 makes zlib write a gzip header.
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
-    packed = packer.compress(b"data: " if scene.request.stream else b'{"choices": ["')
-    for _ in range(int(scene.number("bytes", 64 * 1024 * 1024)) // 65536):
+    packed = packer.compress(b"data: " if exchange.request.stream else b'{"choices": ["')
+    for _ in range(int(exchange.number("bytes", 64 * 1024 * 1024)) // 65536):
         packed += packer.compress(b"a" * 65536)
-    kind = SSE if scene.request.stream else JSON
-    await scene.line.reply(200, packed + packer.flush(), kind, {"content-encoding": "gzip"})
+    kind = SSE if exchange.request.stream else JSON
+    await exchange.connection.reply(200, packed + packer.flush(), kind, {"content-encoding": "gzip"})
 
 
 @scenario("gzip", "a whole answer, packed as callers allow it")
-async def gzipped(scene: ScriptedExchange) -> None:
-    body = b"".join(scene.frames().all()) if scene.request.stream else scene.body()
-    await scene.line.reply(
-        200, gzip.compress(body), SSE if scene.request.stream else JSON, {"content-encoding": "gzip"}
+async def gzipped(exchange: ScriptedExchange) -> None:
+    body = b"".join(exchange.frames().all()) if exchange.request.stream else exchange.body()
+    await exchange.connection.reply(
+        200, gzip.compress(body), SSE if exchange.request.stream else JSON, {"content-encoding": "gzip"}
     )
 
 
 @scenario("redirect", "redirects with `status` (302) to `location`", Fault.REDIRECT, row="41")
-async def redirect(scene: ScriptedExchange) -> None:
+async def redirect(exchange: ScriptedExchange) -> None:
     # The metadata service of cloud machines: a redirect to it must not be followed.
-    location = scene.params.get("location", "http://169.254.169.254/latest/meta-data/")
-    await scene.line.reply(int(scene.number("status", 302)), b"", JSON, {"location": location})
+    location = exchange.params.get("location", "http://169.254.169.254/latest/meta-data/")
+    await exchange.connection.reply(int(exchange.number("status", 302)), b"", JSON, {"location": location})
 
 
 # Statuses
@@ -462,17 +462,17 @@ def _status(status: int, fault: Fault, row: str) -> None:
     meaning = f"status {status}; `retry_after`, `retry_after_ms`, `in` seconds as an HTTP date, `message`"
 
     @scenario(f"http_{status}", meaning, fault, row=row)
-    async def _(scene: ScriptedExchange) -> None:
+    async def _(exchange: ScriptedExchange) -> None:
         headers = {}
-        if "retry_after" in scene.params:
-            headers["retry-after"] = scene.params["retry_after"]
-        if "retry_after_ms" in scene.params:
-            headers["retry-after-ms"] = scene.params["retry_after_ms"]
-        if "in" in scene.params:
-            headers["retry-after"] = formatdate(scene.line.now() + scene.number("in", 0), usegmt=True)
-        message = scene.params.get("message", f"The lab answers {status}.")
-        body = scene.vendor.error(status, KINDS.get(status, "api_error"), message)
-        await scene.fail(status, body, **headers)
+        if "retry_after" in exchange.params:
+            headers["retry-after"] = exchange.params["retry_after"]
+        if "retry_after_ms" in exchange.params:
+            headers["retry-after-ms"] = exchange.params["retry_after_ms"]
+        if "in" in exchange.params:
+            headers["retry-after"] = formatdate(exchange.connection.now() + exchange.number("in", 0), usegmt=True)
+        message = exchange.params.get("message", f"The lab answers {status}.")
+        body = exchange.vendor.error(status, KINDS.get(status, "api_error"), message)
+        await exchange.fail(status, body, **headers)
 
 
 for _code, (_fault, _row) in STATUSES.items():
@@ -480,20 +480,20 @@ for _code, (_fault, _row) in STATUSES.items():
 
 
 @scenario("html_503", "a web page with status 503, as proxies send it", Fault.HTTP_503, row="34")
-async def html_503(scene: ScriptedExchange) -> None:
-    await scene.line.reply(503, HTML.replace(b"Sign in to Wi-Fi", b"503 Service Unavailable"), "text/html")
+async def html_503(exchange: ScriptedExchange) -> None:
+    await exchange.connection.reply(503, HTML.replace(b"Sign in to Wi-Fi", b"503 Service Unavailable"), "text/html")
 
 
 @scenario("wait", "429 with Retry-After `seconds` (30)", Fault.HTTP_429_WAIT, row="29")
-async def wait(scene: ScriptedExchange) -> None:
-    body = scene.vendor.error(429, "rate_limit_error", "Too many requests")
-    await scene.fail(429, body, retry_after=scene.params.get("seconds", "30"))
+async def wait(exchange: ScriptedExchange) -> None:
+    body = exchange.vendor.error(429, "rate_limit_error", "Too many requests")
+    await exchange.fail(429, body, retry_after=exchange.params.get("seconds", "30"))
 
 
 @scenario("nonsense_wait", "429 with a Retry-After that is none, `value` (-1)", Fault.HTTP_429_BAD_HEADER, row="30")
-async def nonsense_wait(scene: ScriptedExchange) -> None:
-    body = scene.vendor.error(429, "rate_limit_error", "Too many requests")
-    await scene.fail(429, body, retry_after=scene.params.get("value", "-1"))
+async def nonsense_wait(exchange: ScriptedExchange) -> None:
+    body = exchange.vendor.error(429, "rate_limit_error", "Too many requests")
+    await exchange.fail(429, body, retry_after=exchange.params.get("value", "-1"))
 
 
 def _error(
@@ -506,46 +506,48 @@ def _error(
     body: Callable[[ScriptedExchange], Any],
 ) -> None:
     @scenario(name, meaning, fault, row=row, needs=needs)
-    async def _(scene: ScriptedExchange) -> None:
-        await scene.fail(int(scene.number("status", status)), body(scene))
+    async def _(exchange: ScriptedExchange) -> None:
+        await exchange.fail(int(exchange.number("status", status)), body(exchange))
 
 
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
 
 
-def _quota(scene: ScriptedExchange) -> Any:
-    if scene.request.protocol.startswith("openai"):
-        return scene.vendor.error(429, "insufficient_quota", QUOTA, code="insufficient_quota")
-    if scene.request.protocol == "anthropic":
-        return scene.vendor.error(400, "invalid_request_error", "Your credit balance is too low to access the API.")
-    body = scene.vendor.error(429, "", QUOTA)
+def _quota(exchange: ScriptedExchange) -> Any:
+    if exchange.request.protocol.startswith("openai"):
+        return exchange.vendor.error(429, "insufficient_quota", QUOTA, code="insufficient_quota")
+    if exchange.request.protocol == "anthropic":
+        return exchange.vendor.error(400, "invalid_request_error", "Your credit balance is too low to access the API.")
+    body = exchange.vendor.error(429, "", QUOTA)
     violation = {"quotaMetric": "requests", "quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}
     body["error"]["details"] = [{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]}]
     return body
 
 
-def _gemini_retry(scene: ScriptedExchange) -> Any:
-    body = scene.vendor.error(429, "", QUOTA)
-    seconds = scene.params.get("seconds", "34")
+def _gemini_retry(exchange: ScriptedExchange) -> Any:
+    body = exchange.vendor.error(429, "", QUOTA)
+    seconds = exchange.params.get("seconds", "34")
     body["error"]["details"] = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{seconds}s"}]
     return body
 
 
-def _gemini_key(scene: ScriptedExchange) -> Any:
-    body = scene.vendor.error(400, "", "API key not valid. Please pass a valid API key.")
+def _gemini_key(exchange: ScriptedExchange) -> Any:
+    body = exchange.vendor.error(400, "", "API key not valid. Please pass a valid API key.")
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
     body["error"]["details"] = [{**info, "domain": "googleapis.com"}]
     return body
 
 
-def _context(scene: ScriptedExchange) -> Any:
+def _context(exchange: ScriptedExchange) -> Any:
     messages = {
         "openai": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.",
         "anthropic": "prompt is too long: 210000 tokens > 200000 maximum",
         "gemini": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
     }
-    message = messages[scene.request.protocol.removesuffix("-responses")]
-    return scene.vendor.error(400, "invalid_request_error", message, code="context_length_exceeded", param="messages")
+    message = messages[exchange.request.protocol.removesuffix("-responses")]
+    return exchange.vendor.error(
+        400, "invalid_request_error", message, code="context_length_exceeded", param="messages"
+    )
 
 
 @scenario(
@@ -554,30 +556,30 @@ def _context(scene: ScriptedExchange) -> Any:
     Fault.UNSUPPORTED_PARAMETER,
     row="16",
 )
-async def parameter(scene: ScriptedExchange) -> None:
-    named = scene.params.get("param")
-    present = [name for name in named.split("+") if name in scene.request.names] if named else ["temperature"]
+async def parameter(exchange: ScriptedExchange) -> None:
+    named = exchange.params.get("param")
+    present = [name for name in named.split("+") if name in exchange.request.names] if named else ["temperature"]
     refused = present[0] if present else None
-    await (ok(scene) if refused is None else scene.fail(400, _refusal_of(scene, refused)))
+    await (ok(exchange) if refused is None else exchange.fail(400, _refusal_of(exchange, refused)))
 
 
-def _refusal_of(scene: ScriptedExchange, param: str) -> Any:
+def _refusal_of(exchange: ScriptedExchange, param: str) -> Any:
     messages = {
         "openai": f"Unsupported parameter: '{param}' is not supported with this model.",
         "anthropic": f"{param}: Extra inputs are not permitted",
         "gemini": f"Invalid JSON payload received. Unknown name \"{param}\" at 'generation_config': Cannot find field.",
     }
-    message = messages[scene.request.protocol.removesuffix("-responses")]
-    return scene.vendor.error(400, "invalid_request_error", message, code="unsupported_parameter", param=param)
+    message = messages[exchange.request.protocol.removesuffix("-responses")]
+    return exchange.vendor.error(400, "invalid_request_error", message, code="unsupported_parameter", param=param)
 
 
-def _policy(scene: ScriptedExchange) -> Any:
+def _policy(exchange: ScriptedExchange) -> Any:
     message = "The response was blocked by our content policy (content_filter)."
-    return scene.vendor.error(400, "invalid_request_error", message, code="content_filter")
+    return exchange.vendor.error(400, "invalid_request_error", message, code="content_filter")
 
 
-def _capability(scene: ScriptedExchange) -> Any:
-    return scene.vendor.error(400, "invalid_request_error", "This model does not support image input.")
+def _capability(exchange: ScriptedExchange) -> Any:
+    return exchange.vendor.error(400, "invalid_request_error", "This model does not support image input.")
 
 
 _error("quota", "the quota or the credit is used up", Fault.HTTP_429_QUOTA, "31", 429, ALL, _quota)
@@ -594,8 +596,8 @@ _error("capability", "cannot read images, in `status` (400)", Fault.CAPABILITY_M
 def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[[Play], Play]:
     def enter(act: Play) -> Play:
         @scenario(name, meaning, None, fault, row=row)
-        async def _(scene: ScriptedExchange) -> None:
-            await (act if scene.request.stream else ok)(scene)
+        async def _(exchange: ScriptedExchange) -> None:
+            await (act if exchange.request.stream else ok)(exchange)
 
         return act
 
@@ -603,151 +605,153 @@ def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[
 
 
 @_stream("error_event_first", "an error event before content: `status` (529)", Fault.HTTP_529, "40")
-async def error_event_first(scene: ScriptedExchange) -> None:
-    status = int(scene.number("status", 529))
-    event = scene.vendor.error_event(status, KINDS.get(status, "api_error"), "Overloaded")
-    await scene.stream([*scene.frames().head, event])
+async def error_event_first(exchange: ScriptedExchange) -> None:
+    status = int(exchange.number("status", 529))
+    event = exchange.vendor.error_event(status, KINDS.get(status, "api_error"), "Overloaded")
+    await exchange.stream([*exchange.frames().head, event])
 
 
 @_stream("error_event_mid", "an error event after content", Fault.STREAM_BROKEN, "44")
-async def error_event_mid(scene: ScriptedExchange) -> None:
-    event = scene.vendor.error_event(500, "api_error", "Something broke")
-    await scene.stream([*_up_to_content(scene), event])
+async def error_event_mid(exchange: ScriptedExchange) -> None:
+    event = exchange.vendor.error_event(500, "api_error", "Something broke")
+    await exchange.stream([*_up_to_content(exchange), event])
 
 
 @_stream("stream_empty", "a stream that ends with nothing sent", Fault.STREAM_EMPTY, "48")
-async def stream_empty(scene: ScriptedExchange) -> None:
-    await scene.stream(scene.frames().head)
+async def stream_empty(exchange: ScriptedExchange) -> None:
+    await exchange.stream(exchange.frames().head)
 
 
 @_stream("no_finish", "a stream that ends in order without saying why", Fault.STREAM_TRUNCATED, "47")
-async def no_finish(scene: ScriptedExchange) -> None:
-    frames = scene.frames()
-    await scene.stream([*frames.head, *frames.content])
+async def no_finish(exchange: ScriptedExchange) -> None:
+    frames = exchange.frames()
+    await exchange.stream([*frames.head, *frames.content])
 
 
-@_stream("no_done", "a stream whole but for its goodbye", None, "46")
-async def no_done(scene: ScriptedExchange) -> None:
-    frames = scene.frames()
-    await scene.stream([*frames.head, *frames.content, *frames.finish])
+@_stream("no_done", "a stream without its end marker", None, "46")
+async def no_done(exchange: ScriptedExchange) -> None:
+    frames = exchange.frames()
+    await exchange.stream([*frames.head, *frames.content, *frames.finish])
 
 
 @_stream("sse_as_text", "a good stream that calls itself plain text", None, "46")
-async def sse_as_text(scene: ScriptedExchange) -> None:
-    await scene.line.start(200, "text/plain; charset=utf-8")
-    await scene.stream(scene.frames().all())
+async def sse_as_text(exchange: ScriptedExchange) -> None:
+    await exchange.connection.start(200, "text/plain; charset=utf-8")
+    await exchange.stream(exchange.frames().all())
 
 
-@_stream("held_open", "whole but for its goodbye, and the line stays open", None, "46")
-async def held_open(scene: ScriptedExchange) -> None:
-    await scene.stream(_but_for_goodbye(scene), end=False)
-    await scene.line.hold()
+@_stream("held_open", "a stream without its end marker, and the connection stays open", None, "46")
+async def held_open(exchange: ScriptedExchange) -> None:
+    await exchange.stream(_without_end_marker(exchange), end=False)
+    await exchange.connection.hold()
 
 
-@_stream("reset_after_finish", "whole but for its goodbye, then a reset", None, "46")
-async def reset_after_finish(scene: ScriptedExchange) -> None:
-    await scene.stream(_but_for_goodbye(scene), end=False)
-    await scene.line.wait(scene.number("after", 0.05))
-    scene.line.reset()
+@_stream("reset_after_finish", "a stream without its end marker, then a reset", None, "46")
+async def reset_after_finish(exchange: ScriptedExchange) -> None:
+    await exchange.stream(_without_end_marker(exchange), end=False)
+    await exchange.connection.wait(exchange.number("after", 0.05))
+    exchange.connection.reset()
 
 
-def _but_for_goodbye(scene: ScriptedExchange) -> list[bytes]:
+def _without_end_marker(exchange: ScriptedExchange) -> list[bytes]:
     """Return the frames of a host that omits the end: no `[DONE]`, no `message_stop`, no usage."""
-    frames = scene.frames()
+    frames = exchange.frames()
     return [*frames.head, *frames.content, *frames.finish[:1]]
 
 
 @_stream("reset_before_content", "a stream reset before any content", Fault.RESET_BEFORE_HEADERS, "8, 48")
-async def reset_before_content(scene: ScriptedExchange) -> None:
-    await scene.stream([*scene.frames().head, b": waking up\n\n"], end=False)
-    await scene.line.wait(scene.number("after", 0.05))
-    scene.line.reset()
+async def reset_before_content(exchange: ScriptedExchange) -> None:
+    await exchange.stream([*exchange.frames().head, b": waking up\n\n"], end=False)
+    await exchange.connection.wait(exchange.number("after", 0.05))
+    exchange.connection.reset()
 
 
-@_stream("stall", "content, then silence on an open line", Fault.STREAM_STALL, "43")
-async def stall(scene: ScriptedExchange) -> None:
-    await scene.stream(_up_to_content(scene), end=False)
-    await scene.line.hold()
+@_stream("stall", "content, then silence on an open connection", Fault.STREAM_STALL, "43")
+async def stall(exchange: ScriptedExchange) -> None:
+    await exchange.stream(_up_to_content(exchange), end=False)
+    await exchange.connection.hold()
 
 
 @_stream("stall_first", "headers, then silence", Fault.TTFT_TIMEOUT, "42")
-async def stall_first(scene: ScriptedExchange) -> None:
-    await scene.stream(scene.frames().head, end=False)
-    await scene.line.hold()
+async def stall_first(exchange: ScriptedExchange) -> None:
+    await exchange.stream(exchange.frames().head, end=False)
+    await exchange.connection.hold()
 
 
 @_stream("comments_first", "`count` (5) keep-alive comments every `seconds` (0.05), then the answer", None, "42")
-async def comments_first(scene: ScriptedExchange) -> None:
-    await scene.line.start(200, SSE)
-    for _ in range(int(scene.number("count", 5))):
-        await scene.line.chunk(b": PROCESSING\n\n")
-        if await scene.line.wait(scene.number("seconds", 0.05)):
+async def comments_first(exchange: ScriptedExchange) -> None:
+    await exchange.connection.start(200, SSE)
+    for _ in range(int(exchange.number("count", 5))):
+        await exchange.connection.chunk(b": PROCESSING\n\n")
+        if await exchange.connection.wait(exchange.number("seconds", 0.05)):
             return
-    await scene.stream(scene.frames().all())
+    await exchange.stream(exchange.frames().all())
 
 
 @_stream("comments_forever", "keep-alive comments every `seconds` (0.05), never content", Fault.TTFT_TIMEOUT, "42")
-async def comments_forever(scene: ScriptedExchange) -> None:
-    await scene.line.start(200, SSE)
-    await _comments(scene)
+async def comments_forever(exchange: ScriptedExchange) -> None:
+    await exchange.connection.start(200, SSE)
+    await _comments(exchange)
 
 
 @_stream("comments_after", "content, then keep-alive comments only", Fault.STREAM_STALL, "43")
-async def comments_after(scene: ScriptedExchange) -> None:
-    await scene.stream(_up_to_content(scene), end=False)
-    await _comments(scene)
+async def comments_after(exchange: ScriptedExchange) -> None:
+    await exchange.stream(_up_to_content(exchange), end=False)
+    await _comments(exchange)
 
 
-async def _comments(scene: ScriptedExchange) -> None:
-    while not scene.line.gone:
-        await scene.line.chunk(b": keep-alive\n\n")
-        await scene.line.wait(scene.number("seconds", 0.05))
+async def _comments(exchange: ScriptedExchange) -> None:
+    while not exchange.connection.gone:
+        await exchange.connection.chunk(b": keep-alive\n\n")
+        await exchange.connection.wait(exchange.number("seconds", 0.05))
 
 
 @_stream("bad_event", "one malformed event within a good stream", None, "45")
-async def bad_event(scene: ScriptedExchange) -> None:
-    frames = scene.frames()
-    await scene.stream([*frames.head, scene.vendor.bad_events()[0], *frames.content, *frames.finish, *frames.done])
+async def bad_event(exchange: ScriptedExchange) -> None:
+    frames = exchange.frames()
+    await exchange.stream(
+        [*frames.head, exchange.vendor.bad_events()[0], *frames.content, *frames.finish, *frames.done]
+    )
 
 
 @_stream("bad_events", "three malformed events after content", Fault.STREAM_BROKEN, "45")
-async def bad_events(scene: ScriptedExchange) -> None:
-    frames = scene.frames()
-    await scene.stream([*_up_to_content(scene), *scene.vendor.bad_events(), *frames.finish, *frames.done])
+async def bad_events(exchange: ScriptedExchange) -> None:
+    frames = exchange.frames()
+    await exchange.stream([*_up_to_content(exchange), *exchange.vendor.bad_events(), *frames.finish, *frames.done])
 
 
 @_stream("giant_event", "one event of `bytes` (64 MiB)", Fault.TOO_LARGE, "38")
-async def giant_event(scene: ScriptedExchange) -> None:
-    await huge_body(scene)
+async def giant_event(exchange: ScriptedExchange) -> None:
+    await huge_body(exchange)
 
 
 @_stream("slow_stream", "a good stream with `seconds` (0.05) between events", None, "43")
-async def slow_stream(scene: ScriptedExchange) -> None:
-    await scene.line.start(200, SSE)
-    for frame in scene.frames().all():
-        await scene.line.chunk(frame)
-        if await scene.line.wait(scene.number("seconds", 0.05)):
+async def slow_stream(exchange: ScriptedExchange) -> None:
+    await exchange.connection.start(200, SSE)
+    for frame in exchange.frames().all():
+        await exchange.connection.chunk(frame)
+        if await exchange.connection.wait(exchange.number("seconds", 0.05)):
             return
-    await scene.line.end()
+    await exchange.connection.end()
 
 
 @_stream("endless", "content every `seconds` (0.05) until the caller goes", Fault.DEADLINE, "7")
-async def endless(scene: ScriptedExchange) -> None:
-    frames = scene.frames()
-    await scene.stream(frames.head, end=False)
+async def endless(exchange: ScriptedExchange) -> None:
+    frames = exchange.frames()
+    await exchange.stream(frames.head, end=False)
     # These protocols announce a block before its first delta.
-    opening = frames.content[: {"anthropic": 1, "openai-responses": 2}.get(scene.request.protocol, 0)]
+    opening = frames.content[: {"anthropic": 1, "openai-responses": 2}.get(exchange.request.protocol, 0)]
     more = frames.content[len(opening)]
     for frame in opening:
-        await scene.line.chunk(frame)
-    while not scene.line.gone:
-        await scene.line.chunk(more)
-        await scene.line.wait(scene.number("seconds", 0.05))
+        await exchange.connection.chunk(frame)
+    while not exchange.connection.gone:
+        await exchange.connection.chunk(more)
+        await exchange.connection.wait(exchange.number("seconds", 0.05))
 
 
-async def perform(step: Step, line: Line, request: ReceivedRequest) -> None:
+async def perform(step: Step, connection: Connection, request: ReceivedRequest) -> None:
     """Play one step on a connection until it ends or the caller disconnects."""
     try:
-        await SCENARIOS[step.name].act(ScriptedExchange(line, request, step.params))
+        await SCENARIOS[step.name].act(ScriptedExchange(connection, request, step.params))
     except (ConnectionError, asyncio.IncompleteReadError):
-        line.gone_away()
+        connection.gone_away()

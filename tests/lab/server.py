@@ -17,7 +17,7 @@ from tests.lab.certificate import self_signed
 from tests.lab.operations import operation_at, read_operation
 from tests.lab.received_requests import ReceivedRequest, counted_call, protocol_at, read
 from tests.lab.scenarios import SCENARIOS, Step, perform
-from tests.lab.wire import Line, Watched, read_request
+from tests.lab.wire import Connection, Watched, read_request
 
 BASES = {"openai": "/v1", "openai-responses": "/v1", "anthropic": "/v1", "gemini": "/v1beta"}
 Script = Mapping[str, "str | int | Iterable[str | int]"]
@@ -200,25 +200,25 @@ class Lab:
         return watched
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, watched: Watched) -> None:
-        line = Line(writer, watched)
+        connection = Connection(writer, watched)
         try:
             while (request := await read_request(reader)) is not None:
-                line = Line(writer, watched)
-                await self._answer(request, line)
-                if not line.keep:
+                connection = Connection(writer, watched)
+                await self._answer(request, connection)
+                if not connection.keep:
                     return
         except ConnectionAbortedError:
             # A TLS handshake on a plain connection.
-            line.reset()
+            connection.reset()
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             return
         finally:
             writer.close()
 
-    async def _answer(self, request: tuple[str, str, dict[str, str], bytes], line: Line) -> None:
+    async def _answer(self, request: tuple[str, str, dict[str, str], bytes], connection: Connection) -> None:
         method, path, headers, body = request
         if method == "GET":
-            await self._models(line)
+            await self._models(connection)
             return
         operation = operation_at(path)
         parsed = read_operation(operation, body) if operation else read(path, body)
@@ -232,17 +232,21 @@ class Lab:
         received = Received(
             name, protocol_at(counted or path), path, headers, body, parsed, step.name, arrived_at=time.monotonic()
         )
-        received.connection = line.writer.get_extra_info("peername")[1]
-        line.on_start = lambda: self._start(received)
+        received.connection = connection.writer.get_extra_info("peername")[1]
+        connection.on_start = lambda: self._start(received)
         self.requests.append(received)
         self._tell(received)
         try:
             if counted_call(path) and step.name == "ok":
-                await line.reply(200, _count(received.protocol, body), "application/json")
+                await connection.reply(200, _count(received.protocol, body), "application/json")
             else:
-                await perform(step, line, parsed)
+                await perform(step, connection, parsed)
         finally:
-            received.closed_at, received.sent, received.ended_at = line.watched.closed_at, line.sent, time.monotonic()
+            received.closed_at, received.sent, received.ended_at = (
+                connection.watched.closed_at,
+                connection.sent,
+                time.monotonic(),
+            )
             self._tell(received)
 
     def _start(self, received: Received) -> None:
@@ -250,9 +254,9 @@ class Lab:
         with self._changed:
             self._changed.notify_all()
 
-    async def _models(self, line: Line) -> None:
+    async def _models(self, connection: Connection) -> None:
         rows = [{"id": "lab-model", "object": "model", "created": 1_790_000_000, "owned_by": "lab"}]
-        await line.reply(200, json.dumps({"object": "list", "data": rows}).encode(), "application/json")
+        await connection.reply(200, json.dumps({"object": "list", "data": rows}).encode(), "application/json")
 
     def _next(self, name: str, model: str, key: str) -> Step:
         if model.startswith("fault:"):

@@ -26,10 +26,10 @@ class Watched(asyncio.StreamReaderProtocol):
         """Record the disconnect unless it is recorded already."""
         if self.closed_at is None:
             self.closed_at = time.monotonic()
-            self.left.set()
+            self.disconnected.set()
 
     def connection_made(self, transport: Any) -> None:
-        self.left = asyncio.Event()
+        self.disconnected = asyncio.Event()
         super().connection_made(transport)
 
     def eof_received(self) -> bool | None:
@@ -41,7 +41,7 @@ class Watched(asyncio.StreamReaderProtocol):
         super().connection_lost(exc)
 
 
-class Line:
+class Connection:
     """A connection after reading one request; each method has one effect that the caller can see."""
 
     def __init__(self, writer: asyncio.StreamWriter, watched: Watched) -> None:
@@ -53,7 +53,7 @@ class Line:
 
     @property
     def gone(self) -> bool:
-        return self.watched.left.is_set()
+        return self.watched.disconnected.is_set()
 
     def gone_away(self) -> None:
         """Treat a failed write as the caller's disconnect."""
@@ -66,14 +66,14 @@ class Line:
     async def wait(self, seconds: float) -> bool:
         """Wait, and return whether the caller disconnected meanwhile."""
         try:
-            await asyncio.wait_for(self.watched.left.wait(), seconds)
+            await asyncio.wait_for(self.watched.disconnected.wait(), seconds)
         except TimeoutError:
             return False
         return True
 
     async def hold(self) -> None:
         """Keep the connection open until the caller disconnects."""
-        await self.watched.left.wait()
+        await self.watched.disconnected.wait()
         self.close()
 
     async def send(self, data: bytes) -> None:

@@ -147,19 +147,19 @@ def test_meaningless_amounts_have_no_price() -> None:
 
 def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
     """Prices are stored by the host's model names, without names that have two prices and addresses in China."""
-    one, two = (Tier(0, Rates(1, 2)),), (Tier(0, Rates(3, 4)),)
+    first_price, second_price = (Tier(0, Rates(1, 2)),), (Tier(0, Rates(3, 4)),)
     rows = [
-        ("mistral", "mistral/Open-Bear", one),
-        ("deepinfra", "deepinfra/zoo/bear", one),
-        ("together_ai", "together_ai/Bear", one),
-        ("together_ai", "together_ai/bear", two),
-        ("bigmodel", "bigmodel/glm", one),
-        ("volcengine", "volcengine/doubao", one),
-        ("unheard", "bear", one),
+        ("mistral", "mistral/Open-Bear", first_price),
+        ("deepinfra", "deepinfra/zoo/bear", first_price),
+        ("together_ai", "together_ai/Bear", first_price),
+        ("together_ai", "together_ai/bear", second_price),
+        ("bigmodel", "bigmodel/glm", first_price),
+        ("volcengine", "volcengine/doubao", first_price),
+        ("unheard", "bear", first_price),
     ]
     assert {host: names for host, names in group_prices(rows, "litellm").items() if names} == {
-        "mistral": {"open-bear": one},
-        "deepinfra": {"zoo/bear": one},
+        "mistral": {"open-bear": first_price},
+        "deepinfra": {"zoo/bear": first_price},
     }
 
 

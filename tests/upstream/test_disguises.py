@@ -154,7 +154,7 @@ async def test_name_is_checked_at_every_lookup() -> None:
 async def test_redirect_is_a_fault_whatever_its_location(status: int, trap) -> None:
     """Also if its Location is empty or on the same host."""
     port = trap.getsockname()[1]
-    locations = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/elsewhere", ""]
+    locations = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/other", ""]
     with Lab() as lab:
         async with guarded_upstream(policy=policy_of(lab.url())) as upstream:
             for location in locations:
