@@ -162,7 +162,7 @@ def test_a_provider_is_written_by_name_and_the_same_again_changes_nothing(script
     entry = script.get("/providers/deepseek")
     assert entry["provider"]["apiKey"] == "${LLM_PROVIDER_DEEPSEEK_API_KEY}"
     assert (entry["usable"], bool(entry["reason"])) == (False, True)
-    assert "deepseek" in [each["providerName"] for each in script.get("/providers")["providers"]]
+    assert "deepseek" in [provider["providerName"] for provider in script.get("/providers")["providers"]]
 
 
 def test_a_providers_key_is_set_and_never_read_back(script: Script) -> None:
@@ -246,7 +246,7 @@ def test_what_an_alias_names_goes_neither_by_delete_nor_by_an_import(path: str, 
     Agent.objects.filter(task_type="planning").update(task_type="")
     routing, services = (script.get(f"/config/{name}") for name in ("llm-routing", "llmservices"))
     routing["routing"].pop("planning")
-    services["services"] = [each for each in services["services"] if each["id"] != "echo-x"]
+    services["services"] = [service for service in services["services"] if service["id"] != "echo-x"]
     file = routing if "routes" in path else services
     save_alias(SYSTEM, "gpt-4o", target)
     refused = script.call("DELETE", path)
@@ -411,12 +411,12 @@ def test_a_restore_says_in_a_dry_run_what_it_means(script: Script) -> None:
     script.call("DELETE", "/agents/text-agent")
     made = newest()
     told = script.call("POST", f"/history/{before}/restore?dryRun=true").json()
-    assert [each["text"] for each in told["consequences"]][-2:] == [
+    assert [consequence["text"] for consequence in told["consequences"]][-2:] == [
         "Agents made since stay, with their keys: newer.",
         "Agents come back without keys, issue new ones: text-agent.",
     ]
     assert (told["dryRun"], told["revision"], newest()) == (True, made, made)
-    assert [each for each in told["changes"] if "text-agent" in each]
+    assert [change for change in told["changes"] if "text-agent" in change]
     assert script.call("POST", f"/history/{before}/restore").status_code == 200
     assert Agent.objects.filter(agent_id__in=["newer", "text-agent"]).count() == 2
 
@@ -524,7 +524,7 @@ def test_a_language_is_added_said_otherwise_and_removed(script: Script) -> None:
     script.call("PUT", "/settings", {"defaultLanguage": None})
     assert [script.call("DELETE", "/languages/pt").status_code for _ in range(2)] == [204, 204]
     assert script.call("DELETE", "/languages/en").status_code == 204
-    assert "en" in [each["code"] for each in script.get("/languages")["languages"]]
+    assert "en" in [language["code"] for language in script.get("/languages")["languages"]]
     assert script.call("PUT", "/languages/-", words).json()["details"][0]["path"] == "code"
 
 

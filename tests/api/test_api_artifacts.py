@@ -105,7 +105,9 @@ def test_each_service_gets_each_file_in_the_form_it_can_read(
     assert (result["contentType"], result["routing"]) == (content_type, routing)
     assert sum(key in result for key in ("content", "imageUrl", "file")) == 1
     assert result["metadata"]["filename"] == filename
-    shown = {each["serviceId"]: each for each in text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"]}
+    shown = {
+        delivery["serviceId"]: delivery for delivery in text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"]
+    }
     assert (shown[service]["contentType"], shown[service]["routing"]) == (content_type, routing)
     assert shown[service].get("content") == result.get("content")
     encoded = base64.b64encode(data).decode()
@@ -158,7 +160,7 @@ def test_the_preview_shows_the_payload_without_the_data(text_agent: Any) -> None
     data = png()
     ref = text_agent.stored("photo.png", data, "image/png")["ref"]
     body = text_agent.get(f"/artifacts/{ref}/preview").json()
-    rows = {each["serviceId"]: each for each in body["deliveries"]}
+    rows = {delivery["serviceId"]: delivery for delivery in body["deliveries"]}
     assert f"<{len(data)} bytes>" in str(rows["vision-model"]["payload"])
     assert (rows["vision-model"]["outcome"], rows["text-model"]["outcome"]) == ("native", "described")
     assert rows["vision-model"]["bytes"] > len(data)
@@ -260,11 +262,13 @@ def test_listing_shows_ones_own_in_pages(text_agent: Any, vision_agent: Any) -> 
     seen, cursor = [], ""
     for _ in range(3):
         page = text_agent.get("/artifacts", limit=2, cursor=cursor, kind="text").json()
-        seen += [each["id"] for each in page["artifacts"]]
+        seen += [artifact["id"] for artifact in page["artifacts"]]
         cursor = page["nextCursor"] or ""
     assert seen == made[::-1]
     assert cursor == ""
-    assert [each["filename"] for each in text_agent.get("/artifacts", q="PHOTO").json()["artifacts"]] == ["photo.png"]
+    assert [artifact["filename"] for artifact in text_agent.get("/artifacts", q="PHOTO").json()["artifacts"]] == [
+        "photo.png"
+    ]
 
 
 @pytest.mark.parametrize(

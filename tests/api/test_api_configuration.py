@@ -34,7 +34,7 @@ NEW_ROUTE = with_route("poetry")
 
 def test_routes_are_listed_as_in_the_file(text_agent: Any) -> None:
     """Task type, provider, parameters and fallback, in the file's order."""
-    routes = {each["taskType"]: each for each in text_agent.get("/routes").json()["routes"]}
+    routes = {route["taskType"]: route for route in text_agent.get("/routes").json()["routes"]}
     written = json.loads((DEMO / "llm-routing.json").read_text())["routing"]
     assert list(routes) == list(written)
     for task_type, entry in written.items():
@@ -44,16 +44,16 @@ def test_routes_are_listed_as_in_the_file(text_agent: Any) -> None:
 def test_providers_say_whether_they_can_be_called_and_never_a_key(text_agent: Any) -> None:
     """`usable`, with a reason if false; no response contains a stored key."""
     response = text_agent.get("/providers")
-    providers = {each["providerName"]: each for each in response.json()["providers"]}
+    providers = {provider["providerName"]: provider for provider in response.json()["providers"]}
     assert providers["echo"]["usable"] is True
     assert "reason" not in providers["echo"]
-    unusable = [each for each in providers.values() if not each["usable"]]
+    unusable = [provider for provider in providers.values() if not provider["usable"]]
     assert unusable
     assert all(each["reason"] for each in unusable)
     row = Provider.objects.get(name="echo")
     row.enabled = False
     save_provider(SYSTEM, row)
-    told = {each["providerName"]: each for each in text_agent.get("/providers").json()["providers"]}["echo"]
+    told = {provider["providerName"]: provider for provider in text_agent.get("/providers").json()["providers"]}["echo"]
     assert (told["enabled"], told["usable"]) == (False, False)
     assert "disabled" in told["reason"]
 
@@ -74,7 +74,7 @@ def test_an_export_gives_back_what_was_imported(name: str, text_agent: Any) -> N
 def test_an_export_can_be_for_the_seeds_programs_or_point_at_us(text_agent: Any) -> None:
     """`for=gateway` names the gateway's own /v1; another value or file name is an error."""
     gateway = text_agent.get("/config/llm-routing", **{"for": "gateway"}).json()
-    assert all("/v1/chat/completions" in each["endpoint"] for each in gateway["providers"])
+    assert all("/v1/chat/completions" in provider["endpoint"] for provider in gateway["providers"])
     assert text_agent.get("/config/llm-routing", **{"for": "seed"}).status_code == 200
     wrong = text_agent.get("/config/llm-routing", **{"for": "fun"})
     assert (wrong.status_code, wrong.json()["details"][0]["path"]) == (422, "for")
@@ -85,7 +85,9 @@ def test_a_dry_run_tells_the_difference_and_changes_nothing(text_agent: Any) -> 
     """With `dryRun=true` the changes are described and no revision is created."""
     before = Revision.objects.count()
     seen = text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()
-    assert [(each["action"], each["kind"], each["name"]) for each in seen["changes"]] == [("added", "route", "poetry")]
+    assert [(change["action"], change["kind"], change["name"]) for change in seen["changes"]] == [
+        ("added", "route", "poetry")
+    ]
     assert "poetry" in seen["changes"][0]["text"]
     assert Revision.objects.count() == before
     assert "poetry" not in str(text_agent.get("/routes").json())

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 def test_services_say_what_they_read_and_write_and_never_a_key(text_agent: Any) -> None:
     """GET /services has id, name, baseURL, model, tags, capabilities and description, but no key."""
     response = text_agent.get("/services")
-    services = {each["id"]: each for each in response.json()["services"]}
+    services = {service["id"]: service for service in response.json()["services"]}
     assert list(services)[:3] == ["text-model", "vision-model", "multimodal-model"]
     assert services["vision-model"]["capabilities"] == {
         "input": ["text", "vision"],
@@ -47,7 +47,7 @@ def test_input_and_output_are_told_apart(direction: str | None, expected: bool, 
     query = {"direction": direction} if direction else {}
     answer = text_agent.get("/services/vision-model/has-capability", type="vision", **query)
     assert answer.json() == {"supported": expected}
-    ids = [each["id"] for each in text_agent.get("/services", capability="vision", **query).json()["services"]]
+    ids = [service["id"] for service in text_agent.get("/services", capability="vision", **query).json()["services"]]
     assert ("vision-model" in ids) is expected
 
 
@@ -241,8 +241,8 @@ def test_nobody_touches_an_agent_that_is_not_his(text_agent: Any, vision_agent: 
 def test_tools_are_ready_for_a_chat_request(text_agent: Any) -> None:
     """The response has function definitions in the requested language."""
     tools = text_agent.get("/tools", language="zh").json()["tools"]
-    assert {"get_artifact", "find_capable_agents"} <= {each["function"]["name"] for each in tools}
-    assert all(each["type"] == "function" and each["function"]["parameters"]["type"] == "object" for each in tools)
+    assert {"get_artifact", "find_capable_agents"} <= {tool["function"]["name"] for tool in tools}
+    assert all(tool["type"] == "function" and tool["function"]["parameters"]["type"] == "object" for tool in tools)
     assert "工件" in str(tools)
 
 

@@ -111,7 +111,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
     No payload of a service without the capability contains any of the file's base64.
     """
     row = actions.store_bytes(SYSTEM, data, filename="file")
-    shown = {each.service_id: each for each in preview(row).deliveries}
+    shown = {delivery.service_id: delivery for delivery in preview(row).deliveries}
     chat = lead_by_default(snapshot.current(), request_for(open_artifact(row)), None)
     encoded = base64.b64encode(data).decode()
     for endpoint in list_endpoints(snapshot.current()).values():
@@ -132,7 +132,7 @@ def test_a_service_that_would_be_skipped_says_so(demo: None) -> None:
     row = Service.objects.get(service_id="text-model")
     row.content = {"policy": "native_only"}
     save_service(SYSTEM, row)
-    shown = {each.service_id: each for each in preview(actions.store_bytes(SYSTEM, png())).deliveries}
+    shown = {delivery.service_id: delivery for delivery in preview(actions.store_bytes(SYSTEM, png())).deliveries}
     refused = shown["text-model"]
     assert (refused.outcome, refused.payload, refused.bytes, refused.estimate) == (Outcome.REFUSED, None, 0, None)
     assert "vision" in refused.reason.sentence()
@@ -149,7 +149,7 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
         row.content = {"policy": policy}
         save_service(SYSTEM, row)
     page = actions.store_bytes(SYSTEM, PAGE, filename="page.html", declared="text/html")
-    shown = {each.service_id: each for each in preview(page).deliveries}
+    shown = {delivery.service_id: delivery for delivery in preview(page).deliveries}
     read, source = shown["text-model"], shown["vision-model"]
     assert (read.outcome, source.outcome) == (Outcome.EXTRACTED, Outcome.INLINED)
     assert (read.text or "").splitlines()[-2:] == ["Sum", "42"]

@@ -46,7 +46,7 @@ def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> Non
     assert text_agent.artifact(made["ref"])["content"] == KOREAN
     shown = text_agent.get(f"/artifacts/{made['ref']}/preview").json()
     assert shown["artifact"]["encoding"] == "cp949"
-    assert all(KOREAN.strip() in str(each["text"]) for each in shown["deliveries"])
+    assert all(KOREAN.strip() in str(delivery["text"]) for delivery in shown["deliveries"])
     assert text_agent.get(f"/artifacts/{made['ref']}/raw").getvalue() == KOREAN.encode("cp949")
 
 

@@ -35,7 +35,7 @@ def limit(**most: int) -> None:
 
 
 def amounts(program: AgentProgram) -> dict[str, Any]:
-    return {each["meter"]: each for each in program.get("/agents/me").json()["limits"]["amounts"]}
+    return {amount["meter"]: amount for amount in program.get("/agents/me").json()["limits"]["amounts"]}
 
 
 def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram) -> None:
@@ -105,7 +105,7 @@ def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
         Client().post("/v1/messages/count_tokens", json.dumps(body), content_type="application/json", headers=headers)
         for _ in range(3)
     ]
-    refused = [each for each in answers if each.status_code == 429]  # a new minute may begin between two of them
+    refused = [answer for answer in answers if answer.status_code == 429]  # a new minute may begin between two of them
     assert refused
     assert refused[0].json()["error"]["type"] == "rate_limit_error"
 

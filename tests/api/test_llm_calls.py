@@ -66,7 +66,7 @@ def test_when_all_fail_every_attempt_is_told_with_the_status_of_the_chain(key):
     response = answer_to(made)
     told = json.loads(response.content)
     assert (response.status_code, told["error"]) == (502, "all_providers_failed")
-    assert [one["outcome"] for one in told["attempts"]] == [
+    assert [attempt["outcome"] for attempt in told["attempts"]] == [
         *("key_missing", "key_missing"),
         "skipped_disabled",
     ]
@@ -88,7 +88,7 @@ def test_resolve_calls_nobody_and_says_who_would_be_asked(key):
     """Nothing is called or logged; an unknown task uses the default route and says so."""
     told = json.loads(llm.resolve(request(key, {"taskType": "__proto__"})).content)
     assert (told["taskType"], told["matched"]) == ("default", False)
-    assert [(one["model"], one["outcome"]) for one in told["candidates"]] == [("echo-text", "ready")]
+    assert [(candidate["model"], candidate["outcome"]) for candidate in told["candidates"]] == [("echo-text", "ready")]
     assert not RequestLog.objects.exists()
 
 
@@ -151,7 +151,7 @@ def test_the_calls_are_part_of_the_agents_api(key):
     good = post(key, {"prompt": "Hello", "taskType": "planning"}, "/api/v1/llm/send")
     assert (good.status_code, good.json()["provider"]) == (200, "echo")
     told = post(key, {"taskType": "planning"}, "/api/v1/llm/resolve").json()
-    assert [one["outcome"] for one in told["candidates"]] == ["key_missing", "key_missing", "ready"]
+    assert [candidate["outcome"] for candidate in told["candidates"]] == ["key_missing", "key_missing", "ready"]
     wrong = post(key, {"prompt": "Hello", "maxTokens": 0}, "/api/v1/llm/send")
     assert (wrong.status_code, wrong.json()["details"][0]["path"]) == (422, "maxTokens")
     Provider.objects.update(enabled=False)

@@ -26,7 +26,7 @@ from routing_admin.api.artifacts.tool_calls import TOOLS
 from tests.artifacts.samples import SAMPLES
 from tests.gateway.serving import ROOT, Server, environment_of, manage, served
 
-FILES = {each.name: each for each in SAMPLES}
+FILES = {sample.name: sample for sample in SAMPLES}
 READERS = ("text-agent", "vision-agent", "multimodal-agent")
 # One process issues keys for every agent, and one with fewer scopes.
 KEYS = """
@@ -96,7 +96,7 @@ def words(result: CallToolResult) -> str:
 
 def test_the_tools_have_one_list() -> None:
     """Definitions, implementations and required scopes have the same tools."""
-    assert [each["function"]["name"] for each in tool_definitions()] == list(TOOLS)
+    assert [definition["function"]["name"] for definition in tool_definitions()] == list(TOOLS)
     assert list(TOOLS) == list(TOOL_SCOPES)
 
 
@@ -109,7 +109,7 @@ async def test_the_tools_are_those_of_the_api(installation: Installation, era: s
         defined = installation.get(f"/api/v1/tools?language={language}", "text-agent")["tools"]
         functions = [each["function"] for each in defined]
         assert [(each.name, each.description, each.input_schema) for each in listed] == [
-            (each["name"], each["description"], each["parameters"]) for each in functions
+            (function["name"], function["description"], function["parameters"]) for function in functions
         ]
 
 
@@ -173,7 +173,7 @@ async def test_words_are_stored_listed_and_read_again(installation: Installation
         assert words(read).startswith("age\n[")
         assert "offset=6" in words(read)
         listed = await client.call_tool("list_artifacts", {"q": "greeting", "kind": "text", "limit": 1})
-        assert [each["ref"] for each in listed.structured_content["artifacts"]] == [ref]
+        assert [artifact["ref"] for artifact in listed.structured_content["artifacts"]] == [ref]
     async with installation.client("multimodal-agent") as client:
         listed = await client.call_tool("list_artifacts", {})
         assert ref not in json.dumps(listed.structured_content)
@@ -242,7 +242,7 @@ async def test_null_is_an_argument_left_out(installation: Installation) -> None:
 async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> None:
     """The scopes are those of the API's own calls."""
     async with installation.client("narrow") as client:
-        listed = [each.name for each in (await client.list_tools()).tools]
+        listed = [tool.name for tool in (await client.list_tools()).tools]
         assert listed == ["find_capable_agents", "get_my_capabilities"]
         result = await client.call_tool("store_artifact", {"text": "x", "filename": "n"})
         assert result.is_error

@@ -23,8 +23,8 @@ def test_the_table_of_tools_is_that_of_the_definitions() -> None:
         tool = name or tool
         table.setdefault(tool, set()).update(re.findall(r"`(\w+)`", arguments))
         scopes |= {tool: scope} if scope else {}
-    functions = [each["function"] for each in tool_definitions()]
-    assert table == {each["name"]: set(each["parameters"]["properties"]) for each in functions}
+    functions = [definition["function"] for definition in tool_definitions()]
+    assert table == {function["name"]: set(function["parameters"]["properties"]) for function in functions}
     assert scopes == TOOL_SCOPES
     (sentence,) = re.findall(r"^(.*) are required\.", DOCUMENT, re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", sentence)) == {name for names in REQUIRED.values() for name in names}
@@ -39,7 +39,7 @@ def test_the_program_of_the_document_runs_as_it_stands(tmp_path: Path) -> None:
         done = subprocess.run(command, env=os.environ | ours, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        str([each["function"]["name"] for each in tool_definitions()]),
+        str([definition["function"]["name"] for definition in tool_definitions()]),
         "True",
         "Launch: Friday",
         "['multimodal-agent', 'vision-agent']",

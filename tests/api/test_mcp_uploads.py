@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.artifacts.samples import SAMPLES
 from tests.gateway.serving import Server, served
 
-PHOTO = next(each for each in SAMPLES if each.name == "photo.png").data
+PHOTO = next(sample for sample in SAMPLES if sample.name == "photo.png").data
 LIMIT = 1024 * 1024
 
 

@@ -115,7 +115,9 @@ def test_a_call_answers_as_described(known: dict[str, str], path: str, method: s
     """Whether or not the input fits the document, the response has a documented status, type and shape, never 5xx."""
     operation = described()[path][method]
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
-    checks = [each for each in CHECKS if each is not negative_data_rejection or not has_form]  # any text fits a field
+    checks = [
+        check for check in CHECKS if check is not negative_data_rejection or not has_form
+    ]  # any text fits a field
     there = {name: known[name] for name in IN_PATHS.findall(path)}
     cases = operation.as_strategy(mode)
     if there:

@@ -39,7 +39,7 @@ def logged(number: int, agent: str = "text-agent", **values: Any) -> RequestLog:
 
 def ids(answer: Any) -> list[str]:
     assert answer.status_code == 200, answer.content
-    return [each["id"] for each in answer.json()["requests"]]
+    return [request["id"] for request in answer.json()["requests"]]
 
 
 def pages(program: AgentProgram, **asked: Any) -> Iterator[list[str]]:

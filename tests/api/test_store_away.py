@@ -176,7 +176,7 @@ def test_the_watch_notes_the_beginning_and_the_end_of_an_outage_once(
     watch.look()
     assert byte_store().outage is None
     first, second = [
-        each.getMessage() for each in caplog.records if each.name == "routing_admin.platform.server.store_monitor"
+        record.getMessage() for record in caplog.records if record.name == "routing_admin.platform.server.store_monitor"
     ]
     assert first.startswith("The bucket s3://later")
     assert second.startswith("the artifact store answers again")

@@ -26,7 +26,7 @@ from tests.artifacts.samples import SAMPLES
 from tests.cast import AgentProgram
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
-PHOTO = next(each for each in SAMPLES if each.name == "photo.png")
+PHOTO = next(sample for sample in SAMPLES if sample.name == "photo.png")
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 

@@ -94,7 +94,7 @@ URLS = (
 )
 """Whole URLs whose host is a forbidden address or name."""
 
-RESOLVED = tuple(dict.fromkeys([*TARGETS, *(form for each in TARGETS for form in ipv6_forms(each)), *PLAIN_IPV6]))
+RESOLVED = tuple(dict.fromkeys([*TARGETS, *(form for target in TARGETS for form in ipv6_forms(target)), *PLAIN_IPV6]))
 """Addresses that a name server may return for a forbidden target."""
 
 ZONES = tuple(f"{address}%{zone}" for address in ("fe80::1", "::1", "::ffff:10.0.0.1") for zone in ("lo", "eth0", "1"))
@@ -103,14 +103,14 @@ ZONES = tuple(f"{address}%{zone}" for address in ("fe80::1", "::1", "::ffff:10.0
 
 def disguised_hosts() -> list[str]:
     """Return every host that leads to a forbidden address, in the form used in URLs."""
-    six = [*(form for each in TARGETS for form in ipv6_forms(each)), *PLAIN_IPV6, *ZONES]
+    six = [*(form for target in TARGETS for form in ipv6_forms(target)), *PLAIN_IPV6, *ZONES]
     six += [zone.replace("%", "%25") for zone in ZONES]
-    four = [form for each in TARGETS for form in (each, *numeric_forms(each))]
-    alike = [form for each in TARGETS[:5] for form in look_alikes(each)]
+    four = [form for target in TARGETS for form in (target, *numeric_forms(target))]
+    alike = [form for target in TARGETS[:5] for form in look_alikes(target)]
     return list(dict.fromkeys([*four, *(f"[{each}]" for each in six), *alike, *NAMES]))
 
 
 def disguised_urls(host: str = "127.0.0.1") -> list[str]:
     """Return every URL that leads to a forbidden address or can be parsed in more than one way."""
     plain = [f"https://{each}/v1" for each in disguised_hosts()]
-    return [*plain, *(each.replace("{host}", host) for each in URLS)]
+    return [*plain, *(url.replace("{host}", host) for url in URLS)]

@@ -296,7 +296,7 @@ def test_a_limit_on_files_counts_across_the_messages_and_keeps_the_newest() -> N
     who = reader("openai", "vision")
     who = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 2}}))
     chat = ChatRequest((Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,))))
-    outcomes = [each.delivery.outcome for each in adapted(chat, who).deliveries]
+    outcomes = [delivery.delivery.outcome for delivery in adapted(chat, who).deliveries]
     assert outcomes == [Outcome.DESCRIBED, Outcome.NATIVE, Outcome.NATIVE]
 
 
@@ -304,7 +304,7 @@ def test_within_one_message_a_limit_keeps_the_first_files() -> None:
     """Within one message, a limit on the number of files keeps the first ones."""
     who = reader("openai", "vision")
     who = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 2}}))
-    outcomes = [each.delivery.outcome for each in adapted(ask(PNG, PNG, PNG), who).deliveries]
+    outcomes = [delivery.delivery.outcome for delivery in adapted(ask(PNG, PNG, PNG), who).deliveries]
     assert outcomes == [Outcome.NATIVE, Outcome.NATIVE, Outcome.DESCRIBED]
 
 
@@ -313,7 +313,7 @@ def test_the_size_of_a_request_counts_words_and_files() -> None:
     who = reader("openai", "vision")
     who = replace(who, slots=with_limits(who.slots, {"maxRequestBytes": 60 + 1000}))
     chat = ask(TextPart("x" * 1000), PNG, PNG)
-    outcomes = [each.delivery.outcome for each in adapted(chat, who).deliveries]
+    outcomes = [delivery.delivery.outcome for delivery in adapted(chat, who).deliveries]
     assert outcomes == [Outcome.NATIVE, Outcome.DESCRIBED]
 
 
@@ -402,12 +402,12 @@ def files_of(chat: ChatRequest) -> list[FilePart]:
 def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatRequest, who: Reader) -> None:
     """Deliveries correspond to files one to one and in order; native parts are as many as native outcomes."""
     done = adapted(chat, who)
-    assert [each.file for each in done.deliveries] == files_of(chat)
+    assert [delivery.file for delivery in done.deliveries] == files_of(chat)
     assert files_of(done.chat) == []
     natives = [part for message in done.chat.messages for part in message.parts if isinstance(part, NativePart)]
     sent = {Outcome.NATIVE, Outcome.HOISTED, Outcome.CONVERTED}
-    assert len(natives) == sum(each.delivery.outcome in sent for each in done.deliveries)
-    assert all((each.text is None) == (each.delivery.outcome in sent) for each in done.deliveries)
+    assert len(natives) == sum(delivery.delivery.outcome in sent for delivery in done.deliveries)
+    assert all((delivery.text is None) == (delivery.delivery.outcome in sent) for delivery in done.deliveries)
     counts = [pair.rpartition(":")[2] for pair in summary(done.deliveries).split(";") if pair]
     assert sum(int(count) if count.isdigit() else 1 for count in counts) == len(files_of(chat))
 
@@ -487,6 +487,6 @@ def test_under_native_only_either_nothing_is_described_for_the_candidates_sake_o
     if isinstance(done, CannotRead):
         assert done.delivery.delivery.outcome is Outcome.REFUSED
     else:
-        for each in done.deliveries:
+        for delivery in done.deliveries:
             unavoidable = {ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY}
-            assert each.delivery.outcome is not Outcome.DESCRIBED or each.delivery.reason.code in unavoidable
+            assert delivery.delivery.outcome is not Outcome.DESCRIBED or delivery.delivery.reason.code in unavoidable

@@ -95,7 +95,7 @@ def test_every_native_file_is_really_in_the_payload(preset: HostPreset) -> None:
     places = [leaf for leaf in leaves(payload) if isinstance(leaf, MediaData)]
     assert sorted(id(each.blob) for each in places) == sorted(id(each.blob) for each in natives)
     assert "cannot be sent here" not in json.dumps(payload, default=str)
-    assert any(each.delivery.outcome is Outcome.NATIVE for each in done.deliveries)
+    assert any(delivery.delivery.outcome is Outcome.NATIVE for delivery in done.deliveries)
 
 
 @pytest.mark.parametrize("preset", HOSTS, ids=lambda each: each.name)
@@ -104,9 +104,9 @@ def test_every_native_url_is_really_in_the_payload(preset: HostPreset) -> None:
     done, payload = sent(conversation(REMOTE), preset, WORDS)
     text = json.dumps(payload, default=str)
     assert "cannot be sent here" not in text
-    for each in done.deliveries:
-        assert each.file.url is not None
-        assert each.file.url in text
+    for delivery in done.deliveries:
+        assert delivery.file.url is not None
+        assert delivery.file.url in text
 
 
 @pytest.mark.requirement("MCR-P3", "ABR-INV1")

@@ -183,7 +183,7 @@ def test_the_rung_changes_nothing_of_what_a_candidate_can_read(
             assert (with_it.text or "").startswith(without.text or "")
         else:
             assert with_it == without
-    if all(each.delivery.form != "described" for each in before.deliveries):
+    if all(delivery.delivery.form != "described" for delivery in before.deliveries):
         assert after == before
 
 

@@ -22,7 +22,7 @@ from capabilities.core.operations.table import OPERATIONS, BodyShape, FormFile, 
 from capabilities.core.protocols.sse import SseEvent
 from capabilities.core.wire import Failure, Fault, Finish, Target, UpstreamRequest
 
-OPERATION = {each.name: each for each in OPERATIONS}
+OPERATION = {operation.name: operation for operation in OPERATIONS}
 
 
 def encode(name: str, fields: dict[str, Any], shape: BodyShape = BodyShape.JSON, **target: Any) -> UpstreamRequest:
@@ -150,7 +150,7 @@ def test_whole_answers_become_the_events_that_were_asked_for() -> None:
     said = decode("images", two, stream=True)
     assert isinstance(said, PassedAnswer)
     events = [json.loads(line[6:]) for line in said.text.splitlines() if line.startswith("data: ")]
-    assert [(each["type"], each["b64_json"]) for each in events] == [
+    assert [(event["type"], event["b64_json"]) for event in events] == [
         ("image_generation.completed", "AA=="),
         ("image_generation.completed", "AQ=="),
     ]

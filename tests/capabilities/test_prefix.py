@@ -72,7 +72,7 @@ def talk(*groups: int, size: int = 30) -> list[tuple[Message, ...]]:
 
 def forms(messages: Sequence[Message], who: Reader) -> str:
     """Return `N` for a native file and `d` for a described one, in order."""
-    return "".join("N" if each.natives else "d" for each in adapted(messages, who).deliveries)
+    return "".join("N" if delivery.natives else "d" for delivery in adapted(messages, who).deliveries)
 
 
 @pytest.mark.parametrize(

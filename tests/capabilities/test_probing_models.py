@@ -100,16 +100,16 @@ def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
             requests = [speaks.encode(chat, target, stream=False) for chat in chats]
             outcomes = [upstream.call_sync(request, speaks, TIME) for request in requests]
             return [
-                ProbeAnswer(fault=each.fault.value, status=each.status)
-                if isinstance(each, Failure)
-                else ProbeAnswer(text=each.text)
-                for each in outcomes
+                ProbeAnswer(fault=outcome.fault.value, status=outcome.status)
+                if isinstance(outcome, Failure)
+                else ProbeAnswer(text=outcome.text)
+                for outcome in outcomes
             ]
 
         findings = conduct(probes, ask_each, random.Random(4).sample)
         run_sync(upstream.close())
         assert not any(received.heard.problem for received in lab.requests)
-    return {each.probe.capability: each.outcome for each in findings}
+    return {finding.probe.capability: finding.outcome for finding in findings}
 
 
 @pytest.mark.parametrize("protocol", SPOKEN)

@@ -150,7 +150,10 @@ def test_mixed_attachments_give_parts_and_descriptions_together() -> None:
     text, image = result["processedContent"]
     assert text["text"] == f"look\n\n{result['textDescription']}"
     assert image["type"] == "image_url"
-    assert [each["artifactRef"] for each in result["unsupportedAttachments"]] == ["artifact:a5", "artifact:a2"]
+    assert [attachment["artifactRef"] for attachment in result["unsupportedAttachments"]] == [
+        "artifact:a5",
+        "artifact:a2",
+    ]
     assert len(parse_all(result["textDescription"])) == 2
     json.dumps(result)
 
@@ -209,8 +212,8 @@ def test_data_is_included_exactly_where_the_capability_is(
 ) -> None:
     """A supported attachment is one part with its data, an unsupported one is one description without data."""
     result = router(language).route_content(AgentMessage(text, attachments), service)
-    supported = [each for each in attachments if REGISTRY.has_capability(service, each.capability)]
-    lacking = tuple(each for each in attachments if each not in supported)
+    supported = [attachment for attachment in attachments if REGISTRY.has_capability(service, attachment.capability)]
+    lacking = tuple(attachment for attachment in attachments if attachment not in supported)
     assert result.can_process == (not lacking)
     assert result.unsupported_attachments == lacking
     content = result.processed_content

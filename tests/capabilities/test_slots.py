@@ -229,7 +229,9 @@ def test_no_json_whatsoever_breaks_the_reading_of_limits(data: object) -> None:
     assert all(problem.message and problem.field.startswith("limits") for problem in problems)
 
 
-@pytest.mark.parametrize("preset", [each for each in PRESETS if each.protocol == "openai"], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "preset", [preset for preset in PRESETS if preset.protocol == "openai"], ids=lambda preset: preset.name
+)
 def test_the_template_of_a_preset_says_what_its_compatibility_options_can_write(preset: HostPreset) -> None:
     """Slots and quirks describe the same provider; a contradiction would lose a file when the request is encoded."""
     plain = slots_for("openai", preset.slots)

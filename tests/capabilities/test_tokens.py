@@ -106,7 +106,7 @@ def test_each_family_of_models_counts_in_its_own_way(model: str) -> None:
 def test_no_pattern_hides_behind_an_earlier_one() -> None:
     """Each row of the table is the first match of one of the models above, in that order."""
     patterns = [pattern for pattern, _ in FAMILIES]
-    assert [next(each for each in patterns if fnmatchcase(model, each)) for model in FULL_HD] == patterns
+    assert [next(pattern for pattern in patterns if fnmatchcase(model, pattern)) for model in FULL_HD] == patterns
 
 
 @given(

@@ -255,11 +255,11 @@ def configurations(draw: st.DrawFn) -> Configuration:
     routes = draw(unique(values_of(RouteSpec, candidates=chains), "task_type"))
     if routes:
         routes = (*routes[:-1], replace(routes[-1], task_type="default"))
-    one_of = [(None, None), *((each.id, None) for each in served), *((None, each.task_type) for each in routes)]
+    one_of = [(None, None), *((route.id, None) for route in served), *((None, route.task_type) for route in routes)]
     works_with = st.sampled_from(one_of)
     agents = draw(unique(works_with.flatmap(_agents), "id"))
     languages = draw(unique(values_of(LanguageSpec), "code"))
-    codes = [each.code for each in languages]
+    codes = [language.code for language in languages]
     own = {
         "providers": st.just(known),
         "services": st.just(served),

@@ -54,8 +54,8 @@ def test_a_change_that_was_committed_is_answered_as_done(
         answer = write_route(script, "committed")
     assert answer.status_code == 201, answer.content
     assert TaskRoute.objects.filter(task_type="committed").exists()
-    assert any("a change was committed, but" in each.message for each in caplog.records)
-    assert not any(each.exc_info for each in caplog.records)
+    assert any("a change was committed, but" in record.message for record in caplog.records)
+    assert not any(record.exc_info for record in caplog.records)
     assert snapshot.current().configuration.route("committed") is not None
     before = Revision.objects.count()
     assert write_route(script, "committed").status_code == 200

@@ -166,9 +166,9 @@ def test_many_writers_at_once_leave_no_gap() -> None:
             connection.close()
 
     writers = [threading.Thread(target=write) for _ in range(4)]
-    for each in writers:
-        each.start()
-    for each in writers:
-        each.join()
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
     verdict = verify_audit()
     assert (verdict.count, verdict.problems) == (20, ())

@@ -69,7 +69,7 @@ def form_fields(kind: type) -> set[str]:
 def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None:
     """Every field is in its form or has a reason why not."""
     there, other = form_fields(kind), ELSEWHERE[kind]
-    missing = [each.name for each in fields(kind) if each.name not in there and each.name not in other]
+    missing = [field.name for field in fields(kind) if field.name not in there and field.name not in other]
     assert missing == []
     words = [word for word in other.values() if " " not in word]
     assert [word for word in words if not any(name.startswith(word) for name in there)] == []

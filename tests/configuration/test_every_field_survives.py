@@ -47,14 +47,14 @@ def texts(configuration: Configuration, mode: Mode = Mode.FULL) -> list[str]:
 
 def in_files(configuration: Configuration) -> Configuration:
     """Return the configuration without what files leave out: stored keys and the terms of agents' keys."""
-    agents = tuple(replace(each, keys={}) for each in configuration.agents)
+    agents = tuple(replace(agent, keys={}) for agent in configuration.agents)
     return replace(without_stored_keys(configuration), agents=agents)
 
 
 def test_every_field_of_every_spec_has_a_row() -> None:
     """Each field of a spec has a row, from which the tests of this module take their values."""
     missing = [
-        f"{kind.__name__}.{each.name}" for kind in SPECS for each in fields(kind) if each.name not in TABLE[kind]
+        f"{kind.__name__}.{field.name}" for kind in SPECS for field in fields(kind) if field.name not in TABLE[kind]
     ]
     assert missing == []
 
@@ -85,9 +85,9 @@ def test_a_configuration_imported_onto_itself_changes_nothing(made: Configuratio
 def test_an_entry_that_was_read_and_written_back_changes_nothing(made: Configuration) -> None:
     """A GET followed by a PUT of a provider, service or route changes nothing."""
     entries = [
-        *((EntryKind.PROVIDER, each.name) for each in made.providers),
-        *((EntryKind.SERVICE, each.id) for each in made.services),
-        *((EntryKind.ROUTE, each.task_type) for each in made.routes),
+        *((EntryKind.PROVIDER, provider.name) for provider in made.providers),
+        *((EntryKind.SERVICE, service.id) for service in made.services),
+        *((EntryKind.ROUTE, route.task_type) for route in made.routes),
     ]
     for kind, name in entries:
         body = json.loads(json.dumps(write_entry(made, kind, name)))
@@ -137,7 +137,7 @@ def with_sample(kind: type, name: str) -> Iterator[Configuration]:
         yield replace(
             BASE,
             providers=(made, B),
-            services=tuple(replace(each, provider=made.name) for each in BASE.services),
+            services=tuple(replace(service, provider=made.name) for service in BASE.services),
             routes=(replace(BASE.routes[0], candidates=(CandidateSpec(made.name), CandidateSpec("b"))), BASE.routes[1]),
         )
     elif kind is KeySpec:

@@ -118,7 +118,7 @@ def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
     made = Configuration(providers=(OLD, NEW))
     entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}
     outcome = import_values(made, [{"services": [entry]}])
-    assert [(each.field, each.severity) for each in outcome.problems] == [("services[0].baseURL", "warning")]
+    assert [(problem.field, problem.severity) for problem in outcome.problems] == [("services[0].baseURL", "warning")]
     assert (outcome.configuration.services[0].provider, outcome.configuration.providers) == ("new", made.providers)
     refused = import_values(made, [{"services": [entry | {"apiKey": "sk-a-key-of-old"}]}])
     assert not refused.accepted
@@ -130,7 +130,7 @@ def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
 def test_an_entry_that_names_a_new_provider_makes_it() -> None:
     """A service that names an unknown provider creates one with that name, whatever its host."""
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"providerName": "ours"}]}])
-    assert [each.name for each in outcome.configuration.providers] == ["ours"]
+    assert [provider.name for provider in outcome.configuration.providers] == ["ours"]
 
 
 def test_a_configuration_without_a_route_is_imported() -> None:
@@ -138,7 +138,7 @@ def test_a_configuration_without_a_route_is_imported() -> None:
     made = Configuration(providers=(OLD,))
     assert all(diff(made, each) == () for each in both_ways(made))
     bad = routing_value(replace(made, routes=(RouteSpec("task", (CandidateSpec("old"),)),)))
-    assert [each.field for each in import_values(EMPTY, [bad]).problems] == ["routing.default"]
+    assert [problem.field for problem in import_values(EMPTY, [bad]).problems] == ["routing.default"]
 
 
 def test_the_seed_export_gives_out_no_key_that_is_disabled() -> None:

@@ -104,7 +104,7 @@ def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
     """An invalid additional key rejects the import with its path."""
     found = import_files(EMPTY, [file_of(keys=keys)])
     assert not found.accepted
-    assert (field, constraint) in {(each.field, each.constraint) for each in found.problems}
+    assert (field, constraint) in {(problem.field, problem.constraint) for problem in found.problems}
 
 
 @pytest.mark.django_db(databases=["default", "logs"])

@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 def run(*arguments: Any) -> tuple[str, str]:
     out, err = StringIO(), StringIO()
-    call_command(*[str(each) for each in arguments], stdout=out, stderr=err)
+    call_command(*[str(argument) for argument in arguments], stdout=out, stderr=err)
     return out.getvalue(), err.getvalue()
 
 

@@ -21,7 +21,7 @@ def stored() -> Configuration:
 
 
 def problems(outcome: Imported) -> list[tuple[str, str]]:
-    return [(one.field, one.constraint) for one in outcome.problems]
+    return [(problem.field, problem.constraint) for problem in outcome.problems]
 
 
 def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configuration) -> None:
@@ -29,7 +29,7 @@ def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configurati
     outcome = import_values(stored, [{"routing": {"new": {"provider": "a", "fallback": ["a/other"]}}}])
     assert problems(outcome) == []
     assert [route.task_type for route in outcome.configuration.routes] == ["default", "new"]
-    assert [str(one.model) for one in outcome.configuration.routes[1].candidates] == ["None", "other"]
+    assert [str(candidate.model) for candidate in outcome.configuration.routes[1].candidates] == ["None", "other"]
     assert outcome.configuration.providers == stored.providers
 
 
@@ -37,7 +37,7 @@ def test_a_file_with_one_provider_is_merged_into_what_is_stored(stored: Configur
     """A file with only a provider is merged."""
     outcome = import_values(stored, [{"providers": [{**A, "providerName": "b"}]}])
     assert problems(outcome) == []
-    assert [one.name for one in outcome.configuration.providers] == ["a", "b"]
+    assert [provider.name for provider in outcome.configuration.providers] == ["a", "b"]
     assert outcome.configuration.routes == stored.routes
 
 

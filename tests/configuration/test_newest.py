@@ -64,10 +64,10 @@ def at_once(call: Callable[[], T]) -> list[T]:
             connections.close_all()
 
     threads = [threading.Thread(target=run) for _ in range(CALLERS)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return found
 
 

@@ -59,7 +59,7 @@ def test_a_part_that_the_file_has_is_merged_or_made_the_same() -> None:
     """A part in the file is merged item by item; with --prune only the file's items remain."""
     value = ROUTING | {"aliases": {"new": "auto"}}
     merged, pruned = (import_values(MADE, [value], prune=prune).configuration for prune in (False, True))
-    assert [each.name for each in merged.aliases] == ["gpt-4", "*", "new"]
+    assert [alias.name for alias in merged.aliases] == ["gpt-4", "*", "new"]
     assert pruned.aliases == (AliasSpec("new", "auto"),)
     assert import_values(MADE, [ROUTING | {"aliases": {}}], prune=True).configuration.aliases == ()
     assert pruned.agents == merged.agents == MADE.agents
@@ -126,7 +126,7 @@ def test_other_programs_get_none_of_it() -> None:
 def test_a_bad_part_is_named_with_its_place(part: dict[str, Any], field: str) -> None:
     """An invalid part is one error with its path, and nothing is imported."""
     outcome = import_values(EMPTY, [ROUTING | part])
-    assert [each.field for each in outcome.problems if each.severity == "error"] == [field]
+    assert [problem.field for problem in outcome.problems if problem.severity == "error"] == [field]
     assert outcome.configuration == EMPTY
 
 
@@ -141,7 +141,7 @@ def test_every_limit_that_an_agent_can_have_is_taken() -> None:
 def test_an_unknown_field_of_an_agent_and_an_alias_that_leads_nowhere_are_warned_of() -> None:
     """An unknown field of an agent and an alias without a target are only warnings."""
     outcome = import_values(EMPTY, [ROUTING | {"agents": [{"id": "x", "key": "k"}], "aliases": {"old": "gone"}}])
-    assert [(each.field, each.severity) for each in outcome.problems] == [
+    assert [(problem.field, problem.severity) for problem in outcome.problems] == [
         ("agents[0].key", "warning"),
         ("aliases.old", "warning"),
     ]

@@ -38,7 +38,7 @@ def test_every_change_writes_both_files(demo: None, settings: Any, tmp_path: Pat
         assert [file.name for file in files] == NAMES
         assert [file.read_text() for file in files] == [exports.export(item).text for item in exports.FILES]
         assert [file.stat().st_mode & 0o777 for file in files] == [0o644, 0o644]
-        assert name in [each["providerName"] for each in json.loads(files[0].read_text())["providers"]]
+        assert name in [provider["providerName"] for provider in json.loads(files[0].read_text())["providers"]]
 
 
 def test_undo_is_published_too(demo: None, settings: Any, tmp_path: Path) -> None:

@@ -49,9 +49,9 @@ def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -
 def test_a_candidates_further_fields_are_seen_by_the_draft_and_in_sentences() -> None:
     """Changed extra fields of a candidate are part of the draft's changes and of the sentence."""
     before, after = route("a"), RouteSpec("design", (CandidateSpec("a", extra_body={"seed": 1}, extra={"x": 2}),))
-    assert [each.field for each in route_changes(before, after)] == ["extra_body", "extra"]
+    assert [change.field for change in route_changes(before, after)] == ["extra_body", "extra"]
     changes = diff(Configuration(routes=(before,)), Configuration(routes=(after,)))
-    assert [sentence(each) for each in changes] == [
+    assert [sentence(change) for change in changes] == [
         "candidates of task route “design” changes from a to a (extra_body {'seed': 1}, extra {'x': 2})."
     ]
 

@@ -70,5 +70,5 @@ def test_a_catalogue_that_is_not_here_is_warned_of() -> None:
     """An unknown catalogue is a warning; its name is kept, and the shipped catalogue is used."""
     provider = '{"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}'
     done = import_configuration(ADA, [f'{{"providers": [{provider}], "routing": {{}}, "catalogue": "of a day"}}'])
-    assert [each.field for each in done.preview.imported.problems] == ["catalogue"]
+    assert [problem.field for problem in done.preview.imported.problems] == ["catalogue"]
     assert rows.read().catalogue == "of a day"

@@ -68,7 +68,7 @@ class Page:
 
     @property
     def is_whole(self) -> bool:
-        return any(each.tag == "html" for each in self.controls)
+        return any(control.tag == "html" for control in self.controls)
 
     def button(self, name: str) -> Control | None:
         return self._named(name, "button", "summary")
@@ -82,7 +82,7 @@ class Page:
     def field(self, label: str) -> Control | None:
         named = self._named(label, "label")
         target = named.attributes.get("for") if named else None
-        return next((each for each in self.controls if target and each.attributes.get("id") == target), None)
+        return next((control for control in self.controls if target and control.attributes.get("id") == target), None)
 
     def switch(self, name: str) -> Control | None:
         return next((each for each in self._of_role("switch") if each.name == name), None)
@@ -93,7 +93,9 @@ class Page:
 
     def picture(self, name: str) -> Control | None:
         drawn = [each for each in self._of_role("img") if each.name == name]
-        photos = [each for each in self.controls if each.tag == "img" and each.attributes.get("alt") == name]
+        photos = [
+            control for control in self.controls if control.tag == "img" and control.attributes.get("alt") == name
+        ]
         return next(iter([*drawn, *photos]), None)
 
     def quotation(self, words: str) -> Control | None:
@@ -103,16 +105,20 @@ class Page:
         """Return the error message that a screen reader reads with the field; empty if there is none."""
         field = self.field(label)
         described = (field.attributes.get("aria-describedby") or "").split() if field else []
-        named = [each for each in self.controls if each.attributes.get("id") in described]
+        named = [control for control in self.controls if control.attributes.get("id") in described]
         return " ".join(each.name for each in named) if field and "aria-invalid" in field.attributes else ""
 
     def hidden(self, name: str) -> str:
         """Return the value of the hidden input of that name; empty if there is none."""
-        inputs = (each for each in self.controls if each.tag == "input" and each.attributes.get("type") == "hidden")
+        inputs = (
+            control
+            for control in self.controls
+            if control.tag == "input" and control.attributes.get("type") == "hidden"
+        )
         return next((each.value for each in inputs if each.attributes.get("name") == name), "")
 
     def _of_role(self, role: str) -> list[Control]:
-        return [each for each in self.controls if each.attributes.get("role") == role]
+        return [control for control in self.controls if control.attributes.get("role") == role]
 
     def _named(self, name: str, *tags: str) -> Control | None:
-        return next((each for each in self.controls if each.tag in tags and each.name == name), None)
+        return next((control for control in self.controls if control.tag in tags and control.name == name), None)

@@ -51,7 +51,7 @@ def stored(name: str = "photo.png", data: bytes | None = None, declared: str = "
 
 
 def service_of(model: str) -> str:
-    return next(each.id for each in snapshot.current().configuration.services if each.model == model)
+    return next(service.id for service in snapshot.current().configuration.services if service.model == model)
 
 
 def page(client: Client, row: Artifact, query: str = "") -> str:
@@ -297,7 +297,7 @@ def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> 
     planned = plan_preview(state, row, spec, "en")
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
     prepared = prepare_for(planned, apply_params(planned.chat, call), planned.endpoint(0), call)
-    shown = next(each for each in preview(row, language="en").deliveries if each.service_id == spec.id)
+    shown = next(delivery for delivery in preview(row, language="en").deliveries if delivery.service_id == spec.id)
     assert isinstance(prepared, Prepared)
     assert (shown.payload, shown.bytes) == (prepared.request.elide(), prepared.request.content_length)
 

@@ -29,7 +29,7 @@ def body_of(answer: Any) -> str:
 
 
 def acts() -> list[tuple[str, str, str]]:
-    return [(one.actor, one.action, one.object_name) for one in AuditEvent.objects.order_by("number")]
+    return [(event.actor, event.action, event.object_name) for event in AuditEvent.objects.order_by("number")]
 
 
 def test_json_lines_hold_the_whole_chain(admin: Client) -> None:
@@ -108,7 +108,7 @@ def test_an_export_of_the_configuration_is_told(admin: Client, demo: None) -> No
     admin.get(reverse("config_export", args=["llm-routing"]))
     call_command("export_config", "llmservices", "--for", "seed", stdout=StringIO(), stderr=StringIO())
     lines = AuditEvent.objects.filter(action="configuration.export").order_by("number")
-    found = [(one.actor_kind, one.object_name, one.details) for one in lines]
+    found = [(line.actor_kind, line.object_name, line.details) for line in lines]
     assert found == [
         ("person", "llm-routing", {"for": "full"}),
         ("command", "llmservices", {"for": "seed"}),

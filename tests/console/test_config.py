@@ -91,9 +91,11 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
     before = newest()
     page = send(admin, text())
     assert page.status_code == 200
-    assert [(one.label, one.kind, one.name) for one in page.context["changes"][:1]] == [("New", "provider", "deepseek")]
+    assert [(change.label, change.kind, change.name) for change in page.context["changes"][:1]] == [
+        ("New", "provider", "deepseek")
+    ]
     assert page.context["kept_fields"] == [("providers[0].region", (8, 7))]
-    assert [(one.problem.field, one.place) for one in page.context["warnings"]] == [
+    assert [(warning.problem.field, warning.place) for warning in page.context["warnings"]] == [
         ("routing.review.fallback[0]", (18, 9))
     ]
     assert page.context["rows"]
@@ -123,8 +125,10 @@ def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, de
 
 def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
     """A replacing import removes what the file does not mention; a merging one removes nothing."""
-    merged = {one.name for one in send(admin, text()).context["changes"] if one.label == "Removed"}
-    replaced = {one.name for one in send(admin, text(), mode="replace").context["changes"] if one.label == "Removed"}
+    merged = {change.name for change in send(admin, text()).context["changes"] if change.label == "Removed"}
+    replaced = {
+        change.name for change in send(admin, text(), mode="replace").context["changes"] if change.label == "Removed"
+    }
     assert merged == set()
     assert "planning" in replaced
 
@@ -134,7 +138,7 @@ def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: No
     bad = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
     page = send(admin, bad)
     assert page.status_code == 422
-    assert [(one.problem.field, one.place) for one in page.context["errors"]] == [
+    assert [(error.problem.field, error.place) for error in page.context["errors"]] == [
         ("routing.default.provider", (13, 7)),
         ("routing.x.maxTokens", (17, 7)),
     ]
@@ -204,6 +208,6 @@ def test_what_only_the_whole_configuration_shows_is_told_too(admin: Client, demo
     before = newest()
     answer = send(admin, '{"services": []}', mode="replace", act="apply", expected=before)
     assert answer.status_code == 422
-    assert all("which would no longer exist" in one.message for one in answer.context["errors"])
+    assert all("which would no longer exist" in error.message for error in answer.context["errors"])
     assert len(answer.context["errors"]) == 3
     assert newest() == before

@@ -98,9 +98,15 @@ def test_the_preview_of_the_api_says_the_same(admin: Client) -> None:
     with describing_lab():
         described_everywhere()
         row = stored()
-        before = {each.service_id: each.as_json()["description"] for each in preview(row, language="en").deliveries}
+        before = {
+            delivery.service_id: delivery.as_json()["description"]
+            for delivery in preview(row, language="en").deliveries
+        }
         ask(admin, row)
-        after = {each.service_id: each.as_json()["description"] for each in preview(row, language="en").deliveries}
+        after = {
+            delivery.service_id: delivery.as_json()["description"]
+            for delivery in preview(row, language="en").deliveries
+        }
     nobody_knows = {"estimatedTokens": None, "estimatedBy": None, "fault": None}
     assert before["seer"] is None
     assert before["blind"] == {"describer": "seer", "state": "not_asked", "cached": False, **nobody_knows}

@@ -81,7 +81,7 @@ def test_a_refusal_flags_the_service_with_the_request_as_evidence(
     assert "doubtful" in cell[0]
     lab.requests.clear()
     refuse_once(key)
-    assert [len(each.heard.media) for each in lab.requests] == [1, 0]
+    assert [len(request.heard.media) for request in lab.requests] == [1, 0]
 
 
 def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, eyes: Service) -> None:

@@ -60,7 +60,7 @@ def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
     """There is one exchange rate per currency."""
     set_rate(admin)
     set_rate(admin, rate="7.2", day="2026-11-21")
-    assert [str(each) for each in snapshot.current().exchange.rates] == ["1 USD = 7.2 CNY"]
+    assert [str(rate) for rate in snapshot.current().exchange.rates] == ["1 USD = 7.2 CNY"]
     admin.post(reverse("settings_rate_remove"), {"currency": "USD"})
     assert snapshot.current().exchange.rates == ()
     assert admin.post(reverse("settings_rate_remove"), {"currency": "USD"}).status_code == 404
@@ -98,7 +98,7 @@ def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, used:
     """Groups are ordered by converted cost: a dollar is more than two yuan."""
     set_rate(admin)
     rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
-    assert [(each["provider"], each["total_cost"], each["total_currency"]) for each in rows] == [
+    assert [(row["provider"], row["total_cost"], row["total_currency"]) for row in rows] == [
         ("dollars", "7.1", "CNY"),
         ("yuan", "2", "CNY"),
     ]

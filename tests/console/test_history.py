@@ -69,14 +69,14 @@ def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> Non
     address = ""
     while True:
         page = admin.get(reverse("history") + address)
-        seen += [one.revision.number for one in page.context["lines"]]
+        seen += [line.revision.number for line in page.context["lines"]]
         address = page.context["older"]
         if not address:
             break
     assert seen == sorted(seen, reverse=True)
     assert len(set(seen)) == len(seen) == 2 * PAGE + 5
     back = admin.get(reverse("history") + page.context["newer"])
-    assert [one.revision.number for one in back.context["lines"]] == seen[PAGE : 2 * PAGE]
+    assert [line.revision.number for line in back.context["lines"]] == seen[PAGE : 2 * PAGE]
 
 
 def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None) -> None:
@@ -85,7 +85,7 @@ def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None)
     row.retries = 5
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
     page = admin.get(reverse("revision", args=[number()]))
-    texts = [f"{one.kind} {one.name} {one.text}" for one in page.context["changes"]]
+    texts = [f"{change.kind} {change.name} {change.text}" for change in page.context["changes"]]
     assert texts == ["task route design echo/echo-text", "task route design 5"]
     assert page.context["changes"][0].was == "was: echo/echo-503 → echo/echo-vision → echo/echo-text"
     assert any(line.tag != "equal" for line in page.context["rows"])
@@ -96,9 +96,9 @@ def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo:
     """Any two revisions can be compared. Revision 0 is the empty configuration; the default is the newest two."""
     first, second = alias("one"), alias("two")
     page = admin.get(reverse("compare"), {"a": first, "b": second})
-    assert [(one.label, one.name) for one in page.context["changes"]] == [("New", "two")]
+    assert [(change.label, change.name) for change in page.context["changes"]] == [("New", "two")]
     page = admin.get(reverse("compare"), {"a": second, "b": first})
-    assert [(one.label, one.name) for one in page.context["changes"]] == [("Removed", "two")]
+    assert [(change.label, change.name) for change in page.context["changes"]] == [("Removed", "two")]
     assert (admin.get(reverse("compare")).context["left"], page.context["right"]) == (first, first)
     assert admin.get(reverse("compare"), {"a": 0, "b": first}).status_code == 200
     assert admin.get(reverse("compare"), {"a": 10**12}).status_code == 404
@@ -167,7 +167,7 @@ def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: N
     """The filters of the audit log are in the address, and an empty result offers to clear them."""
     alias("gpt-4o")
     page = admin.get(reverse("audit"), {"action": "alias.change", "actor": "ADA", "object": "gpt"})
-    assert [one.event.object_name for one in page.context["events"]] == ["gpt-4o"]
+    assert [event.event.object_name for event in page.context["events"]] == ["gpt-4o"]
     none = admin.get(reverse("audit"), {"actor": "nobody"}).content.decode()
     assert "Nothing matches these filters" in none
     assert "Clear filters" in none
@@ -179,7 +179,7 @@ def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
     first = admin.get(reverse("audit"), {"action": "key.issue"})
     second = admin.get(first.context["older"])
     assert [len(page.context["events"]) for page in (first, second)] == [PAGE, 3]
-    assert {one.event.action for one in second.context["events"]} == {"key.issue"}
+    assert {event.event.action for event in second.context["events"]} == {"key.issue"}
 
 
 def test_a_key_that_strayed_into_a_change_is_masked() -> None:
@@ -215,7 +215,7 @@ def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client
     edit_cells(admin, "vision", "audio", "video")
     alias("gpt-4o")
     page = admin.get(reverse("history"))
-    found = [(one.first, one.revision.number, one.count) for one in page.context["lines"]]
+    found = [(line.first, line.revision.number, line.count) for line in page.context["lines"]]
     assert found[:2] == [(before + 4, before + 4, 1), (before + 1, before + 3, 3)]
     assert f'id="restore-{before + 1}"' in page.content.decode()
 
@@ -226,4 +226,4 @@ def test_edits_of_two_people_or_of_two_hours_are_lines_of_their_own(admin: Clien
     Revision.objects.filter(number=newest).update(actor="eve")
     Revision.objects.filter(number=newest - 2).update(created_at=timezone.now() - timedelta(hours=2))
     page = admin.get(reverse("history"))
-    assert [one.count for one in page.context["lines"]][:3] == [1, 1, 1]
+    assert [line.count for line in page.context["lines"]][:3] == [1, 1, 1]

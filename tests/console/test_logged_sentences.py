@@ -55,7 +55,7 @@ def calls(*names: str) -> Iterator[ast.Call]:
 
 def message_of(call: ast.Call) -> list[ast.expr]:
     place = 1 if isinstance(call.func, ast.Name) and call.func.id == "Failure" else 0
-    return [*call.args[place : place + 1], *(each.value for each in call.keywords if each.arg == "message")]
+    return [*call.args[place : place + 1], *(keyword.value for keyword in call.keywords if keyword.arg == "message")]
 
 
 def literal(node: ast.expr) -> str | None:
@@ -165,7 +165,7 @@ def test_the_journal_writes_code_and_facts() -> None:
     assert (fine.sentence, logged_text(fine), bool(render_logged(fine))) == (None, "", False)
     told = timeline(row)
     assert told["error"] == "All 2 candidates failed (a/m: x; b/m: y)."
-    assert [each["error"] for each in told["attempts"]] == ["the body is not JSON: Expecting value", "余额不足"]
+    assert [attempt["error"] for attempt in told["attempts"]] == ["the body is not JSON: Expecting value", "余额不足"]
     assert timeline(fine)["error"] is None
 
 

@@ -304,7 +304,7 @@ def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> N
         lab.play({"own": "parameter:param=max_tokens"})
         page = admin.post("/providers/own/test/", headers=HTMX).content.decode()
     assert "It took these options: max_tokens_field = max_completion_tokens." in page
-    sent = [sorted({"max_tokens", "max_completion_tokens"} & each.json.keys()) for each in lab.requests]
+    sent = [sorted({"max_tokens", "max_completion_tokens"} & request.json.keys()) for request in lab.requests]
     assert sent == [["max_tokens"], ["max_completion_tokens"]]
     form = admin.get("/providers/own/?quirk_max_tokens_field=max_completion_tokens&quirk_x=y").content.decode()
     assert '<option value="max_completion_tokens" selected>' in form

@@ -121,7 +121,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 def ids(admin: Client, query: str, **place: str) -> list[str]:
     response = admin.get(reverse("requests"), {"q": query, **place})
     assert response.status_code == 200
-    return [one["row"].pk for one in response.context["rows"]]
+    return [row["row"].pk for row in response.context["rows"]]
 
 
 def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:

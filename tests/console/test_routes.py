@@ -303,7 +303,7 @@ def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(ad
     admin.post(page_of("design"), {**moved, "act": "save"})
     route = snapshot.current().configuration.route("design")
     assert route is not None
-    assert [dict(each.extra_body) for each in route.candidates] == [{}, {"seed": 1}, {"seed": True}]
+    assert [dict(candidate.extra_body) for candidate in route.candidates] == [{}, {"seed": 1}, {"seed": True}]
     top = draft(cards[0], cards[1], cards[2], version=version_of("design"))
     admin.post(page_of("design"), {**top, "act": "save"})
     assert routing_value(snapshot.current().configuration)["routing"]["design"]["primary"] == {"extraBody": {"seed": 1}}

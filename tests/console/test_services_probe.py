@@ -112,7 +112,7 @@ def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None
     admin.post("/probe/new/")
     page = text_of(admin.get("/services/new/"))
     vision = ProbeTranscript.objects.get(capability="vision")
-    words = [each["word"] for each in vision.exchanges]
+    words = [exchange["word"] for exchange in vision.exchanges]
     assert len(set(words)) == 3
     assert words[2] == ""
     assert all(f"<strong>{word}</strong>" in page for word in words[:2])

@@ -68,7 +68,7 @@ def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: N
     """Ending one session signs out only its browser, and the audit log names whose session ended."""
     here, phone, desk = signed_in(viewer_account), signed_in(viewer_account, IPHONE), signed_in(viewer_account)
     page = Page(here.get(home_of(viewer_account)))
-    safari = [each for each in page.controls if each.attributes.get("name") == "session"]
+    safari = [control for control in page.controls if control.attributes.get("name") == "session"]
     digests = {str(each.attributes["value"]) for each in safari}
     session_activity().write()
     ending = SessionSighting.objects.get(user_agent=IPHONE).digest

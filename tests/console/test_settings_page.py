@@ -60,7 +60,7 @@ def test_the_bucket_of_artifacts_is_shown_and_its_credentials_are_not(
 
 def in_force(environment: dict[str, str], dotenv: dict[str, str], directory: Path) -> dict[str, tuple[str, str, bool]]:
     return {
-        one.setting.name: (one.value, one.source, one.is_set) for one in setting_rows(environment, dotenv, directory)
+        row.setting.name: (row.value, row.source, row.is_set) for row in setting_rows(environment, dotenv, directory)
     }
 
 

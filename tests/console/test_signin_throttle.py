@@ -141,7 +141,7 @@ def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
     fail("alice", 1)
     fail("hunter2-my-password", 1, ELSEWHERE)
     sign_in("alice", PASSWORD)
-    told = [(each.action, each.object_name, each.address) for each in AuditEvent.objects.order_by("id")]
+    told = [(event.action, event.object_name, event.address) for event in AuditEvent.objects.order_by("id")]
     assert told == [
         ("user.sign_in_failed", "alice", HERE),
         ("user.sign_in_failed", "", ELSEWHERE),

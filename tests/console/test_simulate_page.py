@@ -85,7 +85,7 @@ def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
     """A model with vision receives the image, a model without vision its description, after the language directive."""
     load.load_files()
     page = admin.get(PAGE)
-    image = next(one for one in page.context["panel"].artifacts if one.kind == "image")
+    image = next(artifact for artifact in page.context["panel"].artifacts if artifact.kind == "image")
     found = walk(admin, asked(**{"out-1": "503", "out-2": "503", "sim-artifact": image.pk, "sim-language": "zh"}))
     vision, text = found.stops[1], found.stops[2]
     assert "an image as it is" in vision.details

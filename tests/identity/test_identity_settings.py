@@ -21,7 +21,7 @@ def test_nothing_is_on_until_it_is_configured():
 def test_what_is_configured_is_offered():
     """Each configured provider has its name, and OpenID Connect uses PKCE."""
     found = rules(**WHOLE, OIDC_NAME="Acme", FEISHU_CLIENT_ID="cli_1", FEISHU_CLIENT_SECRET="s")
-    assert [(each.id, each.name) for each in found.providers] == [("oidc", "Acme"), ("feishu", "Feishu")]
+    assert [(provider.id, provider.name) for provider in found.providers] == [("oidc", "Acme"), ("feishu", "Feishu")]
     app = package_settings(found)["openid_connect"]["APPS"][0]
     assert app["settings"] == {"server_url": "https://id.example.com", "oauth_pkce_enabled": True}
     assert package_settings(found)["feishu"]["APPS"][0]["client_id"] == "cli_1"

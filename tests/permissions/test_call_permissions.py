@@ -262,12 +262,12 @@ def machine_urls(
     patterns: list[URLPattern | URLResolver], before: str = "", space: str = ""
 ) -> Iterator[tuple[str, str]]:
     """Yield every address in the namespaces of machines: its view name, and its path as in the table."""
-    for each in patterns:
-        if isinstance(each, URLResolver):
-            named = each.namespace if each.namespace in MACHINES else space
-            yield from machine_urls(each.url_patterns, before + str(each.pattern), named or "")
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            named = pattern.namespace if pattern.namespace in MACHINES else space
+            yield from machine_urls(pattern.url_patterns, before + str(pattern.pattern), named or "")
         elif space:
-            yield f"{space}:{each.name}", path_of_route(before + str(each.pattern))
+            yield f"{space}:{pattern.name}", path_of_route(before + str(pattern.pattern))
 
 
 def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:

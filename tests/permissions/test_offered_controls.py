@@ -61,9 +61,9 @@ def addresses(role: str) -> list[str]:
         *(reverse(name) for name in names.split()),
         *("/routes/planning/", "/routes/design/", "/providers/echo/", "/services/text-model/", "/agents/text-agent/"),
         *([reverse("tokens")] if role == "administrator" else ()),
-        *(reverse("artifact", args=[each.pk]) for each in Artifact.objects.all()),
-        *(reverse("request", args=[each.pk]) for each in RequestLog.objects.all()[:2]),
-        *(reverse("revision", args=[each.pk]) for each in Revision.objects.all()),
+        *(reverse("artifact", args=[artifact.pk]) for artifact in Artifact.objects.all()),
+        *(reverse("request", args=[request.pk]) for request in RequestLog.objects.all()[:2]),
+        *(reverse("revision", args=[revision.pk]) for revision in Revision.objects.all()),
     ]
 
 

@@ -104,15 +104,15 @@ LEAST_ROLES = tuple(zip(ROLES, (ANYBODY, VIEWERS, EDITORS, ADMINISTRATORS), stri
 
 def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
     """Yield every page's URL name with an address of it; the objects in the address need not exist."""
-    for each in patterns:
-        if isinstance(each, URLResolver):
-            if each.namespace not in MACHINES:
-                yield from addresses(each.url_patterns)
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            if pattern.namespace not in MACHINES:
+                yield from addresses(pattern.url_patterns)
         else:
-            kinds = each.pattern.converters.items()
+            kinds = pattern.pattern.converters.items()
             arguments = {key: 987 if isinstance(kind, IntConverter) else "nobody" for key, kind in kinds}
-            assert each.name, f"{each.pattern} has no name, and so no row"
-            yield each.name, reverse(each.name, kwargs=arguments)
+            assert pattern.name, f"{pattern.pattern} has no name, and so no row"
+            yield pattern.name, reverse(pattern.name, kwargs=arguments)
 
 
 ADDRESSES = dict(addresses(get_resolver().url_patterns))

@@ -49,8 +49,8 @@ def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: s
     for part, names in details.items():
         said[part] = data.draw(st.one_of(NUMBERS, st.fixed_dictionaries(dict.fromkeys(names, NUMBERS))))
     usage = read(said)
-    counts = [getattr(usage, each.name) for each in fields(usage)]
-    assert all(each is None or (type(each) is int and 0 <= each <= MAX_COUNT) for each in counts)
+    counts = [getattr(usage, field.name) for field in fields(usage)]
+    assert all(count is None or (type(count) is int and 0 <= count <= MAX_COUNT) for count in counts)
 
 
 @pytest.mark.parametrize(

@@ -272,7 +272,7 @@ def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> 
     assert "".join(each.reasoning for each in out if isinstance(each, Delta)) == "one\n\ntwo"
     pieces = [each.tool_calls[0] for each in out if isinstance(each, Delta) and each.tool_calls]
     assert pieces[0] == ToolCallDelta(0, "c1", "patch", "", custom=True)
-    assert "".join(each.arguments for each in pieces) == "*** Begin"
+    assert "".join(piece.arguments for piece in pieces) == "*** Begin"
     assert isinstance(out[-1], Finish)
 
 

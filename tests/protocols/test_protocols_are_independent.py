@@ -54,7 +54,7 @@ def test_what_they_share_knows_none_of_them() -> None:
     """The shared modules import no vendor's package."""
     assert "stream" in SHARED
     for name in SHARED:
-        assert not imported(FOLDER / f"{name}.py") & {folder_of(each).name for each in PROTOCOLS}, name
+        assert not imported(FOLDER / f"{name}.py") & {folder_of(protocol).name for protocol in PROTOCOLS}, name
 
 
 @pytest.mark.parametrize("name", list(PROTOCOLS))

@@ -112,7 +112,7 @@ def test_a_whole_image_that_comes_instead_of_a_stream_is_one() -> None:
     body = '{"choices":[{"finish_reason":"stop","message":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = [*decoder.feed(body.encode()), *decoder.close()]
-    assert [type(each) for each in events] == [Supplement, Finish]
+    assert [type(event) for event in events] == [Supplement, Finish]
 
 
 def test_an_image_is_content_after_which_nobody_else_is_asked() -> None:
@@ -120,6 +120,6 @@ def test_an_image_is_content_after_which_nobody_else_is_asked() -> None:
     chunk = '{"choices":[{"index":0,"delta":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = decoder.feed(f'data: {chunk}\n\ndata: {{"error":{{"message":"boom","code":503}}}}\n\n'.encode())
-    assert not any(isinstance(each, Delta) for each in events)
+    assert not any(isinstance(event, Delta) for event in events)
     assert isinstance(events[-1], Failure)
     assert events[-1].fault == "stream_broken"

@@ -46,7 +46,7 @@ def shown_again(answer: Answer, by: Target, protocol: str, to: Target | None = N
     """Return what `to` gets in the next turn of an answer by `by`: blocks, parts, items or OpenAI's message."""
     origin = by.origin(protocol)
     calls = tuple(
-        ToolCall(each.id, each.name, each.arguments, each.signature, each.custom, origin) for each in answer.tool_calls
+        ToolCall(call.id, call.name, call.arguments, call.signature, call.custom, origin) for call in answer.tool_calls
     )
     back = Message(
         Role.ASSISTANT,

@@ -104,7 +104,7 @@ def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
     assert fields(custom_call.ChatCompletionMessageCustomToolCallParam) <= KNOWN_OF_CALL
     assert fields(chat.ChatCompletionAllowedToolsParam) == {"mode", "tools"}
     kinds = typing.get_args(chat.ChatCompletionToolChoiceOptionParam)
-    assert {each.__name__ for each in kinds if hasattr(each, "__name__")} - {"Literal"} == {
+    assert {kind.__name__ for kind in kinds if hasattr(kind, "__name__")} - {"Literal"} == {
         *("ChatCompletionAllowedToolChoiceParam", "ChatCompletionNamedToolChoiceParam"),
         "ChatCompletionNamedToolChoiceCustomParam",
     }
@@ -114,14 +114,16 @@ def test_every_effort_of_openais_has_a_word_at_anthropic_and_gemini():
     """Every effort in OpenAI's SDK has a value for Anthropic and Gemini."""
     from openai.types.shared_params import ReasoningEffort
 
-    words = {each for each in literals(ReasoningEffort) if each != "none"}
+    words = {literal for literal in literals(ReasoningEffort) if literal != "none"}
     assert words == set(BUDGETS)
     assert all(thinking_config("gemini-3-flash", word) for word in (*words, "none"))
 
 
 def literals(annotation: Any) -> set[str]:
     arguments = typing.get_args(annotation)
-    return {each for each in arguments if isinstance(each, str)}.union(*(literals(each) for each in arguments))
+    return {argument for argument in arguments if isinstance(argument, str)}.union(
+        *(literals(argument) for argument in arguments)
+    )
 
 
 ANTHROPIC: Mapping[str, str] = {

@@ -255,7 +255,7 @@ def claude_events() -> bytes:
             start |= {"input": {}}
             deltas = [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
         out.append({"type": "content_block_start", "index": at, "content_block": start})
-        out += [{"type": "content_block_delta", "index": at, "delta": each} for each in deltas]
+        out += [{"type": "content_block_delta", "index": at, "delta": delta} for delta in deltas]
         out.append({"type": "content_block_stop", "index": at})
     end = {"stop_reason": "end_turn", "container": MESSAGE["container"]}
     out += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 2}}, {"type": "message_stop"}]
@@ -430,8 +430,8 @@ def test_items_of_openais_own_tools_come_back_unchanged_whole_and_streamed() -> 
     for output in (told["output"], events[-1]["response"]["output"]):
         assert [item["type"] for item in output] == [item["type"] for item in ITEMS]
         assert [output[1], output[3]] == [ITEMS[1], ITEMS[3]]
-    assert [each["sequence_number"] for each in events] == list(range(len(events)))
-    searching = [each for each in events if each["type"].startswith("response.web_search_call")]
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    searching = [event for event in events if event["type"].startswith("response.web_search_call")]
     assert [(each["output_index"], each["item_id"]) for each in searching] == [(1, "ws_1")] * 2
     again = asked(*({"role": "user", "content": "Where?"}, *told["output"]))
     body, prepared = sent(again, "openai-responses")

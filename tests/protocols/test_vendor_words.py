@@ -37,7 +37,9 @@ FINISHES = {
 
 def literals(annotation: Any) -> set[str]:
     arguments = typing.get_args(annotation)
-    return {each for each in arguments if isinstance(each, str)}.union(*(literals(each) for each in arguments))
+    return {argument for argument in arguments if isinstance(argument, str)}.union(
+        *(literals(argument) for argument in arguments)
+    )
 
 
 def names(model: type[BaseModel]) -> set[str]:
@@ -86,7 +88,7 @@ def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
         ("anthropic", names(thought), set(anthropic.DETAILS["output_tokens_details"])),
         ("gemini", names(metadata), {*gemini.TOTALS, *gemini.DETAILS, *gemini.UNREAD}),
         *(
-            ("gemini", {each.value for each in modalities}, {*table, *gemini.UNREAD_MODALITIES})
+            ("gemini", {modality.value for modality in modalities}, {*table, *gemini.UNREAD_MODALITIES})
             for table in gemini.DETAILS.values()
         ),
     ]

@@ -126,7 +126,11 @@ def axe() -> Callable[[Any], list[str]]:
     def run(page: Any) -> list[str]:
         tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
         results = Axe().run(page, options={"runOnly": {"type": "tag", "values": tags}})
-        return [f"{one['id']}: {node['html'][:160]}" for one in results.response["violations"] for node in one["nodes"]]
+        return [
+            f"{violation['id']}: {node['html'][:160]}"
+            for violation in results.response["violations"]
+            for node in violation["nodes"]
+        ]
 
     return run
 

@@ -261,13 +261,13 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
 
 def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every named address of a page, with arguments that reach its view."""
-    for each in patterns:
-        if isinstance(each, URLResolver):
-            if each.namespace not in MACHINES:
-                yield from names(each.url_patterns)
-        elif each.name:
-            kinds = each.pattern.converters.items()
-            yield each.name, {key: 1 if isinstance(kind, IntConverter) else "x" for key, kind in kinds}
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            if pattern.namespace not in MACHINES:
+                yield from names(pattern.url_patterns)
+        elif pattern.name:
+            kinds = pattern.pattern.converters.items()
+            yield pattern.name, {key: 1 if isinstance(kind, IntConverter) else "x" for key, kind in kinds}
 
 
 @pytest.mark.django_db(databases=["default", "logs"])

@@ -126,9 +126,9 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
     post(key_of("vision-agent"), chat_body("hi", model="task:planning", user="other"))
     headers = {"authorization": f"Bearer {key}"}
     found = Client().get("/api/v1/usage?groupBy=user", headers=headers).json()
-    assert {each["name"]: each["requests"] for each in found["groups"]} == {"eve": 2, "ada": 1}
+    assert {group["name"]: group["requests"] for group in found["groups"]} == {"eve": 2, "ada": 1}
     found = Client().get("/api/v1/usage?groupBy=team&user=eve", headers=headers).json()
-    assert [(each["name"], each["requests"]) for each in found["groups"]] == [("ops", 2)]
+    assert [(group["name"], group["requests"]) for group in found["groups"]] == [("ops", 2)]
 
 
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:

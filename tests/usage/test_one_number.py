@@ -121,7 +121,7 @@ def test_every_outcome_is_the_same_number_everywhere(
     snapshot.refresh()
     outcomes = sorted({*OUTCOMES, *Fault, *SkipReason, *FAILURES})
     before = metrics_now()
-    log = [priced(each, now, fell_back=fell_back, is_streamed=is_streamed) for each in outcomes]
+    log = [priced(outcome, now, fell_back=fell_back, is_streamed=is_streamed) for outcome in outcomes]
     write(log)
     count_entries(log)
     counted = {name: number - before.get(name, 0) for name, number in metrics_now().items()}
@@ -168,7 +168,7 @@ def priced(outcome: str, at: datetime, *, fell_back: bool, is_streamed: bool) ->
 
 
 def metrics_now() -> dict[str, float]:
-    families = {each.name.removeprefix("routing_admin_"): each.values for each in request_metrics().families()}
+    families = {family.name.removeprefix("routing_admin_"): family.values for family in request_metrics().families()}
     found = dict.fromkeys((*RequestEnding, "attempts", "input", "output", "cost"), 0.0)
     for name in ("requests", "attempts", "tokens", "cost"):
         for labels, value in families[name].items():

@@ -83,8 +83,8 @@ def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -
     start = day_of(now - timedelta(days=DAYS))
     rows = UsageSum.objects.filter(span=UsageSum.DAY, start__gte=start)
     total = sum_usage(now - timedelta(days=DAYS), "model").total
-    assert total.requests == sum(each.requests for each in rows)
-    assert total.costs == {name: sum(each.cost_nanos for each in rows if each.currency == name) for name in total.costs}
+    assert total.requests == sum(row.requests for row in rows)
+    assert total.costs == {name: sum(row.cost_nanos for row in rows if row.currency == name) for name in total.costs}
 
 
 def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
@@ -119,7 +119,7 @@ def test_a_request_in_time_costs_no_look_for_roll_ups(now: datetime) -> None:
     """Writing a request of the current hour makes no query of roll-ups."""
     with CaptureQueriesContext(connections[LOGS]) as queries:
         write([entry("now", now)])
-    assert not [each for each in queries if "usagerollup" in each["sql"]]
+    assert not [query for query in queries if "usagerollup" in query["sql"]]
 
 
 @pytest.mark.parametrize("between", ["late", "other"])

@@ -124,7 +124,7 @@ def test_old_sums_go(noon: datetime):
     """Hourly sums are kept for a week, daily ones for a year and a month."""
     write([entry("a", noon), entry("b", noon - timedelta(days=8)), entry("c", noon - timedelta(days=400))])
     prune_usage(noon)
-    assert [each.span for each in UsageSum.objects.order_by("start")] == ["d", "d", "h"]
+    assert [usage_sum.span for usage_sum in UsageSum.objects.order_by("start")] == ["d", "d", "h"]
 
 
 def test_an_installation_without_requests_says_so(viewer: Client):
@@ -140,11 +140,11 @@ def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
     assert 'filename="usage-by-agent-7-days.csv"' in answer["Content-Disposition"]
     rows = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
-    assert [(each["agent"], each["currency"], each["cost"]) for each in rows] == [
+    assert [(row["agent"], row["currency"], row["cost"]) for row in rows] == [
         ("'=cmd()", "CNY", "0.0022"),
         ("'=cmd()", "USD", "0.0045"),
     ]
-    assert [each["requests"] for each in rows] == ["2", ""]  # counted once
+    assert [row["requests"] for row in rows] == ["2", ""]  # counted once
 
 
 def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent: AgentProgram, noon: datetime):
@@ -170,7 +170,7 @@ def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
     """An agent's usage is exact and does not include other agents."""
     write([entry("a", noon, agent="text-agent"), entry("b", noon, agent="ann")])
     found = text_agent.get("/usage?groupBy=provider&since=2020-01-01").json()
-    assert [(each["name"], each["requests"]) for each in found["groups"]] == [("yuan", 1)]
+    assert [(group["name"], group["requests"]) for group in found["groups"]] == [("yuan", 1)]
     assert found["total"]["costs"] == [
         {"amount": "0.0022", "saved": "0.0006", "failedAttempts": "0", "currency": "CNY"}
     ]
