@@ -100,8 +100,8 @@ def browser_of(account: Any = None, **options: Any) -> Client:
     return client
 
 
-def key_of(agent: str, **more: Any) -> str:
-    key, _ = issue_key(SYSTEM, Agent.objects.get(agent_id=agent), label="test", **more)
+def key_of(agent: str, **options: Any) -> str:
+    key, _ = issue_key(SYSTEM, Agent.objects.get(agent_id=agent), label="test", **options)
     return str(key)
 
 
@@ -113,9 +113,9 @@ def token_of(owner: Any, *scopes: str, name: str = "deploy") -> str:
 
 def join_pieces(answer: Any) -> Any:
     """Return a streamed JSON response as a whole one."""
-    whole: Any = HttpResponse(b"".join(answer.streaming_content), status=answer.status_code, headers=answer.headers)
-    whole.json = lambda: json.loads(whole.content)
-    return whole
+    joined: Any = HttpResponse(b"".join(answer.streaming_content), status=answer.status_code, headers=answer.headers)
+    joined.json = lambda: json.loads(joined.content)
+    return joined
 
 
 @dataclass
@@ -129,19 +129,19 @@ class AgentProgram:
         self.client = Client(raise_request_exception=False)
         self.headers = {"authorization": f"Bearer {self.key}"}
 
-    def call(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
-        headers = {**self.headers, **more.pop("headers", {})}
+    def call(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        headers = {**self.headers, **options.pop("headers", {})}
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         answer = self.client.generic(
-            method, f"/api/v1{path}", data, "application/json", headers=headers, query_params=more or None
+            method, f"/api/v1{path}", data, "application/json", headers=headers, query_params=options or None
         )
         return join_pieces(answer) if answer.streaming and "json" in answer["content-type"] else answer
 
-    def get(self, path: str, **more: Any) -> Any:
-        return self.call("GET", path, **more)
+    def get(self, path: str, **query: Any) -> Any:
+        return self.call("GET", path, **query)
 
-    def post(self, path: str, body: Any, **more: Any) -> Any:
-        return self.call("POST", path, body, **more)
+    def post(self, path: str, body: Any, **options: Any) -> Any:
+        return self.call("POST", path, body, **options)
 
     def upload(self, name: str, data: bytes, kind: str = "application/octet-stream", **fields: Any) -> Any:
         file = SimpleUploadedFile(name, data, content_type=kind)
@@ -152,7 +152,7 @@ class AgentProgram:
         assert response.status_code == 201, response.content
         return dict(response.json())
 
-    def artifact(self, ref: str, **more: Any) -> dict[str, Any]:
-        response = self.get(f"/artifacts/{ref}", **more)
+    def artifact(self, ref: str, **query: Any) -> dict[str, Any]:
+        response = self.get(f"/artifacts/{ref}", **query)
         assert response.status_code == 200, response.content
         return dict(response.json())

@@ -30,13 +30,13 @@ def list_places(store: ByteStore) -> list[str]:
     if isinstance(store, BucketStore):
         return s3_server().keys(store.bucket)
     assert isinstance(store, FileStore)
-    found = [Path(folder, name) for folder, _, names in os.walk(store.root) for name in names]
-    return sorted(path.relative_to(store.root).as_posix() for path in found)
+    files = [Path(folder, name) for folder, _, names in os.walk(store.root) for name in names]
+    return sorted(path.relative_to(store.root).as_posix() for path in files)
 
 
 def list_unfinished(store: ByteStore) -> list[str]:
     """Return what unfinished or aborted uploads left in the store."""
-    return [place for place in list_places(store) if place.startswith("tmp/")]
+    return [path for path in list_places(store) if path.startswith("tmp/")]
 
 
 def age(store: ByteStore, sha256: str, seconds: float) -> None:

@@ -84,22 +84,22 @@ def test_what_is_set_or_said_wrong_is_found(text: str) -> None:
 
 def django_sentences() -> set[str]:
     with override("en"):
-        found = {
+        sentences = {
             str(text)
             for field in FIELDS
             for kind in field.__mro__
             for text in getattr(kind, "default_error_messages", {}).values()
             if isinstance(text, str) or hasattr(text, "_proxy____args")
         }
-        found |= {str(bound.message) for bound in BOUNDS}
-    return {text for text in found if "(" not in text or "%(" in text} | set(PASSWORDS)
+        sentences |= {str(bound.message) for bound in BOUNDS}
+    return {text for text in sentences if "(" not in text or "%(" in text} | set(PASSWORDS)
 
 
 def test_forms_are_refused_in_our_own_words() -> None:
     """Django's Chinese messages are replaced by our own, which name the field and address the reader with 您."""
     ours = {source for source, _text in entries()}
     plural = {"Ensure this filename has at most"}
-    missing = {text for text in django_sentences() - ours if not any(text.startswith(each) for each in plural)}
+    missing = {text for text in django_sentences() - ours if not any(text.startswith(prefix) for prefix in plural)}
     assert missing - {"Please either submit a file or check the clear checkbox, not both."} == set()
     with override("zh-hans"):
         assert gettext("This field is required.") == "请填写此项。"
@@ -107,11 +107,11 @@ def test_forms_are_refused_in_our_own_words() -> None:
 
 def test_a_reason_calls_the_capability_by_its_name() -> None:
     """Request pages and simulations name a capability as artifact pages do: its name with its id beside it."""
-    kept = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
+    stored = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
     with override("zh-hans"):
-        assert str(render_reason(kept)) == "该模型不具备视觉理解（vision）能力。"
+        assert str(render_reason(stored)) == "该模型不具备视觉理解（vision）能力。"
     with override("en"):
-        assert str(render_reason(kept)) == "The model does not support vision."
+        assert str(render_reason(stored)) == "The model does not support vision."
 
 
 def test_how_tokens_are_estimated_is_said_in_chinese() -> None:
@@ -135,12 +135,12 @@ TRANSLATED = re.compile(r"\{% blocktranslate.*?\{% endblocktranslate %\}|<script
 
 def test_templates_leave_signs_to_translators() -> None:
     """Templates insert no Latin commas or brackets between values: sentences contain their own, lines use a dot."""
-    found = [
+    misplaced = [
         (path.name, sign[0])
         for path in sorted(TEMPLATES.rglob("*.html"))
         for sign in GLUED.finditer(TRANSLATED.sub("", path.read_text(encoding="utf-8")))
     ]
-    assert found == []
+    assert misplaced == []
 
 
 @pytest.mark.parametrize("text", ["{{ a }}, {{ b }}", "<b>({{ a }})</b>", "{% badge 'x' %}, and"])

@@ -25,7 +25,9 @@ def test_every_singular_of_the_catalogue_is_one() -> None:
     counted = re.findall(r'^msgid "(.*)"\nmsgid_plural "(.*)"$', text, re.MULTILINE)
     assert len(counted) > 50
     assert [
-        one for one, _ in counted if ONE_OF_MANY.search(re.sub(r"%\((?:count|counter|number)\)[sd]", "1", one))
+        singular
+        for singular, _ in counted
+        if ONE_OF_MANY.search(re.sub(r"%\((?:count|counter|number)\)[sd]", "1", singular))
     ] == []
 
 

@@ -24,9 +24,9 @@ def settings_table() -> str:
 
 def test_the_settings_table_is_made_from_the_code() -> None:
     """Every setting is documented. `python -m tests.test_readme` updates the table."""
-    found = BETWEEN.search(REFERENCE.read_text(encoding="utf-8"))
-    assert found is not None
-    assert found[2] == settings_table()
+    match = BETWEEN.search(REFERENCE.read_text(encoding="utf-8"))
+    assert match is not None
+    assert match[2] == settings_table()
 
 
 def test_every_documented_command_exists() -> None:
@@ -46,4 +46,4 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     django.setup()
     text = REFERENCE.read_text(encoding="utf-8")
-    REFERENCE.write_text(BETWEEN.sub(lambda found: found[1] + settings_table() + found[3], text), encoding="utf-8")
+    REFERENCE.write_text(BETWEEN.sub(lambda match: match[1] + settings_table() + match[3], text), encoding="utf-8")

@@ -21,7 +21,7 @@ REQUIREMENTS = frozenset(
 )
 
 
-def named(tree: ast.AST) -> Iterator[str]:
+def requirements_in(tree: ast.AST) -> Iterator[str]:
     """Yield the ids in every `@pytest.mark.requirement(…)` of a test file."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
@@ -30,6 +30,10 @@ def named(tree: ast.AST) -> Iterator[str]:
 
 def test_every_requirement_is_named_by_a_test_and_every_name_is_a_requirement() -> None:
     """Each requirement has a test, and each id in a mark is a requirement."""
-    found = {name for path in HERE.rglob("test_*.py") for name in named(ast.parse(path.read_text(encoding="utf-8")))}
-    assert sorted(REQUIREMENTS - found) == []
-    assert sorted(found - REQUIREMENTS) == []
+    tested = {
+        name
+        for path in HERE.rglob("test_*.py")
+        for name in requirements_in(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert sorted(REQUIREMENTS - tested) == []
+    assert sorted(tested - REQUIREMENTS) == []

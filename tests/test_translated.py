@@ -19,17 +19,17 @@ FILES = sorted(
     path
     for app in ("capabilities", "artifacts", "routing_admin")
     for path in (ROOT / app).rglob("*.py")
-    if any(place in path.relative_to(ROOT).with_suffix("").parts for place in PLACES)
+    if any(folder in path.relative_to(ROOT).with_suffix("").parts for folder in PLACES)
     and not path.stem.endswith(("api", "schemas", "queries"))  # scripts and agents read English
 )
 ERRORS = {"ActionError", "NotFoundError", "InUseError", "ConflictError", "ForbiddenError", "ValidationError"}
 MESSAGES = {"success", "info", "warning", "error", "add_message"}
-SPOKEN = {"label", "help_text", "empty_label", "error_message", "verbose_name", "said", "sentence"}
-WORDS = re.compile(r"[A-Za-z]{2,}.*\s.*[A-Za-z]{2,}|^[A-Z][a-z]{2,}")
+SENTENCE_ARGUMENTS = {"label", "help_text", "empty_label", "error_message", "verbose_name", "said", "sentence"}
+SENTENCE = re.compile(r"[A-Za-z]{2,}.*\s.*[A-Za-z]{2,}|^[A-Z][a-z]{2,}")
 """Two words, or a capitalized one, count as text; ids, paths and codes do not."""
 
 
-def said_to_people(tree: ast.AST) -> Iterator[ast.expr]:
+def sentences_for_people(tree: ast.AST) -> Iterator[ast.expr]:
     """Yield every expression of the file that is shown to users, as far as the syntax shows."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
@@ -41,7 +41,7 @@ def said_to_people(tree: ast.AST) -> Iterator[ast.expr]:
             yield from node.args[1:2] if name != "add_message" else node.args[2:3]
         if name == "add_error" and len(node.args) > 1:
             yield node.args[1]
-        yield from (keyword.value for keyword in node.keywords if keyword.arg in SPOKEN)
+        yield from (keyword.value for keyword in node.keywords if keyword.arg in SENTENCE_ARGUMENTS)
 
 
 def name_of(node: ast.expr) -> str:
@@ -49,26 +49,26 @@ def name_of(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def bare_texts(node: ast.expr) -> Iterator[str]:
+def literal_texts(node: ast.expr) -> Iterator[str]:
     """Yield the texts of an expression outside of calls: literals, their parts, and concatenations."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and WORDS.search(node.value):
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and SENTENCE.search(node.value):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
-        yield from (text for part in node.values for text in bare_texts(part))
+        yield from (text for part in node.values for text in literal_texts(part))
     elif isinstance(node, ast.BinOp):
-        yield from bare_texts(node.left)
+        yield from literal_texts(node.left)
         if not isinstance(node.op, ast.Mod):
-            yield from bare_texts(node.right)
+            yield from literal_texts(node.right)
     elif isinstance(node, ast.IfExp):
-        yield from bare_texts(node.body)
-        yield from bare_texts(node.orelse)
+        yield from literal_texts(node.body)
+        yield from literal_texts(node.orelse)
     elif isinstance(node, ast.BoolOp):
-        yield from (text for value in node.values for text in bare_texts(value))
+        yield from (text for value in node.values for text in literal_texts(value))
 
 
 def untranslated(source: str) -> list[str]:
     """Return the untranslated texts of a file."""
-    return [text for expression in said_to_people(ast.parse(source)) for text in bare_texts(expression)]
+    return [text for expression in sentences_for_people(ast.parse(source)) for text in literal_texts(expression)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -14,6 +14,6 @@ from tests.engines.webhook import Chat, running_chat
 @pytest.fixture
 def chat(settings: Any) -> Iterator[Chat]:
     """A running chat server whose address is the configured webhook."""
-    with running_chat() as found:
-        settings.ALERT_WEBHOOK = parse_webhook(found.base + "/hook")
-        yield found
+    with running_chat() as server:
+        settings.ALERT_WEBHOOK = parse_webhook(server.base + "/hook")
+        yield server

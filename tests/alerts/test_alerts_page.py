@@ -25,10 +25,10 @@ SECRETS = ("swordfish", "0123456789abcdef", "SECRETSECRET")
 
 @pytest.fixture
 def chat(settings: Any) -> Iterator[Chat]:
-    with running_chat() as found:
-        address = f"{found.base}/hook/0123456789abcdef?key=swordfish-swordfish#shape=feishu&secret=SECRETSECRET"
+    with running_chat() as server:
+        address = f"{server.base}/hook/0123456789abcdef?key=swordfish-swordfish#shape=feishu&secret=SECRETSECRET"
         settings.ALERT_WEBHOOK = parse_webhook(address)
-        yield found
+        yield server
 
 
 def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Client) -> None:
@@ -57,9 +57,9 @@ def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Cli
 def test_every_kind_leads_to_a_page_where_it_is_dealt_with(kind: AlertKind, admin: Client) -> None:
     """Every kind of alert links to a page that exists, even if the alert's subject does not."""
     note_trouble(Condition(kind, "nobody knows it", translatable("It is so."), STATE), timezone.now())
-    found = re.search(r'<div class="small t2">.*?<a href="([^"#]+)', admin.get("/alerts/").content.decode(), re.DOTALL)
-    assert found is not None
-    assert admin.get(found[1]).status_code == 200
+    link = re.search(r'<div class="small t2">.*?<a href="([^"#]+)', admin.get("/alerts/").content.decode(), re.DOTALL)
+    assert link is not None
+    assert admin.get(link[1]).status_code == 200
 
 
 def test_the_button_sends_a_test_and_says_that_it_was_taken(admin: Client, chat: Chat) -> None:
@@ -104,13 +104,13 @@ def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: Chat) -> N
     note_trouble(condition_of(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
     headers = {"authorization": f"Bearer {token_of(admin_account)}"}
     answer = Client().get("/api/v1/admin/alerts", headers=headers)
-    (line,) = answer.json()["alerts"]
-    assert (line["kind"], line["subject"], line["ended"], line["sent"]) == ("key_refused", "deepseek", None, None)
+    (alert,) = answer.json()["alerts"]
+    assert (alert["kind"], alert["subject"], alert["ended"], alert["sent"]) == ("key_refused", "deepseek", None, None)
     assert answer.json()["webhook"] == {"host": chat.base.removeprefix("http://"), "shape": "feishu"}
-    for reply, told in ((200, b'{"code": 0}'), True), ((200, b'{"code": 19021, "msg": "no"}'), False):
+    for reply, arrived in ((200, b'{"code": 0}'), True), ((200, b'{"code": 19021, "msg": "no"}'), False):
         chat.replies[:] = [reply]
         tested = Client().post("/api/v1/admin/alerts/test", headers=headers).json()
-        assert (tested["arrived"], tested["error"] is None) == (told, told)
+        assert (tested["arrived"], tested["error"] is None) == (arrived, arrived)
     assert all(secret not in answer.content.decode() for secret in SECRETS)
 
 

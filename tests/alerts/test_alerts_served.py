@@ -22,15 +22,15 @@ HELLO = json.dumps({"model": "one/lab", "messages": [{"role": "user", "content":
 
 @pytest.fixture
 def chat() -> Iterator[Chat]:
-    with running_chat() as found:
-        yield found
+    with running_chat() as started:
+        yield started
 
 
 @pytest.fixture
 def server(tmp_path: Any, chat: Chat) -> Iterator[Server]:
     settings = {"ALERT_WEBHOOK": f"{chat.base}/hook/swordfish-swordfish", "ALLOWED_ORIGINS": "*"}
-    with served(tmp_path, settings=settings, options=("--workers", "2")) as found:
-        yield found
+    with served(tmp_path, settings=settings, options=("--workers", "2")) as started:
+        yield started
 
 
 def until(is_so: Callable[[], bool]) -> bool:
@@ -68,8 +68,8 @@ def test_two_processes_tell_of_a_refused_key_once_and_its_end_is_seen(server: Se
         return not open_alerts(server, "key_refused")
 
     assert until(is_well)
-    begun = [each.body for each in chat.received if each.body["kind"] == "key_refused"]
-    assert [(each["event"], each["subject"]) for each in begun] == [("begun", "one")]
+    bodies = [message.body for message in chat.received if message.body["kind"] == "key_refused"]
+    assert [(body["event"], body["subject"]) for body in bodies] == [("begun", "one")]
     assert "swordfish" not in server.log
 
 
@@ -79,8 +79,8 @@ def test_a_killed_process_of_two_is_told_once(server: Server, chat: Chat) -> Non
     victim = int(children(server)[-1])
     os.kill(victim, signal.SIGKILL)
     assert until(lambda: bool(chat.received))
-    (found,) = [each.body for each in chat.received]
-    assert (found["event"], found["kind"]) == ("begun", "process_crashed")
+    (body,) = [message.body for message in chat.received]
+    assert (body["event"], body["kind"]) == ("begun", "process_crashed")
     assert until(lambda: len(children(server)) == 2)
     server.process.terminate()
     server.process.wait(timeout=60)

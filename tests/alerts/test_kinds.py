@@ -34,15 +34,15 @@ def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
 @pytest.mark.parametrize(("kind", "stage"), SENTENCES)
 def test_every_alert_reads_in_both_languages(kind, stage):
     """An alert's sentence survives storage as data, contains its values and is translated, as are title and remedy."""
-    found = condition_of(kind, "subject", stage, **FACTS, **MORE_FACTS)
-    kept = text_of(data_of(found.sentence))
-    assert kept == found.sentence
+    condition = condition_of(kind, "subject", stage, **FACTS, **MORE_FACTS)
+    restored = text_of(data_of(condition.sentence))
+    assert restored == condition.sentence
     with override("zh-hans"):
-        said, title, remedy = translate_sentence(kept), gettext(KINDS[kind].title), gettext(KINDS[kind].remedy)
-    assert re.search("[一-鿿]", said)
+        sentence, title, remedy = translate_sentence(restored), gettext(KINDS[kind].title), gettext(KINDS[kind].remedy)
+    assert re.search("[一-鿿]", sentence)
     assert re.search("[一-鿿]", title)
     assert re.search("[一-鿿]", remedy)
-    assert "%(" not in said + found.sentence
+    assert "%(" not in sentence + condition.sentence
 
 
 def test_the_subject_is_the_name_where_no_other_is_given():

@@ -22,44 +22,44 @@ FULL = condition_of(AlertKind.DISK, "data directory", free=12)
 WELL = (AlertKind.KEY_REFUSED, "deepseek")
 
 
-def tell(now: datetime) -> list[str]:
+def send_all(now: datetime) -> list[str]:
     """Claim and send what is due; return what was sent."""
-    told = []
+    sent = []
     while claimed := ledger.claim_next(now):
         ledger.note_sent(claimed, now)
-        told.append(f"{claimed.kind} {'over' if claimed.ended_at else 'begun'}")
-    return told
+        sent.append(f"{claimed.kind} {'over' if claimed.ended_at else 'begun'}")
+    return sent
 
 
 def test_a_trouble_that_lasts_is_told_once():
     for minutes in range(5):
         ledger.note_trouble(REFUSED, NOON + minutes * MINUTE)
-    assert tell(NOON + 5 * MINUTE) == ["key_refused begun"]
-    assert tell(NOON + 9 * MINUTE) == []
-    (line,) = list_alerts()
-    assert (line.times, line.first_seen_at, line.last_seen_at) == (1, NOON, NOON + 4 * MINUTE)
+    assert send_all(NOON + 5 * MINUTE) == ["key_refused begun"]
+    assert send_all(NOON + 9 * MINUTE) == []
+    (alert,) = list_alerts()
+    assert (alert.times, alert.first_seen_at, alert.last_seen_at) == (1, NOON, NOON + 4 * MINUTE)
 
 
 def test_an_end_is_told_once_and_what_comes_back_is_told_again():
     """The end of an alert is sent once, after a delay. If the condition returns, the alert is sent again."""
     ledger.note_trouble(REFUSED, NOON)
-    tell(NOON)
+    send_all(NOON)
     ledger.end_alerts({WELL: NOON + MINUTE}, {}, NOON + MINUTE)
-    assert tell(NOON + 2 * MINUTE) == []
-    assert tell(NOON + 4 * MINUTE) == ["key_refused over"]
+    assert send_all(NOON + 2 * MINUTE) == []
+    assert send_all(NOON + 4 * MINUTE) == ["key_refused over"]
     ledger.note_trouble(REFUSED, NOON + 10 * MINUTE)
-    assert tell(NOON + 10 * MINUTE) == ["key_refused begun"]
+    assert send_all(NOON + 10 * MINUTE) == ["key_refused begun"]
     assert list_alerts()[0].times == 2
 
 
 def test_what_comes_and_goes_is_told_once():
     """An end that lasts less than two minutes is not sent."""
     ledger.note_trouble(REFUSED, NOON)
-    tell(NOON)
+    send_all(NOON)
     for minutes in range(1, 20, 2):
         ledger.end_alerts({WELL: NOON + minutes * MINUTE}, {}, NOON + minutes * MINUTE)
         ledger.note_trouble(REFUSED, NOON + (minutes + 1) * MINUTE)
-        assert tell(NOON + (minutes + 1) * MINUTE) == []
+        assert send_all(NOON + (minutes + 1) * MINUTE) == []
     assert list_alerts()[0].ended_at is None
 
 
@@ -79,9 +79,9 @@ def test_a_state_ends_when_it_is_not_found_any_more():
     ledger.note_trouble(REFUSED, NOON)
     ledger.note_trouble(FULL, NOON + MINUTE / 2)
     ledger.end_alerts({}, {}, NOON + MINUTE)
-    assert [line.ended_at for line in list_alerts()] == [None, None]
+    assert [alert.ended_at for alert in list_alerts()] == [None, None]
     ledger.end_alerts({}, {}, NOON + 2 * MINUTE)
-    assert {line.kind: line.ended_at for line in list_alerts()} == {
+    assert {alert.kind: alert.ended_at for alert in list_alerts()} == {
         AlertKind.KEY_REFUSED: None,
         AlertKind.DISK: NOON + 2 * MINUTE,
     }
@@ -97,20 +97,20 @@ def test_what_was_taken_out_of_the_configuration_has_no_trouble():
 def test_what_cannot_be_sent_is_tried_again_ever_later_and_then_given_up():
     """A failed delivery is retried with growing delays and then given up, and the page keeps the error."""
     ledger.note_trouble(REFUSED, NOON)
-    now, waits = NOON, []
+    now, delays = NOON, []
     while claimed := ledger.claim_next(now):
         ledger.note_failed(claimed, "nothing is listening there.")
         due = list_alerts()[0].next_try_at
         if due is None:
             break
         assert ledger.claim_next(due - timedelta(seconds=1)) is None
-        waits.append(due - now)
+        delays.append(due - now)
         now = due
-    assert waits == sorted(waits)
-    assert (len(waits), waits[0], waits[-1]) == (9, timedelta(seconds=30), timedelta(hours=1))
-    (line,) = list_alerts()
-    assert line.is_given_up
-    assert line.error == "nothing is listening there."
+    assert delays == sorted(delays)
+    assert (len(delays), delays[0], delays[-1]) == (9, timedelta(seconds=30), timedelta(hours=1))
+    (alert,) = list_alerts()
+    assert alert.is_given_up
+    assert alert.error == "nothing is listening there."
     assert ledger.claim_next(now + timedelta(days=1)) is None
 
 

@@ -51,7 +51,7 @@ def own_directory(settings: Any, tmp_path: Path, demo: None) -> None:
 
 
 @pytest.fixture
-def down(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+def database_outage(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """The database is read-only until this is undone."""
     read_only = sqlite3.OperationalError()
     read_only.sqlite_errorcode = sqlite3.SQLITE_READONLY
@@ -74,28 +74,28 @@ def failing_watch() -> AlertWatch:
 
 
 def received(chat: Chat) -> list[tuple[str, str]]:
-    return [(each.body["event"], each.body["kind"]) for each in chat.received]
+    return [(message.body["event"], message.body["kind"]) for message in chat.received]
 
 
-def names(found: Iterator[Condition]) -> set[AlertKind]:
-    return {each.kind for each in found}
+def names(conditions: Iterator[Condition]) -> set[AlertKind]:
+    return {condition.kind for condition in conditions}
 
 
-def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, down):
+def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, database_outage):
     """If the database takes no writes, one of two processes sends the alert.
 
     The page shows it, and the database stores it after the outage.
     """
-    one, other = failing_watch(), failing_watch()
-    for watch in (one, other, one):
+    first, second = failing_watch(), failing_watch()
+    for watch in (first, second, first):
         watch.offline_round()
     assert received(chat) == [("begun", "database")]
     assert "read-only" in chat.received[0].body["text"]
-    assert [(line.kind, line.ended_at, bool(line.sent_at)) for line in list_alerts()] == [(DATABASE[0], None, True)]
+    assert [(alert.kind, alert.ended_at, bool(alert.sent_at)) for alert in list_alerts()] == [(DATABASE[0], None, True)]
     assert count_open()[AlertKind.DATABASE] == 1
-    down.undo()
-    other.round()
-    one.round()
+    database_outage.undo()
+    second.round()
+    first.round()
     assert alert_file().read() == {}
     later = timezone.now() + 5 * MINUTE
     ledger.end_alerts({}, {}, later)
@@ -104,7 +104,7 @@ def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, do
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "words"),
+    ("code", "error", "expected"),
     [
         (sqlite3.SQLITE_PERM, "access permission denied", "denies"),
         (sqlite3.SQLITE_FULL, "database or disk is full", "is full"),
@@ -112,43 +112,43 @@ def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, do
         (sqlite3.SQLITE_IOERR, "disk I/O error", "does not answer"),
     ],
 )
-def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, said, words):
+def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, error, expected):
     """The alert names the kind of outage, since a database that refuses writes does not have to be restarted."""
     cause = sqlite3.OperationalError()
     cause.sqlite_errorcode = code
 
     def refuse() -> None:
-        raise OperationalError(said) from cause
+        raise OperationalError(error) from cause
 
     monkeypatch.setattr(watching, "check_writable", refuse)
     failing_watch().offline_round()
-    assert words in chat.received[0].body["message"]["en"]
+    assert expected in chat.received[0].body["message"]["en"]
 
 
 def test_entries_that_wait_in_memory_are_an_alert_at_once(monkeypatch):
     """Entries waiting in memory alert at once, since a restart would lose them."""
     monkeypatch.setattr(journal(), "disk_is_full", True)
-    (found,) = troubles.find_outages(NOON)
-    assert (found.kind, "0 wait in memory" in found.sentence) == (AlertKind.LOG_WAITING, True)
+    (condition,) = troubles.find_outages(NOON)
+    assert (condition.kind, "0 wait in memory" in condition.sentence) == (AlertKind.LOG_WAITING, True)
 
 
-def test_an_outage_shorter_than_a_restart_is_no_alert(chat, down):
+def test_an_outage_shorter_than_a_restart_is_no_alert(chat, database_outage):
     watch = AlertWatch()
     watch.round()
     watch.offline_round()
     assert received(chat) == []
-    down.undo()
+    database_outage.undo()
     watch.round()
     assert watch.asking_since is None
 
 
-def test_a_database_that_flaps_is_told_once(chat, down):
+def test_a_database_that_flaps_is_told_once(chat, database_outage):
     """An alert that is in the database and was sent is not sent again from the file."""
     failing_watch().offline_round()
-    down.undo()
+    database_outage.undo()
     watch = AlertWatch()
     watch.round()
-    down.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
+    database_outage.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
     watch.round()
     assert watch.asking_since is not None
     watch.asking_since -= troubles.SETTLED
@@ -156,16 +156,16 @@ def test_a_database_that_flaps_is_told_once(chat, down):
     assert received(chat) == [("begun", "database")]
 
 
-def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, down, monkeypatch):
+def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, database_outage, monkeypatch):
     """After an end was sent, a failure counts as a new outage, even between two reads of the rows."""
     failing_watch().offline_round()
-    down.undo()
+    database_outage.undo()
     watch = AlertWatch()
     watch.round()
     ended = timezone.now() - ledger.RESOLVE_DELAY + timedelta(seconds=5)
     Alert.objects.update(ended_at=ended, next_try_at=ended + ledger.RESOLVE_DELAY)
     watch.round()
-    down.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
+    database_outage.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
     for seconds, begun in ((0, 1), (60, 2)):
         shift = timedelta(seconds=seconds)
         monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift)
@@ -185,34 +185,34 @@ def test_the_numbers_of_an_alert_that_lasts_are_the_newest():
     assert "361" in str(alert_file().read()[("log_lost", "one")].sentence)
 
 
-def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, down, monkeypatch):
+def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, database_outage, monkeypatch):
     """During an outage an alert whose row was not sent is sent from the file; one that was sent is not."""
-    down.undo()
+    database_outage.undo()
     redis = condition_of(AlertKind.REDIS, "Redis", problem="It is silent.")
     monkeypatch.setattr(watching, "find_outages", lambda now: iter([redis]))
     chat.replies[:] = [(503, b"busy")]
     watch = AlertWatch()
     watch.round()
-    down.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
+    database_outage.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
     watch.round()
     assert watch.asking_since is not None
     watch.asking_since -= troubles.SETTLED
     watch.offline_round()
     assert received(chat) == [("begun", "redis"), ("begun", "database"), ("begun", "redis")]
-    down.undo()
+    database_outage.undo()
     watch.round()
-    assert [line.kind for line in list_alerts() if line.sent_at is None] == []
+    assert [alert.kind for alert in list_alerts() if alert.sent_at is None] == []
 
 
 def test_a_database_that_hangs_while_alerts_are_sent_is_being_asked(chat, monkeypatch):
     """Claiming alerts counts as a query of the database. Waiting for the chat does not, however long it takes."""
-    watch, asked = AlertWatch(), []
+    watch, asking = AlertWatch(), []
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
-    monkeypatch.setattr(ledger, "claim_next", lambda now: (asked.append(watch.asking_since), claim(now))[1])
-    monkeypatch.setattr(sending, "send", lambda *words: (asked.append(watch.asking_since), send(*words))[1])
+    monkeypatch.setattr(ledger, "claim_next", lambda now: (asking.append(watch.asking_since), claim(now))[1])
+    monkeypatch.setattr(sending, "send", lambda *arguments: (asking.append(watch.asking_since), send(*arguments))[1])
     watch.round()
-    assert [each is not None for each in asked] == [True, False, True]
+    assert [since is not None for since in asking] == [True, False, True]
     assert watch.asking_since is None
 
 
@@ -225,7 +225,7 @@ def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
     assert watch.asking_since is None
 
 
-def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, down, monkeypatch):
+def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, database_outage, monkeypatch):
     """An alert is sent once even if the process cannot write its file; it is kept in memory then."""
     # No file can be created in /proc.
     monkeypatch.setattr(type(alert_file()), "path", property(lambda _: Path("/proc/alerts.json")))
@@ -233,8 +233,8 @@ def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, down,
     watch.offline_round()
     watch.offline_round()
     assert received(chat) == [("begun", "database")]
-    with alert_file().edit() as kept:
-        kept.clear()
+    with alert_file().edit() as stored:
+        stored.clear()
 
 
 def test_store_redis_log_and_configuration_are_told_when_they_fail_for_long(monkeypatch):
@@ -259,12 +259,12 @@ def test_lost_entries_are_told_when_more_are_lost(monkeypatch):
     monkeypatch.setattr(journal(), "lost", 2)
     watch.round()
     watch.round()
-    (line,) = list_alerts()
-    assert (line.kind, line.last_seen_at - line.first_seen_at) == (AlertKind.LOG_LOST, timedelta(0))
-    assert ": 2." in line.sentence
+    (alert,) = list_alerts()
+    assert (alert.kind, alert.last_seen_at - alert.first_seen_at) == (AlertKind.LOG_LOST, timedelta(0))
+    assert ": 2." in alert.sentence
     monkeypatch.setattr(journal(), "lost", 3)
     watch.round()
-    assert list_alerts()[0].last_seen_at > line.last_seen_at
+    assert list_alerts()[0].last_seen_at > alert.last_seen_at
 
 
 def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(chat, settings):
@@ -272,15 +272,15 @@ def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(ch
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), NOON)
     chat.replies[:] = [(503, b"busy")] * 3
     for minutes in (0, 1, 3):
-        assert AlertKind.WEBHOOK_FAILING not in [line.kind for line in list_alerts()]
+        assert AlertKind.WEBHOOK_FAILING not in [alert.kind for alert in list_alerts()]
         sending.send_due(settings.ALERT_WEBHOOK, NOON + minutes * MINUTE)
         chat.replies[:] = chat.replies[:2]
-    failing = next(line for line in list_alerts() if line.kind is AlertKind.WEBHOOK_FAILING)
+    failing = next(alert for alert in list_alerts() if alert.kind is AlertKind.WEBHOOK_FAILING)
     assert "503" in failing.sentence
     assert chat.base.rpartition("/")[2] in failing.sentence
     chat.replies.clear()
     sending.send_due(settings.ALERT_WEBHOOK, NOON + 10 * MINUTE)
-    assert all(line.ended_at for line in list_alerts() if line.kind is AlertKind.WEBHOOK_FAILING)
+    assert all(alert.ended_at for alert in list_alerts() if alert.kind is AlertKind.WEBHOOK_FAILING)
 
 
 @pytest.mark.parametrize(
@@ -297,9 +297,9 @@ def test_a_webhook_that_fails_three_times_is_an_alert_until_something_arrives(ch
 )
 def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
     """A job that never ran is not overdue. Two runs within hours count as one."""
-    runs = [NOON - each * DAY for each in days_ago]
+    runs = [NOON - days * DAY for days in days_ago]
     assert is_overdue(runs, NOON) is overdue
-    assert is_overdue([run - each for run in runs for each in (timedelta(0), MINUTE)], NOON) is overdue
+    assert is_overdue([run - delay for run in runs for delay in (timedelta(0), MINUTE)], NOON) is overdue
 
 
 def test_backup_and_prune_that_no_longer_run_are_told_until_they_do(monkeypatch):
@@ -315,31 +315,31 @@ def test_backup_and_prune_that_no_longer_run_are_told_until_they_do(monkeypatch)
     monkeypatch.setattr(timezone, "now", lambda: datetime.now(UTC) + 100 * DAY)
     AlertWatch().round()
     overdue = {AlertKind.BACKUP_OVERDUE, AlertKind.PRUNE_OVERDUE}
-    assert {line.kind for line in list_alerts() if line.ended_at is None} == overdue
+    assert {alert.kind for alert in list_alerts() if alert.ended_at is None} == overdue
     record_backup(SYSTEM, {})
     prune(SYSTEM, timezone.now())
-    assert {line.kind for line in list_alerts() if line.ended_at is not None} == overdue
+    assert {alert.kind for alert in list_alerts() if alert.ended_at is not None} == overdue
 
 
 def test_a_process_that_is_killed_is_told_and_one_that_ends_in_order_is_not(tmp_path):
     """Each crash of a process is detected once; a normal exit is not a crash."""
-    words = (
+    program = (
         "import django; django.setup(); "
         "from routing_admin.platform.server.process_mark import process_mark as own; m = own(); m.place(); "
     )
     environment = {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
     for ending in ("m.remove()", "import os; os.kill(os.getpid(), 9)"):
-        subprocess.run([sys.executable, "-c", words + ending], env=environment, check=False)
-    own = ProcessMark()
-    own.place()
-    assert own.count_crashes() == 1
-    assert own.count_crashes() == 0
-    own.remove()
-    subprocess.run([sys.executable, "-c", words + "import os; os._exit(1)"], env=environment, check=False)
+        subprocess.run([sys.executable, "-c", program + ending], env=environment, check=False)
+    mark = ProcessMark()
+    mark.place()
+    assert mark.count_crashes() == 1
+    assert mark.count_crashes() == 0
+    mark.remove()
+    subprocess.run([sys.executable, "-c", program + "import os; os._exit(1)"], env=environment, check=False)
     watch = AlertWatch()
     watch.round()
     watch.round()
-    assert [(line.kind, line.times) for line in list_alerts()] == [(AlertKind.PROCESS_CRASHED, 1)]
+    assert [(alert.kind, alert.times) for alert in list_alerts()] == [(AlertKind.PROCESS_CRASHED, 1)]
 
 
 def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
@@ -348,8 +348,8 @@ def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
     watch.start()
     size = alert_file().path.stat().st_size
     watch.stop()
-    with alert_file().edit() as kept:
-        kept["disk", "x"] = KeptAlert("disk", "x", "text", NOON, NOON, NOON, NOON)
+    with alert_file().edit() as stored:
+        stored["disk", "x"] = KeptAlert("disk", "x", "text", NOON, NOON, NOON, NOON)
     assert alert_file().path.stat().st_size == size > 0
     assert list(alert_file().read()) == [("disk", "x")]
 

@@ -29,9 +29,9 @@ from tests.engines.webhook import Chat, running_chat
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-MORE: dict[str, Any] = {"server": "one", "seconds": 7, "count": 2}
+EXTRA_FACTS: dict[str, Any] = {"server": "one", "seconds": 7, "count": 2}
 FACTS: dict[str, Any] = {
-    **MORE,
+    **EXTRA_FACTS,
     "status": 401,
     "percent": 80,
     "meter": "Tokens per day",
@@ -43,27 +43,27 @@ SECRET_PATH = "/hook/0123456789abcdef?key=swordfish-swordfish"
 
 @pytest.fixture
 def chat() -> Iterator[Chat]:
-    with running_chat() as found:
-        yield found
+    with running_chat() as server:
+        yield server
 
 
 def trouble(kind: AlertKind, **facts: Any) -> Any:
     return condition_of(kind, "deepseek", next(iter(KINDS[kind].sentences)), **{**FACTS, "problem": "twice", **facts})
 
 
-def hook_of(chat: Chat, shape: str = "json", more: str = "") -> Any:
-    return parse_webhook(f"{chat.base}{SECRET_PATH}#shape={shape}{more}")
+def hook_of(chat: Chat, shape: str = "json", options: str = "") -> Any:
+    return parse_webhook(f"{chat.base}{SECRET_PATH}#shape={shape}{options}")
 
 
 def text_of_body(shape: str, body: Any) -> str:
     return str({"feishu": lambda: body["content"]["text"]}.get(shape, lambda: _text(body["text"]))())
 
 
-def _text(found: Any) -> Any:
-    return found["content"] if isinstance(found, dict) else found
+def _text(value: Any) -> Any:
+    return value["content"] if isinstance(value, dict) else value
 
 
-@pytest.mark.parametrize("shape", [each.value for each in ShapeName])
+@pytest.mark.parametrize("shape", [name.value for name in ShapeName])
 def test_each_kind_arrives_once_in_every_shape(chat, shape):
     """Each kind of alert is sent once in every shape, with the page that says what to do."""
     now = timezone.now()
@@ -71,14 +71,14 @@ def test_each_kind_arrives_once_in_every_shape(chat, shape):
         note_trouble(trouble(kind), now)
     for minutes in range(3):
         sending.send_due(hook_of(chat, shape), now + timedelta(minutes=minutes))
-    texts = [text_of_body(shape, each.body) for each in chat.received]
+    texts = [text_of_body(shape, message.body) for message in chat.received]
     assert len(texts) == len(AlertKind)
     for kind in AlertKind:
-        own = [text for text in texts if KINDS[kind].page in text]
-        assert len(own) == sum(each.page == KINDS[kind].page for each in KINDS.values())
-        assert all(text.startswith("[routing_admin] ") and "/alerts/" in text for text in own)
-    assert {each.path for each in chat.received} == {SECRET_PATH}
-    assert all(line.sent_at and not line.error for line in list_alerts())
+        of_kind = [text for text in texts if KINDS[kind].page in text]
+        assert len(of_kind) == sum(row.page == KINDS[kind].page for row in KINDS.values())
+        assert all(text.startswith("[routing_admin] ") and "/alerts/" in text for text in of_kind)
+    assert {message.path for message in chat.received} == {SECRET_PATH}
+    assert all(alert.sent_at and not alert.error for alert in list_alerts())
 
 
 def test_programs_get_fields_beside_the_text(chat):
@@ -88,7 +88,7 @@ def test_programs_get_fields_beside_the_text(chat):
     sending.send_due(hook_of(chat), now)
     end_kind(AlertKind.KEY_REFUSED, now + timedelta(seconds=1))
     sending.send_due(hook_of(chat), now + timedelta(minutes=5))
-    begun, over = (each.body for each in chat.received)
+    begun, over = (message.body for message in chat.received)
     assert (begun["event"], begun["kind"], begun["subject"]) == ("begun", "key_refused", "deepseek")
     assert (begun["severity"], begun["since"], begun["times"]) == ("critical", now.isoformat(), 1)
     assert begun["message"]["en"] == "The provider deepseek refuses its key (401)."
@@ -115,7 +115,7 @@ def test_signatures_arrive_as_they_were_made(chat):
     query = parse_qs(urlsplit(dingtalk.path).query)
     assert query["sign"] == [signature(secret, f"{query['timestamp'][0]}\n{secret}")]
     assert feishu.body["sign"] == signature(f"{feishu.body['timestamp']}\n{secret}", "")
-    assert all(secret not in each.path + json.dumps(each.body) for each in chat.received)
+    assert all(secret not in message.path + json.dumps(message.body) for message in chat.received)
 
 
 def signature(key: str, text: str) -> str:
@@ -142,14 +142,14 @@ def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
 
 
 @pytest.mark.parametrize(
-    ("base", "words"),
+    ("base", "expected"),
     [("http://127.0.0.1:9", "nothing is listening there"), ("http://no-such-host.invalid", "does not resolve")],
 )
-def test_a_chat_that_is_not_reached_is_said_so(base, words):
+def test_a_chat_that_is_not_reached_is_said_so(base, expected):
     """If the chat cannot be reached, the error contains only its host."""
-    found = sending.send(parse_webhook(base + SECRET_PATH), sending.write_test("en", "ada", timezone.now()))
-    assert words in found
-    assert "swordfish" not in found
+    error = sending.send(parse_webhook(base + SECRET_PATH), sending.write_test("en", "ada", timezone.now()))
+    assert expected in error
+    assert "swordfish" not in error
 
 
 def test_a_redirect_is_not_followed(chat):
@@ -162,9 +162,9 @@ def test_a_redirect_is_not_followed(chat):
 def test_an_address_that_may_not_be_called_is_not(chat, monkeypatch):
     """The origin policy for outgoing calls applies to the webhook, and the error names the setting."""
     monkeypatch.setattr(sending, "process_upstream", lambda: Upstream(OriginPolicy()))
-    found = sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
-    assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in found
-    assert "swordfish" not in found
+    error = sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
+    assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in error
+    assert "swordfish" not in error
     assert chat.received == []
 
 
@@ -183,4 +183,4 @@ def test_of_many_senders_one_sends(chat):
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(round_of_sending, range(6)))
-    assert sorted(each.body["kind"] for each in chat.received) == sorted(AlertKind)
+    assert sorted(message.body["kind"] for message in chat.received) == sorted(AlertKind)

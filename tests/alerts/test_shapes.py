@@ -45,10 +45,10 @@ def test_each_chat_gets_its_own_body(shape, body):
 def test_dingtalk_is_signed_in_the_address():
     """DingTalk's signature is an HMAC-SHA256 of milliseconds and secret, with the secret as key."""
     url, _ = write(ShapeName.DINGTALK, NOTICE, "https://oapi.dingtalk.com/robot/send?access_token=t", "SECs", NOW)
-    found = parse_qs(urlsplit(url).query)
-    assert found["timestamp"] == ["1763800000250"]
-    assert found["access_token"] == ["t"]
-    assert found["sign"] == [signature("SECs", "1763800000250\nSECs")]
+    query = parse_qs(urlsplit(url).query)
+    assert query["timestamp"] == ["1763800000250"]
+    assert query["access_token"] == ["t"]
+    assert query["sign"] == [signature("SECs", "1763800000250\nSECs")]
 
 
 def test_feishu_is_signed_in_the_body():
@@ -66,7 +66,7 @@ def test_a_long_text_is_cut_at_a_letter():
 
 
 @pytest.mark.parametrize(
-    ("shape", "status", "answer", "words"),
+    ("shape", "status", "answer", "expected"),
     [
         (ShapeName.WECOM, 200, {"errcode": 93000, "errmsg": "invalid webhook url"}, ("93000", "invalid webhook url")),
         (ShapeName.DINGTALK, 200, {"errcode": 310000, "errmsg": "sign not match"}, ("310000", "sign not match")),
@@ -78,12 +78,12 @@ def test_a_long_text_is_cut_at_a_letter():
         (ShapeName.FEISHU, 200, [], ("feishu",)),
     ],
 )
-def test_a_refusal_is_seen_in_the_answer(shape, status, answer, words):
+def test_a_refusal_is_seen_in_the_answer(shape, status, answer, expected):
     """A failure is detected in a response with status 200, and in one that is not the chat's."""
     body = answer if isinstance(answer, str) else json.dumps(answer)
-    found = refusal_in(shape, status, body.encode())
-    assert found is not None
-    assert all(word in found for word in words)
+    refusal = refusal_in(shape, status, body.encode())
+    assert refusal is not None
+    assert all(text in refusal for text in expected)
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,10 @@ def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, byte
 def provider(demo: None) -> Iterator[Chat]:
     """A provider with scripted answers, the only candidate of its own route."""
     call_outcomes().take()
-    with running_chat() as found:
+    with running_chat() as server:
         row = Provider.objects.create(
             name="night-owl",
-            endpoint=f"{found.base}/v1/chat/completions",
+            endpoint=f"{server.base}/v1/chat/completions",
             default_model=MODEL,
             protocol="openai",
             key_source="none",
@@ -58,17 +58,17 @@ def provider(demo: None) -> Iterator[Chat]:
         route = TaskRoute.objects.create(task_type="night", position=99)
         Candidate.objects.create(route=route, provider=row, model=MODEL, position=1)
         snapshot.refresh()
-        yield found
+        yield server
 
 
-def ask(*replies: tuple[int, bytes], provider: Chat) -> None:
+def send_requests(*replies: tuple[int, bytes], provider: Chat) -> None:
     provider.replies[:] = replies
     post(key_of("text-agent"), chat_body("hello", model="task:night"))
     journal().flush()
 
 
 def received(chat: Chat) -> list[tuple[str, str, str]]:
-    return [(each.body["event"], each.body["kind"], each.body["subject"]) for each in chat.received]
+    return [(message.body["event"], message.body["kind"], message.body["subject"]) for message in chat.received]
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def received(chat: Chat) -> list[tuple[str, str, str]]:
 )
 def test_what_a_call_shows_arrives_once_and_an_answer_ends_it(chat, provider, reply, kind, subject):
     """An alert from failed calls is sent once. A successful call ends it."""
-    ask(*[reply] * 5, provider=provider)
+    send_requests(*[reply] * 5, provider=provider)
     for _ in range(3):
         watch().round()
     assert received(chat).count(("begun", kind, subject)) == 1
     renew(process_run_context)  # ends the cooldown
-    ask(WELL, provider=provider)
+    send_requests(WELL, provider=provider)
     watch().round()
-    assert [line.ended_at is not None for line in list_alerts() if line.kind == kind] == [True]
+    assert [alert.ended_at is not None for alert in list_alerts() if alert.kind == kind] == [True]
 
 
 def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
@@ -103,7 +103,7 @@ def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
 
 def test_a_route_without_anybody_left_is_told_of_and_all_of_them_as_one(chat, provider):
     """A route whose candidates are all in cooldown alerts; if every route is affected, there is one alert for all."""
-    ask(refusal(402, "Insufficient Balance"), provider=provider)
+    send_requests(refusal(402, "Insufficient Balance"), provider=provider)
     watch().round()
     assert ("begun", "all_cooling", "night") in received(chat)
     TaskRoute.objects.exclude(task_type="night").delete()
@@ -119,10 +119,10 @@ def test_a_route_without_anybody_left_is_told_of_and_all_of_them_as_one(chat, pr
     assert ("begun", "all_cooling", "late") not in received(chat)
 
 
-def use(holder: str, meter: Meter, drawn: int) -> None:
+def set_drawn(holder: str, meter: Meter, drawn: int) -> None:
     end = timezone.now() + timedelta(hours=1)
-    place = {"holder": holder, "meter": meter, "window": "now"}
-    LimitWindow.objects.update_or_create(**place, defaults={"drawn": drawn, "ends_at": end})
+    window = {"holder": holder, "meter": meter, "window": "now"}
+    LimitWindow.objects.update_or_create(**window, defaults={"drawn": drawn, "ends_at": end})
 
 
 def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo):
@@ -134,8 +134,8 @@ def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo)
     key = key_of("vision-agent", terms={"limits": {"tokensPerMonth": 1000}})
     snapshot.refresh()
     for agent_tokens, key_tokens in ((85, 150), (100, 900)):
-        use("agent:text-agent", Meter.TOKENS_PER_DAY, agent_tokens)
-        use(f"key:{key[3:11]}", Meter.TOKENS_PER_MONTH, key_tokens)
+        set_drawn("agent:text-agent", Meter.TOKENS_PER_DAY, agent_tokens)
+        set_drawn(f"key:{key[3:11]}", Meter.TOKENS_PER_MONTH, key_tokens)
         watch().round()
     agent, key_subject = "agent:text-agent tokensPerDay", f"key:{key[3:11]} tokensPerMonth"
     assert received(chat) == [
@@ -172,15 +172,15 @@ def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path
     """A rejected import alerts and a successful one ends it, by page, script or command."""
     with pytest.raises(InvalidError):
         import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
-    bad = tmp_path / "llm-routing.json"
-    bad.write_text("{")
+    file = tmp_path / "llm-routing.json"
+    file.write_text("{")
     with pytest.raises(CommandError):
-        call_command("import_config", str(bad))
+        call_command("import_config", str(file))
     watch().round()
     assert sorted(kind for _, kind, _ in received(chat)) == ["configuration_rejected"] * 2
     assert ("begun", "configuration_rejected", "person ada") in received(chat)
     import_configuration(SYSTEM, [b'{"services": []}'])
-    assert all(line.ended_at for line in list_alerts() if line.kind is AlertKind.CONFIGURATION_REJECTED)
+    assert all(alert.ended_at for alert in list_alerts() if alert.kind is AlertKind.CONFIGURATION_REJECTED)
 
 
 def test_without_a_webhook_the_page_has_it_all_the_same(settings, demo, monkeypatch):
@@ -188,9 +188,9 @@ def test_without_a_webhook_the_page_has_it_all_the_same(settings, demo, monkeypa
     settings.ALERT_WEBHOOK = None
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
-    (line,) = list_alerts()
-    assert (line.sent_at, line.tries, line.error) == (None, 0, "")
-    with running_chat() as found:
-        settings.ALERT_WEBHOOK = parse_webhook(found.base + "/hook")
+    (alert,) = list_alerts()
+    assert (alert.sent_at, alert.tries, alert.error) == (None, 0, "")
+    with running_chat() as server:
+        settings.ALERT_WEBHOOK = parse_webhook(server.base + "/hook")
         watch().round()
-    assert len(found.received) == 1
+    assert len(server.received) == 1

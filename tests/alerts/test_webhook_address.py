@@ -21,14 +21,14 @@ HOOKS = {
 @pytest.mark.parametrize("text", HOOKS)
 def test_the_host_tells_the_shape_unless_it_is_written(text):
     """The shape follows from the host unless it is given, and the language from the shape."""
-    found = parse_webhook(text)
-    assert (found.shape, found.language) == HOOKS[text]
+    webhook = parse_webhook(text)
+    assert (webhook.shape, webhook.language) == HOOKS[text]
 
 
 def test_what_stands_behind_the_hash_is_never_called():
     """The fragment of the webhook's address is not sent; it has the secret, in which a plus is literal."""
-    found = parse_webhook(" https://ops.example/hook?id=1#shape=feishu&secret=a+b/c= ")
-    assert (found.url, found.secret) == ("https://ops.example/hook?id=1", "a+b/c=")
+    webhook = parse_webhook(" https://ops.example/hook?id=1#shape=feishu&secret=a+b/c= ")
+    assert (webhook.url, webhook.secret) == ("https://ops.example/hook?id=1", "a+b/c=")
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_a_wrong_address_is_refused_and_not_repeated(text):
 def test_only_host_and_shape_show():
     """Neither `repr` nor text that quotes the address shows more than its host and shape."""
     hook = parse_webhook("https://ops.example/services/hunter2hunter2?key=0123-4567-89#shape=feishu&secret=swordfish1")
-    said = hook.hide("no /services/hunter2hunter2?key=0123-4567-89 here, hunter2hunter2, 0123-4567-89, swordfish1")
+    hidden = hook.hide("no /services/hunter2hunter2?key=0123-4567-89 here, hunter2hunter2, 0123-4567-89, swordfish1")
     for secret in ("hunter2hunter2", "0123-4567-89", "swordfish1"):
-        assert secret not in said
+        assert secret not in hidden
         assert secret not in repr(hook)
     assert hook.host == "ops.example"

@@ -16,8 +16,8 @@ def png(width: int = 3, height: int = 2) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def pdf(words: str = "Quarterly report") -> bytes:
-    stream = f"BT /F1 18 Tf 20 100 Td ({words}) Tj ET".encode()
+def pdf(text: str = "Quarterly report") -> bytes:
+    stream = f"BT /F1 18 Tf 20 100 Td ({text}) Tj ET".encode()
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -26,14 +26,14 @@ def pdf(words: str = "Quarterly report") -> bytes:
         b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream),
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     ]
-    out, places = b"%PDF-1.4\n", []
+    document, offsets = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, 1):
-        places.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    start = len(out)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    out += b"xref\n0 %d\n0000000000 65535 f \n%s" % (len(objects) + 1, table)
-    return out + b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
+        offsets.append(len(document))
+        document += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    start = len(document)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    document += b"xref\n0 %d\n0000000000 65535 f \n%s" % (len(objects) + 1, table)
+    return document + b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
 
 
 def mp3(frames: int = 20) -> bytes:

@@ -54,10 +54,10 @@ class HostileFile:
     make: Callable[[], bytes]
 
 
-def png_of(width: int, height: int, *more: bytes, data: bytes = b"\0" * 64) -> bytes:
+def png_of(width: int, height: int, *extra_chunks: bytes, data: bytes = b"\0" * 64) -> bytes:
     """Return a PNG that declares this size, whatever its data contain."""
     head = be32(width) + be32(height) + b"\x08\x02\0\0\0"
-    chunks = [chunk(b"IHDR", head), *more, chunk(b"IDAT", zlib.compress(data)), chunk(b"IEND", b"")]
+    chunks = [chunk(b"IHDR", head), *extra_chunks, chunk(b"IDAT", zlib.compress(data)), chunk(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
@@ -95,22 +95,22 @@ def tar_with(*names: str, kind: bytes = tarfile.REGTYPE, target: str = "", size:
 
 def cut_files() -> Iterator[HostileFile]:
     """Yield files of sixty formats cut in their middle, and of twenty cut in their header."""
-    binary = [each for each in SAMPLES if each.is_binary and len(each.data) > 40]
+    binary = [file for file in SAMPLES if file.is_binary and len(file.data) > 40]
     for sample in binary[:: max(1, len(binary) // 60)][:60]:
         yield HostileFile("cut in half", sample.name, sample.mime, partial(cut, sample.data, len(sample.data) // 2))
     for sample in binary[3 :: max(1, len(binary) // 20)][:20]:
         yield HostileFile("cut in its head", sample.name, "", partial(cut, sample.data, 21))
 
 
-def cut(data: bytes, at: int) -> bytes:
-    return data[:at]
+def cut(data: bytes, length: int) -> bytes:
+    return data[:length]
 
 
 def mislabelled_files() -> Iterator[HostileFile]:
     """Yield valid files with the name and type of another format."""
-    chosen = [each for each in SAMPLES if len(each.data) > 40][::9][:26]
-    for sample, other in zip(chosen, [*chosen[5:], *chosen[:5]], strict=True):
-        yield HostileFile(f"{sample.name} as", other.name, other.mime, partial(bytes, sample.data))
+    chosen = [file for file in SAMPLES if len(file.data) > 40][::9][:26]
+    for sample, disguise in zip(chosen, [*chosen[5:], *chosen[:5]], strict=True):
+        yield HostileFile(f"{sample.name} as", disguise.name, disguise.mime, partial(bytes, sample.data))
 
 
 # Small files that unpack to very large ones, nest deeply or have very many entries.
@@ -151,22 +151,24 @@ BOMBS: Mapping[str, tuple[str, str, Callable[[], bytes]]] = {
 }
 
 
-def pdf_of(stream: bytes, about: bytes = b"", *, catalog: bytes = b"/Pages 2 0 R", pages: bytes = b"") -> bytes:
+def pdf_of(
+    stream: bytes, stream_entries: bytes = b"", *, catalog: bytes = b"/Pages 2 0 R", pages: bytes = b""
+) -> bytes:
     """Return a PDF with one page that draws `stream`."""
     objects = [
         b"<< /Type /Catalog %s >>" % catalog,
         pages or b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
         b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 4 0 R >>",
-        b"<< /Length %d %s >>\nstream\n%s\nendstream" % (len(stream), about, stream),
+        b"<< /Length %d %s >>\nstream\n%s\nendstream" % (len(stream), stream_entries, stream),
     ]
-    out, places = b"%PDF-1.7\n", []
+    document, offsets = b"%PDF-1.7\n", []
     for number, body in enumerate(objects, 1):
-        places.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    start = len(out)
-    out += b"xref\n0 5\n0000000000 65535 f \n%s" % table
-    return out + b"trailer << /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % start
+        offsets.append(len(document))
+        document += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    start = len(document)
+    document += b"xref\n0 5\n0000000000 65535 f \n%s" % table
+    return document + b"trailer << /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % start
 
 
 def frames(count: int) -> bytes:
@@ -370,7 +372,7 @@ def mail_in_mail(levels: int) -> bytes:
 
 def damage(data: bytes) -> bytes:
     """Invert every fortieth byte after the first 64."""
-    return bytes(byte ^ 0xFF if at % 40 == 7 and at > 64 else byte for at, byte in enumerate(data))
+    return bytes(byte ^ 0xFF if position % 40 == 7 and position > 64 else byte for position, byte in enumerate(data))
 
 
 def overlapping(data: bytes) -> bytes:

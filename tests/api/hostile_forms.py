@@ -54,41 +54,41 @@ def form(name: str = "a.txt", kind: str = "text/plain", data: bytes = b"some wor
 
 def faulty_forms() -> Iterator[tuple[str, bytes]]:
     """Yield forms that violate the multipart format, with a label."""
-    edge, good = EDGE.encode(), form()
+    edge, valid = EDGE.encode(), form()
     head = b'Content-Disposition: form-data; name="file"; filename="a"'
     yield "nothing", b""
-    yield "no end", good[:-30]
-    yield "no edge", good.replace(edge, b"another")
+    yield "no end", valid[:-30]
+    yield "no edge", valid.replace(edge, b"another")
     yield "an end alone", b"--" + edge + b"--\r\n"
-    yield "lines of one character", good.replace(b"\r\n", b"\n")
+    yield "lines of one character", valid.replace(b"\r\n", b"\n")
     yield "no head", b"--" + edge + b"\r\n\r\nx\r\n--" + edge + b"--\r\n"
-    yield "no name", good.replace(b'name="file"; ', b"")
-    yield "no filename", good.replace(b'; filename="a.txt"', b"")
+    yield "no name", valid.replace(b'name="file"; ', b"")
+    yield "no filename", valid.replace(b'; filename="a.txt"', b"")
     yield "another field", form(field="upload")
-    yield "two files", good[: -len(EDGE) - 6] + good
-    yield "five hundred files", good[: -len(EDGE) - 6] * 500 + good
+    yield "two files", valid[: -len(EDGE) - 6] + valid
+    yield "five hundred files", valid[: -len(EDGE) - 6] * 500 + valid
     yield (
         "two thousand fields",
-        (b"--" + edge + b'\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n') * 2000 + good,
+        (b"--" + edge + b'\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n') * 2000 + valid,
     )
     yield "a field of four megabytes", form(field="type").replace(b"; filename", b"; x") + b"y" * (4 << 20)
-    yield "a head of a megabyte", good.replace(b"text/plain", b"text/plain; a=" + b"b" * (1 << 20))
-    yield "ten thousand heads", good.replace(b"Content-Type", b"X: y\r\n" * 10_000 + b"Content-Type")
-    yield "a head without a colon", good.replace(b"Content-Type: ", b"Content-Type ")
-    yield "a head that is folded", good.replace(b"; filename", b";\r\n\tfilename")
-    yield "two names", good.replace(b'name="file"', b'name="file"; name="type"')
-    yield "two filenames", good.replace(b'filename="a.txt"', b'filename="a.txt"; filename="b.exe"')
-    yield "a filename in another way", good.replace(b'filename="a.txt"', b"filename*=utf-8''%2e%2e%2fa.txt")
-    yield "a filename in no encoding", good.replace(b'filename="a.txt"', b"filename*=none''%ff%fe")
-    yield "bytes for a name", good.replace(b"a.txt", b"\xff\xfe\x00\x80")
-    yield "base64 that is none", good.replace(b"Content-Type", b"Content-Transfer-Encoding: base64\r\nContent-Type")
+    yield "a head of a megabyte", valid.replace(b"text/plain", b"text/plain; a=" + b"b" * (1 << 20))
+    yield "ten thousand heads", valid.replace(b"Content-Type", b"X: y\r\n" * 10_000 + b"Content-Type")
+    yield "a head without a colon", valid.replace(b"Content-Type: ", b"Content-Type ")
+    yield "a head that is folded", valid.replace(b"; filename", b";\r\n\tfilename")
+    yield "two names", valid.replace(b'name="file"', b'name="file"; name="type"')
+    yield "two filenames", valid.replace(b'filename="a.txt"', b'filename="a.txt"; filename="b.exe"')
+    yield "a filename in another way", valid.replace(b'filename="a.txt"', b"filename*=utf-8''%2e%2e%2fa.txt")
+    yield "a filename in no encoding", valid.replace(b'filename="a.txt"', b"filename*=none''%ff%fe")
+    yield "bytes for a name", valid.replace(b"a.txt", b"\xff\xfe\x00\x80")
+    yield "base64 that is none", valid.replace(b"Content-Type", b"Content-Transfer-Encoding: base64\r\nContent-Type")
     yield (
         "quoted that is none",
-        good.replace(b"Content-Type", b"Content-Transfer-Encoding: quoted-printable\r\nContent-Type"),
+        valid.replace(b"Content-Type", b"Content-Transfer-Encoding: quoted-printable\r\nContent-Type"),
     )
     yield (
         "a form in a form",
-        good.replace(b"text/plain", b"multipart/mixed; boundary=x").replace(b"some words", b"--x\r\n\r\n"),
+        valid.replace(b"text/plain", b"multipart/mixed; boundary=x").replace(b"some words", b"--x\r\n\r\n"),
     )
     yield "the edge in the data", form(data=b"--" + edge[:-1] + b"\r\n--" + edge + b"x" * 99)
     yield "dashes without end", b"-" * 300_000
@@ -96,9 +96,9 @@ def faulty_forms() -> Iterator[tuple[str, bytes]]:
     yield "heads without end", b"--" + edge + b"\r\n" + (head + b"\r\n") * 5000
     yield (
         "metadata that nests",
-        good[: -len(EDGE) - 6] + form(field="metadata", data=b"[" * 90_000).replace(b"; filename", b"; x"),
+        valid[: -len(EDGE) - 6] + form(field="metadata", data=b"[" * 90_000).replace(b"; filename", b"; x"),
     )
     yield (
         "metadata of a number",
-        good[: -len(EDGE) - 6] + form(field="metadata", data=b"7").replace(b"; filename", b"; x"),
+        valid[: -len(EDGE) - 6] + form(field="metadata", data=b"7").replace(b"; filename", b"; x"),
     )

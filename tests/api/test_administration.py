@@ -33,9 +33,9 @@ class Script:
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         data = b"" if body is None else json.dumps(body).encode()
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        header_fields = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.generic(
-            method, f"/api/v1/admin{path}", data, "application/json", headers={**self.headers, **named}
+            method, f"/api/v1/admin{path}", data, "application/json", headers={**self.headers, **header_fields}
         )
 
     def get(self, path: str) -> Any:
@@ -65,8 +65,8 @@ def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_accoun
     assert token.startswith(f"rat_{row.public_id}_")
     # The secret is 43 characters long and may contain underscores; a checksum follows it.
     secret = token.split("_", 2)[2][:43]
-    for kept in (AdminToken.objects.values(), AuditEvent.objects.values()):
-        assert secret not in str(list(kept))
+    for rows in (AdminToken.objects.values(), AuditEvent.objects.values()):
+        assert secret not in str(list(rows))
     event = AuditEvent.objects.filter(action="token.issue", object_name="backup").get()
     assert event.details["scopes"] == ["config:read"]
 
@@ -153,11 +153,11 @@ def test_a_large_body_of_a_good_token_is_read(script: Script) -> None:
 
 def test_a_provider_is_written_by_name_and_the_same_again_changes_nothing(script: Script) -> None:
     """The first request returns 201, the second 200 without a change, a revision or an audit event."""
-    made = script.call("PUT", "/providers/deepseek", PROVIDER)
-    assert (made.status_code, made.json()["created"]) == (201, True)
+    response = script.call("PUT", "/providers/deepseek", PROVIDER)
+    assert (response.status_code, response.json()["created"]) == (201, True)
     before = newest(), AuditEvent.objects.count()
-    again = script.call("PUT", "/providers/deepseek", PROVIDER)
-    assert (again.status_code, again.json()["changes"]) == (200, [])
+    repeated = script.call("PUT", "/providers/deepseek", PROVIDER)
+    assert (repeated.status_code, repeated.json()["changes"]) == (200, [])
     assert (newest(), AuditEvent.objects.count()) == before
     entry = script.get("/providers/deepseek")
     assert entry["provider"]["apiKey"] == "${LLM_PROVIDER_DEEPSEEK_API_KEY}"
@@ -171,9 +171,9 @@ def test_a_providers_key_is_set_and_never_read_back(script: Script) -> None:
     answer = script.call("PUT", "/providers/deepseek/key", {"apiKey": SECRET})
     assert answer.status_code == 200
     assert SECRET not in answer.content.decode()
-    read = script.get("/providers/deepseek")
-    assert read["usable"]
-    script.call("PUT", "/providers/deepseek", read["provider"])
+    stored = script.get("/providers/deepseek")
+    assert stored["usable"]
+    script.call("PUT", "/providers/deepseek", stored["provider"])
     script.call("PUT", "/providers/deepseek", {**PROVIDER, "displayName": "DeepSeek"})
     row = Provider.objects.get(name="deepseek")
     assert (row.key_source, row.display_name) == ("stored", "DeepSeek")
@@ -187,25 +187,25 @@ def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script:
     answer = script.call("PUT", "/providers/deepseek", {**PROVIDER, "endpoint": "deepseek", "timeouts": {"total": -1}})
     problem = answer.json()
     assert (answer.status_code, problem["error"]) == (422, "invalid")
-    assert {each["path"].split(".")[0] for each in problem["details"]} == {"endpoint", "timeouts"}
+    assert {detail["path"].split(".")[0] for detail in problem["details"]} == {"endpoint", "timeouts"}
     assert "providers[0]" not in problem["message"]
     answer = script.call("PUT", "/routes/planning", {"provider": "echo", "fallback": ["nobody/model"]})
-    assert [each["path"] for each in answer.json()["details"]] == ["fallback[0]"]
+    assert [detail["path"] for detail in answer.json()["details"]] == ["fallback[0]"]
     answer = script.call("PUT", "/services/x", {"provider": "nobody", "model": "m"})
-    assert [each["path"] for each in answer.json()["details"]] == ["provider"]
+    assert [detail["path"] for detail in answer.json()["details"]] == ["provider"]
     answer = script.call("PUT", "/providers/deepseek", {**PROVIDER, "providerName": "other"})
-    assert [each["path"] for each in answer.json()["details"]] == ["providerName"]
+    assert [detail["path"] for detail in answer.json()["details"]] == ["providerName"]
     assert newest() == before
 
 
 def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
     """Read, changed and sent back, the candidates are stored in the order sent."""
-    read = script.call("GET", "/routes/planning")
-    route = {**read.json()["route"], "temperature": 0.3, "fallback": ["echo/echo-503", "echo/echo-vision"]}
-    answer = script.call("PUT", "/routes/planning", route, if_match=read["etag"])
+    response = script.call("GET", "/routes/planning")
+    route = {**response.json()["route"], "temperature": 0.3, "fallback": ["echo/echo-503", "echo/echo-vision"]}
+    answer = script.call("PUT", "/routes/planning", route, if_match=response["etag"])
     assert answer.status_code == 200
     chain = TaskRoute.objects.get(task_type="planning").candidates.order_by("position")
-    assert [each.model for each in chain][1:] == ["echo-503", "echo-vision"]
+    assert [candidate.model for candidate in chain][1:] == ["echo-503", "echo-vision"]
     assert script.get("/routes/planning")["route"]["temperature"] == 0.3
 
 
@@ -213,12 +213,12 @@ def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
 def test_a_write_on_a_stale_entry_is_refused(method: str, path: str, script: Script) -> None:
     """The status is 409 and nothing is written."""
-    read = script.call("GET", path)
-    (entry,) = [value for value in read.json().values() if isinstance(value, dict)]
+    response = script.call("GET", path)
+    (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     changed = {**entry, "description": "else", "retries": 5, "displayName": "Else", "taskType": entry.get("taskType")}
     assert script.call("PUT", path, changed).status_code == 200
     before = newest()
-    answer = script.call(method, path, entry if method == "PUT" else None, if_match=read["etag"])
+    answer = script.call(method, path, entry if method == "PUT" else None, if_match=response["etag"])
     assert (answer.status_code, answer.json()["error"]) == (409, "changed_meanwhile")
     assert newest() == before
 
@@ -226,13 +226,13 @@ def test_a_write_on_a_stale_entry_is_refused(method: str, path: str, script: Scr
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
 def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) -> None:
     """Each entry has its own ETag, returned by every write; a missing entry has none."""
-    read = script.call("GET", path)
-    (entry,) = [value for value in read.json().values() if isinstance(value, dict)]
+    response = script.call("GET", path)
+    (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     save_alias(SYSTEM, "gpt-4o", "task:default")
     script.call("POST", "/agents/text-agent/keys", {})
-    written = script.call("PUT", path, entry, if_match=read["etag"])
-    assert (written.status_code, written["etag"]) == (200, read["etag"])
-    assert script.call("PUT", f"{path}-2", entry, if_match=read["etag"]).status_code == 409
+    saved = script.call("PUT", path, entry, if_match=response["etag"])
+    assert (saved.status_code, saved["etag"]) == (200, response["etag"])
+    assert script.call("PUT", f"{path}-2", entry, if_match=response["etag"]).status_code == 409
     assert script.call("DELETE", f"{path}-2", if_match="*").status_code == 409
 
 
@@ -254,7 +254,7 @@ def test_what_an_alias_names_goes_neither_by_delete_nor_by_an_import(path: str, 
     for query in ("prune=true", "prune=true&dryRun=true"):
         answer = script.call("POST", f"/config/import?{query}", file)
         assert answer.status_code == 422
-        assert refused.json()["message"] in [each["message"] for each in answer.json()["details"]]
+        assert refused.json()["message"] in [detail["message"] for detail in answer.json()["details"]]
     save_alias(SYSTEM, "gpt-4o", "")
     assert script.call("POST", "/config/import?prune=true", file).status_code == 200
 
@@ -264,23 +264,28 @@ def test_an_import_takes_nothing_from_an_agent_made_at_run_time(uses: str, scrip
     """Imports do not list such agents, but refuse with the same message as DELETE."""
     script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
     Agent.objects.filter(task_type="planning").update(task_type="")
-    made = {"service": Service.objects.get(service_id="echo-x")} if uses == "service" else {"task_type": "planning"}
-    Agent.objects.create(agent_id="made", origin=Agent.Origin.RUNTIME, **made)
+    use = {"service": Service.objects.get(service_id="echo-x")} if uses == "service" else {"task_type": "planning"}
+    Agent.objects.create(agent_id="made", origin=Agent.Origin.RUNTIME, **use)
     name = "llmservices" if uses == "service" else "llm-routing"
     file = script.get(f"/config/{name}")
     file.get("routing", {}).pop("planning", None)
-    file["services"] = [each for each in file.get("services", ()) if each["id"] != "echo-x"]
+    file["services"] = [service for service in file.get("services", ()) if service["id"] != "echo-x"]
     answer = script.call("POST", "/config/import?prune=true", {key: value for key, value in file.items() if value})
     assert answer.status_code == 422
     assert "still use this" in answer.json()["details"][0]["message"]
-    assert Agent.objects.get(agent_id="made").service_id == made.get("service", Service()).pk
+    assert Agent.objects.get(agent_id="made").service_id == use.get("service", Service()).pk
 
 
 def test_what_was_read_and_is_written_back_changes_nothing(script: Script) -> None:
     """For every provider, service and route, also with a single candidate or parameters of the first one."""
-    own = {"temperature": 0, "extraBody": {"seed": 1}, "x-note": "kept"}
-    script.call("PUT", "/routes/own", {"provider": "echo", "primary": own})
-    assert script.get("/routes/own")["route"] == {"taskType": "own", "provider": "echo", "fallback": [], "primary": own}
+    primary = {"temperature": 0, "extraBody": {"seed": 1}, "x-note": "kept"}
+    script.call("PUT", "/routes/own", {"provider": "echo", "primary": primary})
+    assert script.get("/routes/own")["route"] == {
+        "taskType": "own",
+        "provider": "echo",
+        "fallback": [],
+        "primary": primary,
+    }
     before = newest()
     for kind, name in (("providers", "providerName"), ("services", "id"), ("routes", "taskType")):
         for entry in script.get(f"/{kind}")[kind]:
@@ -316,7 +321,7 @@ def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: 
     script.call("PUT", "/services/eyes", {**body, "description": "Looks."})
     row.refresh_from_db()
     assert row.description == "Looks."
-    assert {(each.name, each.source) for each in row.capabilities.filter(side="input")} == {
+    assert {(capability.name, capability.source) for capability in row.capabilities.filter(side="input")} == {
         ("text", "declared"),
         ("vision", "probed"),
     }
@@ -340,14 +345,14 @@ def test_an_agent_is_written_and_refused_by_the_pages_rules(script: Script) -> N
     """Limits follow the page's rules, service and route exclude each other, and deletion ends the agent's keys."""
     body = {"name": "Scout", "taskType": "planning", "limits": {"requestsPerMinute": 30, "models": ["task:planning"]}}
     assert script.call("PUT", "/agents/scout", body).status_code == 201
-    again = script.call("PUT", "/agents/scout", body)
-    assert (again.status_code, again.json()["changes"]) == (200, [])
+    repeated = script.call("PUT", "/agents/scout", body)
+    assert (repeated.status_code, repeated.json()["changes"]) == (200, [])
     agent = script.get("/agents/scout")["agent"]
     assert (agent["taskType"], agent["limits"]["requestsPerMinute"]) == ("planning", 30)
-    both = script.call("PUT", "/agents/scout", {"taskType": "planning", "serviceId": "text-model"})
-    assert [each["path"] for each in both.json()["details"]] == ["taskType"]
+    response = script.call("PUT", "/agents/scout", {"taskType": "planning", "serviceId": "text-model"})
+    assert [detail["path"] for detail in response.json()["details"]] == ["taskType"]
     low = script.call("PUT", "/agents/scout", {"limits": {"requestsPerMinute": 0}})
-    assert [each["path"] for each in low.json()["details"]] == ["limits.requestsPerMinute"]
+    assert [detail["path"] for detail in low.json()["details"]] == ["limits.requestsPerMinute"]
     assert (
         script.call("PUT", "/agents/scout", {"limits": {"wishes": 3}}).json()["details"][0]["path"] == "limits.wishes"
     )
@@ -357,18 +362,18 @@ def test_an_agent_is_written_and_refused_by_the_pages_rules(script: Script) -> N
 
 def test_keys_are_issued_rotated_and_revoked(script: Script) -> None:
     """Each key appears in full in one response only; a revoked one is rejected."""
-    made = script.call("POST", "/agents/text-agent/keys", {"label": "ci", "scopes": ["route"], "days": 7})
-    key = made.json()["key"]
-    assert (made.status_code, key.startswith("ra_")) == (201, True)
-    identity = made.json()["issued"]["id"]
+    response = script.call("POST", "/agents/text-agent/keys", {"label": "ci", "scopes": ["route"], "days": 7})
+    key = response.json()["key"]
+    assert (response.status_code, key.startswith("ra_")) == (201, True)
+    identity = response.json()["issued"]["id"]
     assert getattr(authenticate({"authorization": f"Bearer {key}"}), "scopes", None) == {"route"}
     rotated = script.call("POST", f"/agents/text-agent/keys/{identity}/rotate", {"overlapSeconds": 0})
     assert rotated.json()["issued"]["scopes"] == ["route"]
-    listed = script.get("/agents/text-agent/keys")
-    assert key not in json.dumps(listed)
+    keys = script.get("/agents/text-agent/keys")
+    assert key not in json.dumps(keys)
     after = rotated.json()["issued"]["id"]
     assert script.call("DELETE", f"/agents/text-agent/keys/{after}").status_code == 204
-    states = {each["id"]: each["state"] for each in script.get("/agents/text-agent/keys")["keys"]}
+    states = {key_entry["id"]: key_entry["state"] for key_entry in script.get("/agents/text-agent/keys")["keys"]}
     assert (states[identity], states[after]) == ("expired", "revoked")
     assert AgentKey.objects.get(public_id=after).revoked_at is not None
 
@@ -385,7 +390,7 @@ def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> Non
     assert browser.get("/").status_code == 302
     last = script.call("PUT", "/people/admin", {"role": "viewer"})
     assert (last.status_code, last.json()["error"]) == (409, "in_use")
-    names = [each["username"] for each in script.get("/people")["people"]]
+    names = [person_entry["username"] for person_entry in script.get("/people")["people"]]
     assert names == ["admin", "vera"]
     assert script.call("GET", "/people/nobody").status_code == 404
 
@@ -393,11 +398,11 @@ def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> Non
 def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
     """Only the newest change can be undone, as on the pages; others return 409."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
-    made = newest()
-    assert script.call("POST", f"/history/{made - 1}/undo").status_code == 409
-    assert script.call("POST", f"/history/{made}/undo").status_code == 200
+    revision = newest()
+    assert script.call("POST", f"/history/{revision - 1}/undo").status_code == 409
+    assert script.call("POST", f"/history/{revision}/undo").status_code == 200
     assert not Provider.objects.filter(name="deepseek").exists()
-    assert script.call("POST", f"/history/{made}/restore").status_code == 200
+    assert script.call("POST", f"/history/{revision}/restore").status_code == 200
     assert Provider.objects.filter(name="deepseek").exists()
     newest_line = script.get("/history")["revisions"][0]
     assert (newest_line["actor"], newest_line["actorKind"]) == ("admin's token deploy", "token")
@@ -409,27 +414,27 @@ def test_a_restore_says_in_a_dry_run_what_it_means(script: Script) -> None:
     before = newest()
     script.call("PUT", "/agents/newer", {"taskType": "default"})
     script.call("DELETE", "/agents/text-agent")
-    made = newest()
-    told = script.call("POST", f"/history/{before}/restore?dryRun=true").json()
-    assert [consequence["text"] for consequence in told["consequences"]][-2:] == [
+    revision = newest()
+    answer = script.call("POST", f"/history/{before}/restore?dryRun=true").json()
+    assert [consequence["text"] for consequence in answer["consequences"]][-2:] == [
         "Agents made since stay, with their keys: newer.",
         "Agents come back without keys, issue new ones: text-agent.",
     ]
-    assert (told["dryRun"], told["revision"], newest()) == (True, made, made)
-    assert [change for change in told["changes"] if "text-agent" in change]
+    assert (answer["dryRun"], answer["revision"], newest()) == (True, revision, revision)
+    assert [change for change in answer["changes"] if "text-agent" in change]
     assert script.call("POST", f"/history/{before}/restore").status_code == 200
     assert Agent.objects.filter(agent_id__in=["newer", "text-agent"]).count() == 2
 
 
 def test_files_go_out_and_come_in_after_a_look(script: Script) -> None:
     """A dry run returns the differences; the import is then applied only to the revision that was read."""
-    read = script.call("GET", "/config/llm-routing")
-    file = {**read.json(), "defaultLanguage": "en"}
-    looked = script.call("POST", "/config/import?dryRun=true", file)
-    assert [change["field"] for change in looked.json()["changes"]] == ["default_language"]
-    assert newest() == int(read["x-revision"])
-    assert script.call("POST", "/config/import", file, if_match=read["etag"]).status_code == 200
-    assert script.call("POST", "/config/import", file, if_match=read["etag"]).status_code == 409
+    response = script.call("GET", "/config/llm-routing")
+    file = {**response.json(), "defaultLanguage": "en"}
+    preview = script.call("POST", "/config/import?dryRun=true", file)
+    assert [change["field"] for change in preview.json()["changes"]] == ["default_language"]
+    assert newest() == int(response["x-revision"])
+    assert script.call("POST", "/config/import", file, if_match=response["etag"]).status_code == 200
+    assert script.call("POST", "/config/import", file, if_match=response["etag"]).status_code == 409
 
 
 # What else administrators change.
@@ -437,15 +442,15 @@ def test_files_go_out_and_come_in_after_a_look(script: Script) -> None:
 
 def test_somebody_is_invited_by_a_link_that_one_answer_holds(script: Script, client: Client) -> None:
     """The response contains the link; a new link voids it, and an open invitation can be withdrawn."""
-    made = script.call("POST", "/people", {"username": "ines", "role": "editor"})
-    assert (made.status_code, made.json()["person"]["state"]) == (201, "invited")
-    path = "/" + made.json()["link"].split("/", 3)[3]
+    response = script.call("POST", "/people", {"username": "ines", "role": "editor"})
+    assert (response.status_code, response.json()["person"]["state"]) == (201, "invited")
+    path = "/" + response.json()["link"].split("/", 3)[3]
     assert client.get(path).status_code == 200
     assert script.call("POST", "/people", {"username": "INES"}).json()["details"][0]["path"] == "username"
-    again = script.call("POST", "/people/ines/link").json()["link"]
+    new_link = script.call("POST", "/people/ines/link").json()["link"]
     assert client.get(path).status_code == 410
-    assert made.json()["link"] not in json.dumps(script.get("/people"))
-    assert client.get("/" + again.split("/", 3)[3]).status_code == 200
+    assert response.json()["link"] not in json.dumps(script.get("/people"))
+    assert client.get("/" + new_link.split("/", 3)[3]).status_code == 200
     assert [script.call("DELETE", "/people/ines").status_code for _ in range(2)] == [204, 204]
     assert script.call("DELETE", "/people/admin").status_code == 409
     acts = AuditEvent.objects.filter(actor="admin's token deploy", object_name="ines").values_list("action", flat=True)
@@ -454,10 +459,10 @@ def test_somebody_is_invited_by_a_link_that_one_answer_holds(script: Script, cli
 
 def test_a_role_on_a_stale_look_is_refused(script: Script, viewer_account: User) -> None:
     """Signing in does not change a person's ETag; another role does."""
-    seen = script.call("GET", "/people/vera")["etag"]
+    etag = script.call("GET", "/people/vera")["etag"]
     browser_of(viewer_account)
-    assert script.call("PUT", "/people/vera", {"role": "editor"}, if_match=seen).status_code == 200
-    assert script.call("PUT", "/people/vera", {"role": "viewer"}, if_match=seen).status_code == 409
+    assert script.call("PUT", "/people/vera", {"role": "editor"}, if_match=etag).status_code == 200
+    assert script.call("PUT", "/people/vera", {"role": "viewer"}, if_match=etag).status_code == 409
 
 
 KEY_TERMS = {"label": "ci", "team": "ops", "limits": {"models": ["task:planning"], "requestsPerMinute": 5}}
@@ -467,19 +472,19 @@ def test_a_key_has_its_terms_from_the_start_and_they_are_changed(script: Script)
     """Allowed names, rates, labels and expiry apply at once, and Undo restores them."""
     identity = script.call("POST", "/agents/text-agent/keys", {**KEY_TERMS, "days": 7}).json()["issued"]["id"]
     path = f"/agents/text-agent/keys/{identity}"
-    read = script.call("GET", path)
-    assert {name: read.json()["key"][name] for name in KEY_TERMS} == KEY_TERMS
-    more = {**KEY_TERMS, "limits": {"moneyPerDay": 2, "currency": "EUR"}, "expiresAt": "2099-01-01T00:00:00+00:00"}
-    assert script.call("PUT", path, more).json()["details"][0]["path"] == "expiresAt"
-    ends = (timezone.now() + timedelta(days=30)).isoformat(timespec="seconds")
-    changed = script.call("PUT", path, {**more, "expiresAt": ends}, if_match=read["etag"]).json()["key"]
-    assert (changed["limits"], changed["expiresAt"]) == ({"moneyPerDay": "2", "currency": "EUR"}, ends)
+    response = script.call("GET", path)
+    assert {name: response.json()["key"][name] for name in KEY_TERMS} == KEY_TERMS
+    terms = {**KEY_TERMS, "limits": {"moneyPerDay": 2, "currency": "EUR"}, "expiresAt": "2099-01-01T00:00:00+00:00"}
+    assert script.call("PUT", path, terms).json()["details"][0]["path"] == "expiresAt"
+    expires_at = (timezone.now() + timedelta(days=30)).isoformat(timespec="seconds")
+    changed = script.call("PUT", path, {**terms, "expiresAt": expires_at}, if_match=response["etag"]).json()["key"]
+    assert (changed["limits"], changed["expiresAt"]) == ({"moneyPerDay": "2", "currency": "EUR"}, expires_at)
     row = AgentKey.objects.get(public_id=identity)
-    assert (row.terms["limits"], row.expires_at.isoformat(timespec="seconds")) == (changed["limits"], ends)
+    assert (row.terms["limits"], row.expires_at.isoformat(timespec="seconds")) == (changed["limits"], expires_at)
     before = newest(), AuditEvent.objects.count()
-    assert script.call("PUT", path, more | {"expiresAt": ends}).status_code == 200
+    assert script.call("PUT", path, terms | {"expiresAt": expires_at}).status_code == 200
     assert (newest(), AuditEvent.objects.count()) == before
-    assert script.call("PUT", path, KEY_TERMS, if_match=read["etag"]).status_code == 409
+    assert script.call("PUT", path, KEY_TERMS, if_match=response["etag"]).status_code == 409
     assert script.call("POST", f"/history/{newest()}/undo").status_code == 200
     assert script.get(path)["key"]["limits"] == KEY_TERMS["limits"]
 
@@ -487,10 +492,10 @@ def test_a_key_has_its_terms_from_the_start_and_they_are_changed(script: Script)
 def test_a_keys_terms_are_refused_by_the_pages_rules(script: Script) -> None:
     """A key may not exceed its agent, unknown limits are refused, and an ended key cannot change."""
     script.call("PUT", "/agents/scout", {"taskType": "planning", "limits": {"models": ["task:planning"]}})
-    beyond = script.call("POST", "/agents/scout/keys", {"limits": {"models": ["text-model"]}})
-    assert (beyond.status_code, "cannot use text-model" in beyond.json()["message"]) == (422, True)
+    response = script.call("POST", "/agents/scout/keys", {"limits": {"models": ["text-model"]}})
+    assert (response.status_code, "cannot use text-model" in response.json()["message"]) == (422, True)
     low = script.call("POST", "/agents/scout/keys", {"limits": {"inFlight": 0}})
-    assert [each["path"] for each in low.json()["details"]] == ["limits.inFlight"]
+    assert [detail["path"] for detail in low.json()["details"]] == ["limits.inFlight"]
     identity = script.call("POST", "/agents/scout/keys", {}).json()["issued"]["id"]
     script.call("DELETE", f"/agents/scout/keys/{identity}")
     assert script.call("PUT", f"/agents/scout/keys/{identity}", {"label": "again"}).status_code == 409
@@ -500,13 +505,13 @@ def test_an_alias_is_written_and_taken_away(script: Script) -> None:
     """The target must exist, an identical write changes nothing, and a deletion can be undone."""
     assert script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"}).status_code == 201
     before = newest()
-    again = script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"})
-    assert (again.status_code, again.json()["changes"], newest()) == (200, [], before)
+    repeated = script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"})
+    assert (repeated.status_code, repeated.json()["changes"], newest()) == (200, [], before)
     nowhere = script.call("PUT", "/aliases/gpt-4o", {"target": "task:nothing"})
-    assert [each["path"] for each in nowhere.json()["details"]] == ["target"]
-    seen = script.call("GET", "/aliases/gpt-4o")["etag"]
+    assert [detail["path"] for detail in nowhere.json()["details"]] == ["target"]
+    etag = script.call("GET", "/aliases/gpt-4o")["etag"]
     script.call("PUT", "/aliases/gpt-4o", {"target": "auto"})
-    assert script.call("DELETE", "/aliases/gpt-4o", if_match=seen).status_code == 409
+    assert script.call("DELETE", "/aliases/gpt-4o", if_match=etag).status_code == 409
     assert {"name": "gpt-4o", "target": "auto"} in script.get("/aliases")["aliases"]
     assert [script.call("DELETE", "/aliases/gpt-4o").status_code for _ in range(2)] == [204, 204]
     assert script.call("GET", "/aliases/gpt-4o").status_code == 404
@@ -516,29 +521,29 @@ def test_an_alias_is_written_and_taken_away(script: Script) -> None:
 
 def test_a_language_is_added_said_otherwise_and_removed(script: Script) -> None:
     """A built-in language can only be reworded, and the default language cannot be removed."""
-    words = {"directive": "Responda em português."}
-    assert [script.call("PUT", "/languages/pt", words).status_code for _ in range(2)] == [201, 200]
-    assert script.get("/languages/pt")["language"] == {"code": "pt", **words, "builtIn": False}
+    portuguese = {"directive": "Responda em português."}
+    assert [script.call("PUT", "/languages/pt", portuguese).status_code for _ in range(2)] == [201, 200]
+    assert script.get("/languages/pt")["language"] == {"code": "pt", **portuguese, "builtIn": False}
     assert script.call("PUT", "/settings", {"defaultLanguage": "pt"}).status_code == 200
     assert script.call("DELETE", "/languages/pt").status_code == 409
     script.call("PUT", "/settings", {"defaultLanguage": None})
     assert [script.call("DELETE", "/languages/pt").status_code for _ in range(2)] == [204, 204]
     assert script.call("DELETE", "/languages/en").status_code == 204
     assert "en" in [language["code"] for language in script.get("/languages")["languages"]]
-    assert script.call("PUT", "/languages/-", words).json()["details"][0]["path"] == "code"
+    assert script.call("PUT", "/languages/-", portuguese).json()["details"][0]["path"] == "code"
 
 
 def test_settings_are_changed_by_name_and_the_rest_stays(script: Script) -> None:
     """Each change has the audit event of the page's action; one invalid value rejects all of them."""
-    read = script.call("GET", "/settings")
-    wanted = {"requestDays": 14, "quotaBytes": 2**30, "recordBodies": True, "contentPolicy": "describe"}
-    wrong = script.call("PUT", "/settings", {**wanted, "defaultLanguage": "tlh"})
-    assert (wrong.status_code, script.call("GET", "/settings")["etag"]) == (422, read["etag"])
-    made = script.call("PUT", "/settings", wanted, if_match=read["etag"])
-    assert made.json()["settings"] == {**read.json()["settings"], **wanted}
-    assert script.call("PUT", "/settings", wanted, if_match=read["etag"]).status_code == 409
+    before = script.call("GET", "/settings")
+    changes = {"requestDays": 14, "quotaBytes": 2**30, "recordBodies": True, "contentPolicy": "describe"}
+    refused = script.call("PUT", "/settings", {**changes, "defaultLanguage": "tlh"})
+    assert (refused.status_code, script.call("GET", "/settings")["etag"]) == (422, before["etag"])
+    saved = script.call("PUT", "/settings", changes, if_match=before["etag"])
+    assert saved.json()["settings"] == {**before.json()["settings"], **changes}
+    assert script.call("PUT", "/settings", changes, if_match=before["etag"]).status_code == 409
     count = AuditEvent.objects.count()
-    assert script.call("PUT", "/settings", wanted, if_match=made["etag"])["etag"] == made["etag"]
+    assert script.call("PUT", "/settings", changes, if_match=saved["etag"])["etag"] == saved["etag"]
     assert AuditEvent.objects.count() == count
     acts = set(AuditEvent.objects.values_list("action", flat=True))
     assert {"installation.retention", "installation.record_bodies", "installation.content_policy"} <= acts
@@ -552,28 +557,28 @@ def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> 
     """The address is returned once and opens the page; a revoked link opens nothing and can be revoked again."""
     answer = script.call("POST", "/agents/text-agent/links", {"name": "Mei", "withBodies": True})
     assert (answer.status_code, answer["Cache-Control"]) == (201, "private, no-store")
-    made = answer.json()
-    path = "/agent-page/" + made["link"].split("/agent-page/")[1]
+    created = answer.json()
+    path = "/agent-page/" + created["link"].split("/agent-page/")[1]
     assert Client().get(path).status_code == 200
-    (found,) = script.get("/agents/text-agent/links")["links"]
-    assert (found["name"], found["state"], found["withBodies"]) == ("Mei", "active", True)
-    assert found["lastSeenAt"] is not None
-    assert path.split("_", 2)[2] not in str(found)  # the secret may begin with another underscore
+    (link,) = script.get("/agents/text-agent/links")["links"]
+    assert (link["name"], link["state"], link["withBodies"]) == ("Mei", "active", True)
+    assert link["lastSeenAt"] is not None
+    assert path.split("_", 2)[2] not in str(link)  # the secret may begin with another underscore
     for _ in range(2):
-        assert script.call("DELETE", f"/agents/text-agent/links/{found['id']}").status_code == 204
+        assert script.call("DELETE", f"/agents/text-agent/links/{link['id']}").status_code == 204
     assert Client().get(path).status_code == 404
     assert script.get("/agents/text-agent/links")["links"][0]["state"] == "revoked"
-    assert script.call("DELETE", f"/agents/vision-agent/links/{found['id']}").status_code == 404
+    assert script.call("DELETE", f"/agents/vision-agent/links/{link['id']}").status_code == 404
     assert script.call("POST", "/agents/nobody/links", {"name": "Mei"}).status_code == 404
 
 
 def test_a_links_days_are_ninety_or_those_that_were_sent_or_none(script: Script) -> None:
     """Without `days` a link lasts 90 days; with null it lasts until it is revoked."""
-    more: list[dict[str, Any]] = [{}, {"days": 7}, {"days": None}]
-    ends = [
-        script.call("POST", "/agents/text-agent/links", {"name": "Mei", **each}).json()["details"]["expiresAt"]
-        for each in more
+    options: list[dict[str, Any]] = [{}, {"days": 7}, {"days": None}]
+    expiry_times = [
+        script.call("POST", "/agents/text-agent/links", {"name": "Mei", **option}).json()["details"]["expiresAt"]
+        for option in options
     ]
-    assert ends[2] is None
-    days = [(datetime.fromisoformat(end) - timezone.now() + timedelta(hours=1)).days for end in ends[:2]]
+    assert expiry_times[2] is None
+    days = [(datetime.fromisoformat(expiry) - timezone.now() + timedelta(hours=1)).days for expiry in expiry_times[:2]]
     assert days == [90, 7]

@@ -28,8 +28,8 @@ def test_an_agent_over_its_quota_is_refused_with_what_to_do(text_agent: Any, vis
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     answer = text_agent.upload("second.txt", b"y" * 30, "text/plain")
     assert (answer.status_code, answer.json()["error"]) == (507, "storage_full")
-    for word in ("text-agent has used 80 of the 100 bytes", "Delete some of its artifacts", "in Settings"):
-        assert word in answer.json()["message"]
+    for text in ("text-agent has used 80 of the 100 bytes", "Delete some of its artifacts", "in Settings"):
+        assert text in answer.json()["message"]
     assert text_agent.upload("second.txt", b"y" * 20, "text/plain").status_code == 201
     assert vision_agent.upload("second.txt", b"y" * 30, "text/plain").status_code == 201
     store_bytes(SYSTEM, b"z" * 500, uploaded_by="ada")
@@ -56,8 +56,8 @@ def test_quotas_that_run_out_are_told_on_the_dashboard(admin: Client, text_agent
 
 def test_the_settings_page_takes_and_shows_both_quotas(admin: Client) -> None:
     """Values are in MiB, empty for no quota; the page shows the space used."""
-    sent = {"request_days": "30", "quota": "512", "agent_quota": "64", "expected": "30 None None 100"}
-    assert admin.post(reverse("settings_retention"), sent).status_code == 302
+    form = {"request_days": "30", "quota": "512", "agent_quota": "64", "expected": "30 None None 100"}
+    assert admin.post(reverse("settings_retention"), form).status_code == 302
     row = Installation.objects.get()
     assert (row.quota_bytes, row.agent_quota_bytes) == (512 << 20, 64 << 20)
     assert "of 512.0 MB are used" in text_of(admin.get(reverse("settings")))

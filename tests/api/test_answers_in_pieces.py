@@ -40,12 +40,12 @@ def test_the_bytes_are_those_of_an_answer_that_is_made_whole(
 ) -> None:
     """Every byte and the Content-Length are right, for an image's data URL and for a file's data."""
     data = (png() if kind else pdf()).ljust(size, b"\0")[: max(size, 60)]
-    made, to = text_agent.stored(name, data, kind or "application/pdf"), service or "multimodal-model"
-    answer = raw(text_agent, made["ref"], to)
+    created, target = text_agent.stored(name, data, kind or "application/pdf"), service or "multimodal-model"
+    answer = raw(text_agent, created["ref"], target)
     body = b"".join(answer.streaming_content)
-    artifact = RowStore("text-agent").get_artifact(made["ref"])
+    artifact = RowStore("text-agent").get_artifact(created["ref"])
     assert artifact is not None
-    expected = ArtifactContentRouter(registry_of(snapshot.current())).route_content(artifact, to).as_json()
+    expected = ArtifactContentRouter(registry_of(snapshot.current())).route_content(artifact, target).as_json()
     assert body == orjson.dumps(expected)
     assert (answer["Content-Type"], answer["Content-Length"]) == ("application/json; charset=utf-8", str(len(body)))
 
@@ -53,8 +53,8 @@ def test_the_bytes_are_those_of_an_answer_that_is_made_whole(
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_the_same_comes_over_asgi(text_agent: Any) -> None:
     """Block by block through the asynchronous handler, as on the server."""
-    made = await sync_to_async(text_agent.stored)("large.png", LARGE, "image/png")
-    address = f"/api/v1/artifacts/{made['ref']}?serviceId=vision-model"
+    created = await sync_to_async(text_agent.stored)("large.png", LARGE, "image/png")
+    address = f"/api/v1/artifacts/{created['ref']}?serviceId=vision-model"
     answer = await AsyncClient().get(address, headers=text_agent.headers)
     pieces = [piece async for piece in answer.streaming_content]
     url = json.loads(b"".join(pieces))["imageUrl"]["image_url"]["url"]
@@ -69,10 +69,10 @@ def test_ten_megabytes_are_never_whole_in_memory(text_agent: Any) -> None:
     b"".join(raw(text_agent, ref, "vision-model").streaming_content)
     tracemalloc.start()
     answer = raw(text_agent, ref, "vision-model")
-    taken = sum(len(piece) for piece in answer.streaming_content)
+    length = sum(len(piece) for piece in answer.streaming_content)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert (taken == int(answer["Content-Length"]), taken > len(LARGE) * 4 // 3) == (True, True)
+    assert (length == int(answer["Content-Length"]), length > len(LARGE) * 4 // 3) == (True, True)
     assert peak < len(LARGE) // 3
 
 
@@ -84,17 +84,17 @@ def test_a_routed_message_with_files_comes_in_pieces(text_agent: Any) -> None:
     answer = text_agent.client.post(
         "/api/v1/messages/route", json.dumps(body), "application/json", headers=text_agent.headers
     )
-    sent = b"".join(answer.streaming_content)
-    urls = [part["image_url"]["url"] for part in json.loads(sent)["processedContent"][1:]]
+    content = b"".join(answer.streaming_content)
+    urls = [part["image_url"]["url"] for part in json.loads(content)["processedContent"][1:]]
     assert [base64.b64decode(url.partition(",")[2]) for url in urls] == [png(1, 1), png(2, 2)]
-    assert int(answer["Content-Length"]) == len(sent)
+    assert int(answer["Content-Length"]) == len(content)
 
 
 def test_bytes_that_are_gone_are_told_before_the_first_piece(text_agent: Any) -> None:
     """The response is not streamed; it has the failure text and a warning, as for any unreadable artifact."""
-    made = text_agent.stored("a.png", png(), "image/png")
-    byte_store().delete(made["sha256"])
-    answer = raw(text_agent, made["ref"], "vision-model")
+    created = text_agent.stored("a.png", png(), "image/png")
+    byte_store().delete(created["sha256"])
+    answer = raw(text_agent, created["ref"], "vision-model")
     assert (answer.streaming, answer.json()["warnings"]) == (False, ["artifact_missing"])
 
 
@@ -102,6 +102,6 @@ def test_a_file_that_cannot_be_opened_is_told_when_its_place_is_made() -> None:
     """The error is raised before the response starts, not in its middle."""
     with pytest.raises(ZeroDivisionError):
         open_media(Blob(1, lambda: iter([1 // 0])))
-    before, place, after = split_payload({"url": open_media(blob_of(b"abc"), 'data:a"b;base64,')})
+    before, piece, after = split_payload({"url": open_media(blob_of(b"abc"), 'data:a"b;base64,')})
     assert (before, after) == (b'{"url":"data:a\\"b;base64,', b'"}')
-    assert b"".join(place.blob.blocks()) == b"abc"  # type: ignore[union-attr]
+    assert b"".join(piece.blob.blocks()) == b"abc"  # type: ignore[union-attr]

@@ -71,8 +71,8 @@ def test_a_wrong_method_is_told_in_the_same_shape(path: str) -> None:
 
 def test_the_callers_request_id_comes_back(text_agent: Any) -> None:
     """A plain id is kept in header and errors; any other value is replaced."""
-    kept = text_agent.get("/agents/nobody", headers={"x-request-id": "my-call-1"})
-    assert (kept["x-request-id"], kept.json()["requestId"]) == ("my-call-1", "my-call-1")
+    response = text_agent.get("/agents/nobody", headers={"x-request-id": "my-call-1"})
+    assert (response["x-request-id"], response.json()["requestId"]) == ("my-call-1", "my-call-1")
     replaced = text_agent.get("/agents/nobody", headers={"x-request-id": "<script>"})
     assert replaced["x-request-id"].startswith("req_")
 
@@ -114,11 +114,11 @@ def test_every_address_of_the_api_belongs_to_machines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "words"), [("/healthz", b"ok"), ("/readyz", b'"ok"'), ("/metrics", b"routing_admin_")]
+    ("path", "expected"), [("/healthz", b"ok"), ("/readyz", b'"ok"'), ("/metrics", b"routing_admin_")]
 )
-def test_health_needs_no_key(path: str, words: bytes, demo: None) -> None:
+def test_health_needs_no_key(path: str, expected: bytes, demo: None) -> None:
     """The status is 200 without authentication, and the response reveals nothing."""
     response = Client().get(path)
     assert response.status_code == 200
-    assert words in response.content
+    assert expected in response.content
     assert b"example.com" not in response.content

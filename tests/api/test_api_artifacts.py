@@ -32,7 +32,7 @@ FILES = {
 KINDS = {"png": "image", "pdf": "document", "mp3": "audio", "gb18030": "text", "bin": "other"}
 
 # What get_artifact decides for each file and service.
-WALK = [
+DELIVERIES = [
     ("png", "text-model", "image", "text"),
     ("png", "vision-model", "image", "image_url"),
     ("png", "multimodal-model", "image", "image_url"),
@@ -55,13 +55,13 @@ WALK = [
 def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -> None:
     """POST /artifacts returns 201 with reference, kind, type, size and hash, and the encoding of a text."""
     filename, data, kind = FILES[name]
-    made = text_agent.stored(filename, data, kind)
-    assert made["ref"] == f"artifact:{made['id']}"
-    assert (made["filename"], made["size"], made["kind"]) == (filename, len(data), KINDS[name])
-    assert made["isBinary"] is (name != "gb18030")
-    assert made.get("encoding") == ("gb18030" if name == "gb18030" else None)
-    assert made.get("encodingCertain") == (True if name == "gb18030" else None)
-    assert len(made["id"]) >= 26
+    created = text_agent.stored(filename, data, kind)
+    assert created["ref"] == f"artifact:{created['id']}"
+    assert (created["filename"], created["size"], created["kind"]) == (filename, len(data), KINDS[name])
+    assert created["isBinary"] is (name != "gb18030")
+    assert created.get("encoding") == ("gb18030" if name == "gb18030" else None)
+    assert created.get("encodingCertain") == (True if name == "gb18030" else None)
+    assert len(created["id"]) >= 26
     assert list_unfinished(byte_store()) == []
 
 
@@ -88,13 +88,13 @@ def test_a_text_upload_that_names_its_encoding_is_text(
 ) -> None:
     """A correct charset parameter is used and a wrong one ignored; the text is returned unchanged."""
     with no_fault_of_our_own():
-        made = text_agent.stored(name, data, kind)
-    assert (made["kind"], made["mimeType"], made["encoding"]) == ("text", kind.split(";")[0], encoding)
-    assert text_agent.artifact(made["ref"])["content"] == data.decode(encoding)
+        created = text_agent.stored(name, data, kind)
+    assert (created["kind"], created["mimeType"], created["encoding"]) == ("text", kind.split(";")[0], encoding)
+    assert text_agent.artifact(created["ref"])["content"] == data.decode(encoding)
 
 
 @pytest.mark.requirement("ABR-3.1", "ABR-3.3", "ABR-3.4", "ABR-4.1", "ABR-4.4", "ABR-5.1", "ABR-7.1", "ABR-7.5")
-@pytest.mark.parametrize(("name", "service", "content_type", "routing"), WALK)
+@pytest.mark.parametrize(("name", "service", "content_type", "routing"), DELIVERIES)
 def test_each_service_gets_each_file_in_the_form_it_can_read(
     name: str, service: str, content_type: str, routing: str, text_agent: Any
 ) -> None:
@@ -105,11 +105,11 @@ def test_each_service_gets_each_file_in_the_form_it_can_read(
     assert (result["contentType"], result["routing"]) == (content_type, routing)
     assert sum(key in result for key in ("content", "imageUrl", "file")) == 1
     assert result["metadata"]["filename"] == filename
-    shown = {
+    deliveries = {
         delivery["serviceId"]: delivery for delivery in text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"]
     }
-    assert (shown[service]["contentType"], shown[service]["routing"]) == (content_type, routing)
-    assert shown[service].get("content") == result.get("content")
+    assert (deliveries[service]["contentType"], deliveries[service]["routing"]) == (content_type, routing)
+    assert deliveries[service].get("content") == result.get("content")
     encoded = base64.b64encode(data).decode()
     if routing == "image_url":
         assert result["imageUrl"]["image_url"]["url"] == f"data:image/png;base64,{encoded}"
@@ -132,16 +132,16 @@ def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_a
 ) -> None:
     """The calling agent's own service decides the form; another agent needs only the reference."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
-    words = text_agent.artifact(ref, language="zh")
-    assert words["routing"] == "text"
-    assert words["content"].startswith("[无法读取] photo.png (artifact:")
-    assert words["suggestedAgents"] == ["multimodal-agent", "vision-agent"]
+    description = text_agent.artifact(ref, language="zh")
+    assert description["routing"] == "text"
+    assert description["content"].startswith("[无法读取] photo.png (artifact:")
+    assert description["suggestedAgents"] == ["multimodal-agent", "vision-agent"]
     helpers = text_agent.get("/agents/me").json()["forwardTo"]["vision"]
     assert "vision-agent" in helpers
-    seen = vision_agent.artifact(ref.removeprefix("artifact:"))
-    assert seen["routing"] == "image_url"
-    assert seen["imageUrl"]["image_url"]["url"].endswith(base64.b64encode(png()).decode())
-    assert "suggestedAgents" not in seen
+    delivered = vision_agent.artifact(ref.removeprefix("artifact:"))
+    assert delivered["routing"] == "image_url"
+    assert delivered["imageUrl"]["image_url"]["url"].endswith(base64.b64encode(png()).decode())
+    assert "suggestedAgents" not in delivered
 
 
 def test_an_agent_made_at_run_time_is_named_where_it_is_asked_for_anew(text_agent: Any) -> None:
@@ -172,9 +172,9 @@ def test_the_preview_shows_the_payload_without_the_data(text_agent: Any) -> None
 
 
 def test_an_empty_file_is_kept(text_agent: Any) -> None:
-    made = text_agent.stored("empty.txt", b"", "text/plain")
-    assert made["size"] == 0
-    assert text_agent.get(f"/artifacts/{made['id']}/raw").getvalue() == b""
+    created = text_agent.stored("empty.txt", b"", "text/plain")
+    assert created["size"] == 0
+    assert text_agent.get(f"/artifacts/{created['id']}/raw").getvalue() == b""
 
 
 @pytest.mark.requirement("ABR-5.2", "ABR-5.3", "ABR-P1")
@@ -183,15 +183,15 @@ def test_an_empty_file_is_kept(text_agent: Any) -> None:
 )
 def test_words_come_back_as_they_were(text: str, text_agent: Any) -> None:
     """JSON `{text, filename}` is stored as text whatever it looks like, and never encoded."""
-    made = text_agent.post("/artifacts", {"text": text, "filename": "a.png"}).json()
-    assert (made["kind"], made["isBinary"], made["encoding"]) == ("text", False, "utf-8")
-    assert text_agent.artifact(made["ref"])["content"] == text
+    created = text_agent.post("/artifacts", {"text": text, "filename": "a.png"}).json()
+    assert (created["kind"], created["isBinary"], created["encoding"]) == ("text", False, "utf-8")
+    assert text_agent.artifact(created["ref"])["content"] == text
 
 
 def test_long_text_comes_in_pages_of_characters(text_agent: Any) -> None:
     """Offset and limit count characters; the note names the next call, and totalChars the whole length."""
-    words = "字" * 100_000
-    ref = text_agent.post("/artifacts", {"text": words, "filename": "long.md"}).json()["ref"]
+    text = "字" * 100_000
+    ref = text_agent.post("/artifacts", {"text": text, "filename": "long.md"}).json()["ref"]
     first = text_agent.artifact(ref)
     assert first["metadata"]["totalChars"] == 100_000
     assert "offset=40000" in first["content"]
@@ -229,20 +229,20 @@ def test_bytes_that_cannot_be_read_are_told_and_never_served(
     harm: str, warning: str, service: str, text_agent: Any
 ) -> None:
     """The status is 200 with the failure text and a warning; /raw returns 410."""
-    made = text_agent.stored(f"{harm}-{service}.png", png(5, len(harm + service)), "image/png")
+    created = text_agent.stored(f"{harm}-{service}.png", png(5, len(harm + service)), "image/png")
     if harm == "remove":
-        byte_store().delete(made["sha256"])
+        byte_store().delete(created["sha256"])
     else:
-        overwrite(byte_store(), made["sha256"], b"\x00" * made["size"])
-    result = text_agent.artifact(made["ref"], serviceId=service, language="zh")
+        overwrite(byte_store(), created["sha256"], b"\x00" * created["size"])
+    result = text_agent.artifact(created["ref"], serviceId=service, language="zh")
     assert result["content"].startswith("[文件处理失败: ")
     assert result["warnings"] == [warning]
-    raw = text_agent.get(f"/artifacts/{made['ref']}/raw")
+    raw = text_agent.get(f"/artifacts/{created['ref']}/raw")
     assert (raw.status_code, raw.json()["error"]) == (410, warning)
-    assert text_agent.get(f"/artifacts/{made['ref']}/preview").status_code == 200
+    assert text_agent.get(f"/artifacts/{created['ref']}/preview").status_code == 200
     healed = text_agent.upload("again.png", png(5, len(harm + service)), "image/png")
     assert healed.status_code == 201
-    assert text_agent.get(f"/artifacts/{made['ref']}/raw").status_code == 200
+    assert text_agent.get(f"/artifacts/{created['ref']}/raw").status_code == 200
 
 
 def test_a_private_artifact_is_not_there_for_others(text_agent: Any, vision_agent: Any) -> None:
@@ -256,15 +256,15 @@ def test_a_private_artifact_is_not_there_for_others(text_agent: Any, vision_agen
 
 def test_listing_shows_ones_own_in_pages(text_agent: Any, vision_agent: Any) -> None:
     """Own artifacts only, newest first, page by page without repetition; `q` and `kind` filter."""
-    made = [text_agent.stored(f"note {number}.txt", b"x%d" % number, "text/plain")["id"] for number in range(5)]
+    ids = [text_agent.stored(f"note {number}.txt", b"x%d" % number, "text/plain")["id"] for number in range(5)]
     text_agent.stored("photo.png", png(), "image/png")
     vision_agent.stored("other.txt", b"not yours", "text/plain")
-    seen, cursor = [], ""
+    ids_seen, cursor = [], ""
     for _ in range(3):
         page = text_agent.get("/artifacts", limit=2, cursor=cursor, kind="text").json()
-        seen += [artifact["id"] for artifact in page["artifacts"]]
+        ids_seen += [artifact["id"] for artifact in page["artifacts"]]
         cursor = page["nextCursor"] or ""
-    assert seen == made[::-1]
+    assert ids_seen == ids[::-1]
     assert cursor == ""
     assert [artifact["filename"] for artifact in text_agent.get("/artifacts", q="PHOTO").json()["artifacts"]] == [
         "photo.png"
@@ -296,10 +296,10 @@ def test_an_artifact_is_deleted_by_its_owner_alone(text_agent: Any, vision_agent
 
 def test_an_expired_artifact_is_not_there(text_agent: Any) -> None:
     """`expiresInSeconds` sets the expiry; an invalid number returns 422."""
-    made = text_agent.stored("a.txt", b"words", "text/plain", expiresInSeconds="60")
-    assert made["expiresAt"]
-    Artifact.objects.filter(pk=made["id"]).update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert text_agent.get(f"/artifacts/{made['ref']}").status_code == 404
+    created = text_agent.stored("a.txt", b"words", "text/plain", expiresInSeconds="60")
+    assert created["expiresAt"]
+    Artifact.objects.filter(pk=created["id"]).update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert text_agent.get(f"/artifacts/{created['ref']}").status_code == 404
     assert text_agent.upload("b.txt", b"x", "text/plain", expiresInSeconds="-5").status_code == 422
     assert text_agent.upload("b.txt", b"x", "text/plain", expiresInSeconds="soon").status_code == 422
 
@@ -324,11 +324,11 @@ def test_a_download_is_safe_whatever_the_file_is(text_agent: Any) -> None:
 )
 def test_a_filename_is_a_label_and_never_a_path(name: str, text_agent: Any) -> None:
     """Dangerous characters are removed; the stored file is named by its hash."""
-    made = text_agent.post("/artifacts", {"text": "words", "filename": name}).json()
-    assert not set("/\\\u202e") & set(made["filename"])
-    assert not made["filename"].startswith(".")
-    assert len(made["filename"].encode()) <= 255
-    assert byte_store().exists(made["sha256"])
+    created = text_agent.post("/artifacts", {"text": "words", "filename": name}).json()
+    assert not set("/\\\u202e") & set(created["filename"])
+    assert not created["filename"].startswith(".")
+    assert len(created["filename"].encode()) <= 255
+    assert byte_store().exists(created["sha256"])
 
 
 @override_settings(MAX_UPLOAD_BYTES=1000)
@@ -347,14 +347,14 @@ def test_an_upload_over_the_limit_ends_while_it_is_read(text_agent: Any) -> None
 @pytest.mark.parametrize("cut", [1, 20, 40, 60])
 def test_an_upload_that_breaks_off_leaves_nothing(cut: int, text_agent: Any) -> None:
     """A truncated body returns 400 or 422; no row and no temporary file remain."""
-    whole = (
+    body = (
         b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
         b"Content-Type: text/plain\r\n\r\n" + b"words " * 20 + b"\r\n--edge--\r\n"
     )
     response = text_agent.client.generic(
         "POST",
         "/api/v1/artifacts",
-        whole[: -cut - 10],
+        body[: -cut - 10],
         content_type="multipart/form-data; boundary=edge",
         headers=text_agent.headers,
     )
@@ -388,9 +388,9 @@ def test_a_body_that_makes_no_sense_is_told(body: Any, status: int, text_agent: 
     """Invalid JSON returns 400, JSON of the wrong shape 422 with details; nothing is stored."""
     response = text_agent.post("/artifacts", body)
     assert response.status_code == status
-    told = response.json()
-    assert told["error"] == ("invalid_json" if status == 400 else "invalid")
-    assert ("details" in told) is (status == 422)
+    error = response.json()
+    assert error["error"] == ("invalid_json" if status == 400 else "invalid")
+    assert ("details" in error) is (status == 422)
     assert not Artifact.objects.exists()
 
 
@@ -398,14 +398,16 @@ def test_a_form_without_a_file_and_another_kind_of_body_are_told(text_agent: Any
     """422 names the missing part, 415 the accepted types."""
     form = text_agent.client.post("/api/v1/artifacts", {"filename": "x"}, headers=text_agent.headers)
     assert (form.status_code, form.json()["details"][0]["path"]) == (422, "file")
-    plain = text_agent.client.post("/api/v1/artifacts", b"words", content_type="text/csv", headers=text_agent.headers)
-    assert (plain.status_code, plain.json()["error"]) == (415, "unsupported_media_type")
+    csv_response = text_agent.client.post(
+        "/api/v1/artifacts", b"words", content_type="text/csv", headers=text_agent.headers
+    )
+    assert (csv_response.status_code, csv_response.json()["error"]) == (415, "unsupported_media_type")
 
 
-@pytest.mark.parametrize("words", ["{", "[1]", '{"a": "\\ud800"}', '{"a": "\\u0000"}', '{"a": NaN}', "x" * 20_000])
-def test_metadata_that_cannot_be_kept_is_told(words: str, text_agent: Any) -> None:
+@pytest.mark.parametrize("metadata", ["{", "[1]", '{"a": "\\ud800"}', '{"a": "\\u0000"}', '{"a": NaN}', "x" * 20_000])
+def test_metadata_that_cannot_be_kept_is_told(metadata: str, text_agent: Any) -> None:
     """422 names `metadata` or the place in it; a JSON object is stored unchanged."""
-    response = text_agent.upload("a.txt", b"words", "text/plain", metadata=words)
+    response = text_agent.upload("a.txt", b"words", "text/plain", metadata=metadata)
     assert (response.status_code, response.json()["details"][0]["path"].split(".")[0]) == (422, "metadata")
     assert text_agent.stored("b.txt", b"words", "text/plain", metadata='{"页": [1]}')["metadata"] == {"页": [1]}
 
@@ -433,22 +435,22 @@ def test_equal_bytes_are_kept_once_and_do_not_tell_on_each_other(text_agent: Any
 
 def test_what_the_bytes_prove_wins_and_is_told(text_agent: Any) -> None:
     """A PNG declared as PDF is an image; info has mismatch and evidence, and the preview a warning."""
-    made = text_agent.stored("photo.pdf", png(), "application/pdf")
-    info = text_agent.get(f"/artifacts/{made['ref']}/info").json()
+    created = text_agent.stored("photo.pdf", png(), "application/pdf")
+    info = text_agent.get(f"/artifacts/{created['ref']}/info").json()
     assert (info["kind"], info["mimeType"], info["declaredMimeType"]) == ("image", "image/png", "application/pdf")
     assert info["mismatch"] is True
     assert info["evidence"]
     assert (info["width"], info["height"]) == (3, 2)
-    shown = text_agent.get(f"/artifacts/{made['ref']}/preview").json()["deliveries"]
-    assert all("type_mismatch" in each["warnings"] for each in shown)
+    deliveries = text_agent.get(f"/artifacts/{created['ref']}/preview").json()["deliveries"]
+    assert all("type_mismatch" in delivery["warnings"] for delivery in deliveries)
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_a_download_streams_under_asgi(text_agent: Any) -> None:
     """Block by block through the asynchronous handler."""
     data = BINARY * 600
-    made = await sync_to_async(text_agent.stored)("big.bin", data)
-    response = await AsyncClient().get(f"/api/v1/artifacts/{made['ref']}/raw", headers=text_agent.headers)
+    created = await sync_to_async(text_agent.stored)("big.bin", data)
+    response = await AsyncClient().get(f"/api/v1/artifacts/{created['ref']}/raw", headers=text_agent.headers)
     assert response.status_code == 200
     assert response.is_async
     assert b"".join([block async for block in response.streaming_content]) == data

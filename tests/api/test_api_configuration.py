@@ -35,9 +35,9 @@ NEW_ROUTE = with_route("poetry")
 def test_routes_are_listed_as_in_the_file(text_agent: Any) -> None:
     """Task type, provider, parameters and fallback, in the file's order."""
     routes = {route["taskType"]: route for route in text_agent.get("/routes").json()["routes"]}
-    written = json.loads((DEMO / "llm-routing.json").read_text())["routing"]
-    assert list(routes) == list(written)
-    for task_type, entry in written.items():
+    file_routes = json.loads((DEMO / "llm-routing.json").read_text())["routing"]
+    assert list(routes) == list(file_routes)
+    for task_type, entry in file_routes.items():
         assert routes[task_type] == {"taskType": task_type, "fallback": [], **entry}
 
 
@@ -49,13 +49,13 @@ def test_providers_say_whether_they_can_be_called_and_never_a_key(text_agent: An
     assert "reason" not in providers["echo"]
     unusable = [provider for provider in providers.values() if not provider["usable"]]
     assert unusable
-    assert all(each["reason"] for each in unusable)
+    assert all(provider["reason"] for provider in unusable)
     row = Provider.objects.get(name="echo")
     row.enabled = False
     save_provider(SYSTEM, row)
-    told = {provider["providerName"]: provider for provider in text_agent.get("/providers").json()["providers"]}["echo"]
-    assert (told["enabled"], told["usable"]) == (False, False)
-    assert "disabled" in told["reason"]
+    echo = {provider["providerName"]: provider for provider in text_agent.get("/providers").json()["providers"]}["echo"]
+    assert (echo["enabled"], echo["usable"]) == (False, False)
+    assert "disabled" in echo["reason"]
 
 
 @pytest.mark.requirement("MCR-5.1", "MMR-P1")
@@ -63,12 +63,12 @@ def test_providers_say_whether_they_can_be_called_and_never_a_key(text_agent: An
 def test_an_export_gives_back_what_was_imported(name: str, text_agent: Any) -> None:
     """The demo's files come back equal as JSON, with its agents; the ETag is the revision and yields 304."""
     response = text_agent.get(f"/config/{name}")
-    written = response.json()
-    assert bool(written.pop("agents", None)) == (name == "llm-routing")
-    assert written == json.loads((DEMO / f"{name}.json").read_text())
+    exported = response.json()
+    assert bool(exported.pop("agents", None)) == (name == "llm-routing")
+    assert exported == json.loads((DEMO / f"{name}.json").read_text())
     assert response["ETag"] == f'"{Revision.objects.first().number}"'
-    again = text_agent.get(f"/config/{name}", headers={"if-none-match": response["ETag"]})
-    assert (again.status_code, again.content) == (304, b"")
+    cached = text_agent.get(f"/config/{name}", headers={"if-none-match": response["ETag"]})
+    assert (cached.status_code, cached.content) == (304, b"")
 
 
 def test_an_export_can_be_for_the_seeds_programs_or_point_at_us(text_agent: Any) -> None:
@@ -76,19 +76,19 @@ def test_an_export_can_be_for_the_seeds_programs_or_point_at_us(text_agent: Any)
     gateway = text_agent.get("/config/llm-routing", **{"for": "gateway"}).json()
     assert all("/v1/chat/completions" in provider["endpoint"] for provider in gateway["providers"])
     assert text_agent.get("/config/llm-routing", **{"for": "seed"}).status_code == 200
-    wrong = text_agent.get("/config/llm-routing", **{"for": "fun"})
-    assert (wrong.status_code, wrong.json()["details"][0]["path"]) == (422, "for")
+    refused = text_agent.get("/config/llm-routing", **{"for": "fun"})
+    assert (refused.status_code, refused.json()["details"][0]["path"]) == (422, "for")
     assert text_agent.get("/config/passwords").status_code == 404
 
 
 def test_a_dry_run_tells_the_difference_and_changes_nothing(text_agent: Any) -> None:
     """With `dryRun=true` the changes are described and no revision is created."""
     before = Revision.objects.count()
-    seen = text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()
-    assert [(change["action"], change["kind"], change["name"]) for change in seen["changes"]] == [
+    preview = text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()
+    assert [(change["action"], change["kind"], change["name"]) for change in preview["changes"]] == [
         ("added", "route", "poetry")
     ]
-    assert "poetry" in seen["changes"][0]["text"]
+    assert "poetry" in preview["changes"][0]["text"]
     assert Revision.objects.count() == before
     assert "poetry" not in str(text_agent.get("/routes").json())
 
@@ -97,21 +97,21 @@ def test_a_dry_run_says_what_the_change_means_for_routes_and_agents(text_agent: 
     """Each consequence has its severity, the affected object and a sentence; a pure addition has none."""
     assert text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()["consequences"] == []
     lonely = {**NEW_ROUTE, "routing": {"default": {"provider": "echo"}}}
-    found = text_agent.post("/config/import", lonely, dryRun="true", prune="true").json()["consequences"]
+    consequences = text_agent.post("/config/import", lonely, dryRun="true", prune="true").json()["consequences"]
     assert {
         "gravity": "changes",
         "kind": "route",
         "name": "design",
         "text": "design is removed; its tasks go to default.",
-    } in found
+    } in consequences
 
 
 def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> None:
     """The response has revision, changes, problems and the unknown fields kept; those have no effect."""
     before = Revision.objects.count()
-    made = text_agent.post("/config/import", {**NEW_ROUTE, "someday": {"x": 1}}).json()
-    assert made["revision"] == Revision.objects.first().number
-    assert made["keptUnknown"] == ["someday"]
+    answer = text_agent.post("/config/import", {**NEW_ROUTE, "someday": {"x": 1}}).json()
+    assert answer["revision"] == Revision.objects.first().number
+    assert answer["keptUnknown"] == ["someday"]
     assert Revision.objects.count() == before + 1
     assert Revision.objects.first().actor == "text-agent"
     assert "poetry" in str(text_agent.get("/routes").json())
@@ -122,10 +122,10 @@ def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> Non
 def test_a_bad_file_changes_nothing_and_every_problem_is_listed(dry_run: str, text_agent: Any) -> None:
     """The error is 422 with the path of each problem, also for a dry run."""
     before = Revision.objects.count()
-    bad = {"providers": [{"providerName": "x"}], "routing": {"poetry": {"provider": "nobody"}}}
-    response = text_agent.post("/config/import", bad, dryRun=dry_run)
+    invalid_file = {"providers": [{"providerName": "x"}], "routing": {"poetry": {"provider": "nobody"}}}
+    response = text_agent.post("/config/import", invalid_file, dryRun=dry_run)
     assert response.status_code == 422
-    paths = [each["path"] for each in response.json()["details"]]
+    paths = [detail["path"] for detail in response.json()["details"]]
     assert "providers[0].endpoint" in paths
     assert "routing.poetry.provider" in paths
     assert Revision.objects.count() == before
@@ -135,13 +135,13 @@ def test_an_import_honours_if_match(text_agent: Any) -> None:
     """A stale tag returns 409 and changes nothing, the current one passes, and an invalid one returns 400."""
     tag = text_agent.get("/config/llm-routing")["ETag"]
     text_agent.post("/config/import", NEW_ROUTE)
-    later = with_route("prose")
+    second_file = with_route("prose")
     for query in ({}, {"dryRun": "true"}):
-        late = text_agent.post("/config/import", later, headers={"if-match": tag}, **query)
-        assert (late.status_code, late.json()["error"]) == (409, "changed_meanwhile")
-    now = text_agent.get("/config/llm-routing")["ETag"]
-    assert text_agent.post("/config/import", later, headers={"if-match": now}).status_code == 200
-    assert text_agent.post("/config/import", later, headers={"if-match": '"abc"'}).status_code == 400
+        refused = text_agent.post("/config/import", second_file, headers={"if-match": tag}, **query)
+        assert (refused.status_code, refused.json()["error"]) == (409, "changed_meanwhile")
+    etag = text_agent.get("/config/llm-routing")["ETag"]
+    assert text_agent.post("/config/import", second_file, headers={"if-match": etag}).status_code == 200
+    assert text_agent.post("/config/import", second_file, headers={"if-match": '"abc"'}).status_code == 400
 
 
 @pytest.mark.parametrize("body", [b"{", b"", b"[]", b"\xff", b'{"neither": 1}'])
@@ -165,16 +165,16 @@ def test_both_files_can_be_sent_together(text_agent: Any) -> None:
 async def test_a_waiting_reader_is_told_of_the_next_revision(text_agent: Any) -> None:
     """`wait` and `since`: the response is immediate if the revision differs, otherwise sent at the next revision."""
     client, address = AsyncClient(), "/api/v1/config/llm-routing"
-    now = int((await client.get(address, headers=text_agent.headers))["x-revision"])
+    revision = int((await client.get(address, headers=text_agent.headers))["x-revision"])
     started = time.monotonic()
-    other = await client.get(f"{address}?wait=30&since={now - 1}", headers=text_agent.headers)
-    assert int(other["x-revision"]) == now
-    waiting = asyncio.create_task(client.get(f"{address}?wait=30&since={now}", headers=text_agent.headers))
+    behind = await client.get(f"{address}?wait=30&since={revision - 1}", headers=text_agent.headers)
+    assert int(behind["x-revision"]) == revision
+    waiting = asyncio.create_task(client.get(f"{address}?wait=30&since={revision}", headers=text_agent.headers))
     await sync_to_async(text_agent.post)("/config/import", NEW_ROUTE)
-    assert int((await waiting)["x-revision"]) > now
+    assert int((await waiting)["x-revision"]) > revision
     assert time.monotonic() - started < 10
-    same = await client.get(f"{address}?wait=0.1&since={now + 1}", headers=text_agent.headers)
-    assert int(same["x-revision"]) == now + 1
+    ahead = await client.get(f"{address}?wait=0.1&since={revision + 1}", headers=text_agent.headers)
+    assert int(ahead["x-revision"]) == revision + 1
 
 
 @pytest.mark.parametrize(

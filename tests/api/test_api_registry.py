@@ -21,7 +21,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.services.actions import save_service
 from routing_admin.models import Revision
 
-WAYS = ("input", "output", "both")
+DIRECTIONS = ("input", "output", "both")
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
@@ -95,8 +95,8 @@ def test_an_agent_learns_what_it_can_do_and_who_takes_the_rest(text_agent: Any) 
     assert me["forwardTo"]["vision"] == ["multimodal-agent", "vision-agent"]
     assert me["forwardTo"]["file"] == ["multimodal-agent"]
     # Only /agents/me has the limits, and the limits and labels of the key.
-    own = {"limits": None, "keyLimits": None, "keyLabels": {"team": None, "project": None}}
-    assert {**text_agent.get("/agents/text-agent").json(), **own} == me
+    unset_fields = {"limits": None, "keyLimits": None, "keyLabels": {"team": None, "project": None}}
+    assert {**text_agent.get("/agents/text-agent").json(), **unset_fields} == me
     assert text_agent.get("/agents/nobody").status_code == 404
 
 
@@ -119,8 +119,8 @@ def test_the_page_of_agents_lists_so_many_and_says_how_many_more(admin: Client) 
     """A page with two thousand agents would take seconds; paging and search reach the others."""
     Agent.objects.bulk_create(Agent(agent_id=f"made-{number:04}") for number in range(2_000))
     page = admin.get("/agents/").content.decode()
-    listed = page.count('<th scope="row">')
-    assert listed == 50
+    row_count = page.count('<th scope="row">')
+    assert row_count == 50
     assert "1 to 50 of" in page
     assert "made-1999" in admin.get("/agents/", {"q": "made-1999"}).content.decode()
 
@@ -130,9 +130,9 @@ def test_an_agent_is_made_and_removed_at_run_time(text_agent: Any) -> None:
     """PUT and DELETE are idempotent, the agent is found by capability at once, and no revision is created."""
     revisions = Revision.objects.count()
     for _ in range(2):
-        made = text_agent.call("PUT", "/agents/eye-1", {"name": "Eye", "serviceId": "vision-model"})
-        assert made.status_code == 200, made.content
-    assert made.json()["capabilities"]["input"] == ["text", "vision"]
+        response = text_agent.call("PUT", "/agents/eye-1", {"name": "Eye", "serviceId": "vision-model"})
+        assert response.status_code == 200, response.content
+    assert response.json()["capabilities"]["input"] == ["text", "vision"]
     assert "eye-1" in text_agent.get("/agents", capability="vision").json()["agents"]
     for _ in range(2):
         assert text_agent.call("DELETE", "/agents/eye-1").status_code == 204
@@ -158,9 +158,9 @@ def test_an_expired_agent_is_gone(text_agent: Any) -> None:
 
 def test_an_agent_ends_at_its_moment_though_nothing_else_changes(text_agent: Any) -> None:
     """The snapshot in memory checks the expiry itself, so no agent is referred to an expired one."""
-    ended = AgentProfile("eye", capabilities=Capabilities(("text", "vision")), expires_at=100.0)
-    stays = AgentProfile("ear", capabilities=Capabilities(("text", "audio")))
-    directory = AgentDirectory([ended, stays])
+    expiring = AgentProfile("eye", capabilities=Capabilities(("text", "vision")), expires_at=100.0)
+    lasting = AgentProfile("ear", capabilities=Capabilities(("text", "audio")))
+    directory = AgentDirectory([expiring, lasting])
     assert directory.select_living(99.9).find_capable("vision") == ["eye"]
     assert directory.select_living(100.0).forward_to("ear") == {"vision": [], "audio": [], "file": []}
     text_agent.call("PUT", "/agents/blink", {"serviceId": "vision-model", "expiresInSeconds": 60})
@@ -173,30 +173,30 @@ def test_an_agent_ends_at_its_moment_though_nothing_else_changes(text_agent: Any
 
 def test_agents_are_found_by_what_their_model_writes(text_agent: Any) -> None:
     """With direction `output` the model's outputs are searched, with `both` inputs and outputs (MCR-4.2)."""
-    asked = {
-        (word, way): text_agent.get("/agents", capability=word, direction=way).json()["agents"]
-        for word in ("structured_output", "vision")
-        for way in WAYS
+    agents = {
+        (capability, direction): text_agent.get("/agents", capability=capability, direction=direction).json()["agents"]
+        for capability in ("structured_output", "vision")
+        for direction in DIRECTIONS
     }
-    assert "vision-agent" in asked["structured_output", "output"]
-    assert "vision-agent" not in asked["structured_output", "input"] + asked["structured_output", "both"]
-    assert "vision-agent" in asked["vision", "input"]
-    assert "vision-agent" not in asked["vision", "output"] + asked["vision", "both"]
+    assert "vision-agent" in agents["structured_output", "output"]
+    assert "vision-agent" not in agents["structured_output", "input"] + agents["structured_output", "both"]
+    assert "vision-agent" in agents["vision", "input"]
+    assert "vision-agent" not in agents["vision", "output"] + agents["vision", "both"]
 
 
 def test_an_agent_of_a_route_reads_what_its_first_ready_candidate_does(text_agent: Any) -> None:
     """`chain` lists what all candidates read and what some do; a disabled candidate is not counted as the first."""
     text_agent.call("PUT", "/agents/designer", {"taskType": "design"})
-    shown = text_agent.get("/agents/designer").json()
-    first = text_agent.get(f"/services/{shown['serviceId']}/capabilities").json()
-    assert (shown["taskType"], shown["capabilities"]) == ("design", first)
-    assert shown["chain"]["all"] == ["text"]
-    assert "vision" in shown["chain"]["some"]
-    row = Service.objects.get(service_id=shown["serviceId"])
+    agent = text_agent.get("/agents/designer").json()
+    first = text_agent.get(f"/services/{agent['serviceId']}/capabilities").json()
+    assert (agent["taskType"], agent["capabilities"]) == ("design", first)
+    assert agent["chain"]["all"] == ["text"]
+    assert "vision" in agent["chain"]["some"]
+    row = Service.objects.get(service_id=agent["serviceId"])
     row.enabled = False
     save_service(SYSTEM, row)
     next_one = text_agent.get("/agents/designer").json()
-    assert next_one["serviceId"] not in (None, shown["serviceId"])
+    assert next_one["serviceId"] not in (None, agent["serviceId"])
     assert "chain" not in text_agent.get("/agents/text-agent").json()
 
 
@@ -246,8 +246,8 @@ def test_tools_are_ready_for_a_chat_request(text_agent: Any) -> None:
     assert "工件" in str(tools)
 
 
-def attachment(made: dict[str, Any], kind: str) -> dict[str, Any]:
-    return {"type": kind, "artifactRef": made["ref"]}
+def attachment(artifact: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {"type": kind, "artifactRef": artifact["ref"]}
 
 
 @pytest.mark.requirement("MCR-2.1", "MCR-2.2", "MCR-2.3", "MCR-2.4", "MCR-2.5", "MCR-2.6", "MCR-P2", "MCR-P3")
@@ -258,31 +258,35 @@ def test_a_message_is_routed_by_what_the_service_reads(text_agent: Any) -> None:
         "audio": text_agent.stored("talk.mp3", mp3(), "audio/mpeg"),
         "file": text_agent.stored("report.pdf", pdf(), "application/pdf"),
     }
-    message = {"text": "看看这些", "attachments": [attachment(made, kind) for kind, made in files.items()]}
-    whole = text_agent.post("/messages/route", {"message": message, "serviceId": "multimodal-model"}).json()
-    assert whole["canProcess"] is True
-    assert "textDescription" not in whole
-    assert [part["type"] for part in whole["processedContent"]] == ["text", "image_url", "input_audio", "file"]
-    assert base64.b64encode(png()).decode() in whole["processedContent"][1]["image_url"]["url"]
-    own = text_agent.post("/messages/route", {"message": message}).json()
-    assert own["canProcess"] is False
-    assert isinstance(own["processedContent"], str)
-    assert own["processedContent"] == f"看看这些\n\n{own['textDescription']}"
-    assert [each["type"] for each in own["unsupportedAttachments"]] == ["image", "audio", "file"]
+    message = {"text": "看看这些", "attachments": [attachment(artifact, kind) for kind, artifact in files.items()]}
+    capable = text_agent.post("/messages/route", {"message": message, "serviceId": "multimodal-model"}).json()
+    assert capable["canProcess"] is True
+    assert "textDescription" not in capable
+    assert [part["type"] for part in capable["processedContent"]] == ["text", "image_url", "input_audio", "file"]
+    assert base64.b64encode(png()).decode() in capable["processedContent"][1]["image_url"]["url"]
+    text_only = text_agent.post("/messages/route", {"message": message}).json()
+    assert text_only["canProcess"] is False
+    assert isinstance(text_only["processedContent"], str)
+    assert text_only["processedContent"] == f"看看这些\n\n{text_only['textDescription']}"
+    assert [unsupported["type"] for unsupported in text_only["unsupportedAttachments"]] == ["image", "audio", "file"]
     for data in (png(), mp3(), pdf()):
-        assert base64.b64encode(data).decode()[:24] not in own["processedContent"]
+        assert base64.b64encode(data).decode()[:24] not in text_only["processedContent"]
 
 
 @pytest.mark.requirement("MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5", "MCR-3.6", "MCR-P4")
 def test_the_description_says_what_the_store_knows_and_who_can_take_it(text_agent: Any) -> None:
     """It has reference, file name, type, size and agents, in the request's language, and can be parsed back."""
-    made = text_agent.stored("photo.png", png(), "image/png")
-    body = {"message": {"text": "", "attachments": [attachment(made, "image")]}, "language": "zh"}
+    artifact = text_agent.stored("photo.png", png(), "image/png")
+    body = {"message": {"text": "", "attachments": [attachment(artifact, "image")]}, "language": "zh"}
     text = text_agent.post("/messages/route", body).json()["textDescription"]
     assert text.startswith("【收到附件】\n类型: 图片\n文件名: photo.png\n工件ID: artifact:")
     assert "multimodal-agent, vision-agent" in text
-    (read,) = parse_all(text)
-    assert (read.artifact_ref, read.filename, read.mime_type) == (made["ref"], "photo.png", "image/png")
+    (description,) = parse_all(text)
+    assert (description.artifact_ref, description.filename, description.mime_type) == (
+        artifact["ref"],
+        "photo.png",
+        "image/png",
+    )
 
 
 @pytest.mark.requirement("MCR-E4")
@@ -323,7 +327,7 @@ def test_a_message_that_makes_no_sense_is_told(body: Any, path: str, text_agent:
     for call in ("/messages/route", "/messages/required-capabilities"):
         response = text_agent.post(call, body)
         assert response.status_code == 422
-        assert path in [each["path"] for each in response.json()["details"]]
+        assert path in [detail["path"] for detail in response.json()["details"]]
 
 
 def test_a_key_works_for_what_its_scopes_say(caller: Callable[..., Any]) -> None:

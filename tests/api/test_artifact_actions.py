@@ -41,9 +41,9 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 def test_media_that_comes_again_stays_one_artifact(demo: None) -> None:
     """With `once`, media are deduplicated by owner and hash, but not with another owner's or a deleted artifact."""
     first = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="a.png")
-    again = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
-    other = actions.store_bytes(SYSTEM, png(), once=True, owner="vision-agent")
-    assert first.pk == again.pk != other.pk
+    repeated = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
+    of_other_owner = actions.store_bytes(SYSTEM, png(), once=True, owner="vision-agent")
+    assert first.pk == repeated.pk != of_other_owner.pk
     actions.delete_artifacts(SYSTEM, [first.pk])
     assert actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent").pk != first.pk
 
@@ -55,10 +55,10 @@ def test_a_deletion_can_be_undone(demo: None) -> None:
     assert actions.delete_artifacts(SYSTEM, [row.pk]) == []
     assert RowStore("text-agent").get_artifact(row.ref) is None
     assert actions.restore_artifacts(SYSTEM, [row.pk]) == [row.pk]
-    found = RowStore("text-agent").get_artifact(row.ref)
-    assert found is not None
-    assert found.content is not None
-    text = found.content.text()
+    artifact = RowStore("text-agent").get_artifact(row.ref)
+    assert artifact is not None
+    assert artifact.content is not None
+    text = artifact.content.text()
     assert text is not None
     assert text.text == "words"
     acts = list(AuditEvent.objects.filter(object_kind="artifact").values_list("action", flat=True))
@@ -77,12 +77,12 @@ def test_a_quota_and_an_expiry_come_from_the_installation(demo: None) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [{"visibility": "all"}, {"expires_in": 0}, {"expires_in": float("nan")}, {"type": "x" * 101}]
+    "fields", [{"visibility": "all"}, {"expires_in": 0}, {"expires_in": float("nan")}, {"type": "x" * 101}]
 )
-def test_a_label_that_makes_no_sense_is_refused_before_anything_is_kept(said: Any, demo: None) -> None:
+def test_a_label_that_makes_no_sense_is_refused_before_anything_is_kept(fields: Any, demo: None) -> None:
     """`InvalidError` is raised, and no row is created."""
     with pytest.raises(InvalidError):
-        actions.store_bytes(SYSTEM, b"words", **said)
+        actions.store_bytes(SYSTEM, b"words", **fields)
     assert not Artifact.objects.exists()
 
 
@@ -111,7 +111,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
     No payload of a service without the capability contains any of the file's base64.
     """
     row = actions.store_bytes(SYSTEM, data, filename="file")
-    shown = {delivery.service_id: delivery for delivery in preview(row).deliveries}
+    deliveries = {delivery.service_id: delivery for delivery in preview(row).deliveries}
     chat = lead_by_default(snapshot.current(), request_for(open_artifact(row)), None)
     encoded = base64.b64encode(data).decode()
     for endpoint in list_endpoints(snapshot.current()).values():
@@ -119,7 +119,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
             chat, endpoint, text_style_for(chat, default_language(), partial(readers_of, snapshot.current()))
         )
         assert not isinstance(prepared, CannotRead)
-        row_shown = shown[endpoint.name]
+        row_shown = deliveries[endpoint.name]
         assert row_shown.payload == prepared.request.elide()
         assert row_shown.bytes == prepared.request.content_length
         assert row_shown.outcome == prepared.deliveries[0].delivery.outcome
@@ -132,11 +132,11 @@ def test_a_service_that_would_be_skipped_says_so(demo: None) -> None:
     row = Service.objects.get(service_id="text-model")
     row.content = {"policy": "native_only"}
     save_service(SYSTEM, row)
-    shown = {delivery.service_id: delivery for delivery in preview(actions.store_bytes(SYSTEM, png())).deliveries}
-    refused = shown["text-model"]
+    deliveries = {delivery.service_id: delivery for delivery in preview(actions.store_bytes(SYSTEM, png())).deliveries}
+    refused = deliveries["text-model"]
     assert (refused.outcome, refused.payload, refused.bytes, refused.estimate) == (Outcome.REFUSED, None, 0, None)
     assert "vision" in refused.reason.sentence()
-    assert shown["vision-model"].payload is not None
+    assert deliveries["vision-model"].payload is not None
 
 
 PAGE = b"<!doctype html><html><head><title>Sum</title></head><body><p>42</p><script>hide()</script></body></html>"
@@ -149,17 +149,19 @@ def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
         row.content = {"policy": policy}
         save_service(SYSTEM, row)
     page = actions.store_bytes(SYSTEM, PAGE, filename="page.html", declared="text/html")
-    shown = {delivery.service_id: delivery for delivery in preview(page).deliveries}
-    read, source = shown["text-model"], shown["vision-model"]
-    assert (read.outcome, source.outcome) == (Outcome.EXTRACTED, Outcome.INLINED)
-    assert (read.text or "").splitlines()[-2:] == ["Sum", "42"]
+    deliveries = {delivery.service_id: delivery for delivery in preview(page).deliveries}
+    extracted, source = deliveries["text-model"], deliveries["vision-model"]
+    assert (extracted.outcome, source.outcome) == (Outcome.EXTRACTED, Outcome.INLINED)
+    assert (extracted.text or "").splitlines()[-2:] == ["Sum", "42"]
     assert "hide()" in (source.text or "")
     endpoint = list_endpoints(snapshot.current()).get("text-model")
     assert endpoint is not None
     chat = lead_by_default(snapshot.current(), request_for(open_artifact(page)), None)
-    sent = prepare(chat, endpoint, text_style_for(chat, default_language(), partial(readers_of, snapshot.current())))
-    assert not isinstance(sent, CannotRead)
-    assert read.payload == sent.request.elide()
+    prepared = prepare(
+        chat, endpoint, text_style_for(chat, default_language(), partial(readers_of, snapshot.current()))
+    )
+    assert not isinstance(prepared, CannotRead)
+    assert extracted.payload == prepared.request.elide()
 
 
 class ForAnyText(TestCase):
@@ -176,9 +178,9 @@ class ForAnyText(TestCase):
         row = actions.store_text(SYSTEM, text, filename="any.bin")
         content = open_artifact(row).content
         assert content is not None
-        found = content.text()
-        assert found is not None
-        assert (row.kind, row.is_binary, found.text) == ("text", False, text)
+        decoded = content.text()
+        assert decoded is not None
+        assert (row.kind, row.is_binary, decoded.text) == ("text", False, text)
 
 
 def test_an_upload_in_pieces_of_unknown_length_comes_in_whole(demo: None) -> None:
@@ -211,9 +213,9 @@ def test_a_file_whose_name_is_no_text_is_imported_too(demo: None, tmp_path: Path
 
 
 def imported(*arguments: str) -> list[str]:
-    out = StringIO()
-    call_command("import_artifacts", *arguments, stdout=out)
-    return out.getvalue().splitlines()
+    output = StringIO()
+    call_command("import_artifacts", *arguments, stdout=output)
+    return output.getvalue().splitlines()
 
 
 def test_a_directory_is_imported_once(demo: None, tmp_path: Path) -> None:

@@ -21,48 +21,50 @@ KOREAN = "안녕하세요. 오늘 회의는 세 시에 있습니다.\n" * 4
 PAGE = "<html><body><p>Привет, это отчёт за третий квартал.</p></body></html>"
 
 
-def patch(agent: Any, ref: str, **said: Any) -> Any:
-    return agent.call("PATCH", f"/artifacts/{ref}", said)
+def patch(agent: Any, ref: str, **fields: Any) -> Any:
+    return agent.call("PATCH", f"/artifacts/{ref}", fields)
 
 
-def corrected(agent: Any, ref: str, **said: Any) -> dict[str, Any]:
-    answer = patch(agent, ref, **said)
+def corrected(agent: Any, ref: str, **fields: Any) -> dict[str, Any]:
+    answer = patch(agent, ref, **fields)
     assert answer.status_code == 200, answer.content
     return dict(answer.json())
 
 
-def unchanging(made: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(made[name] for name in ("id", "sha256", "size", "filename", "createdAt", "owner", "detectedMimeType"))
+def unchanging(artifact: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(
+        artifact[name] for name in ("id", "sha256", "size", "filename", "createdAt", "owner", "detectedMimeType")
+    )
 
 
 def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> None:
     """get_artifact, preview and routed messages decode the text with it; bytes and hash do not change."""
-    made = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")
-    wrong = corrected(text_agent, made["ref"], encoding="gb18030")
-    assert (wrong["encoding"], wrong["corrected"]) == ("gb18030", {"encoding": "gb18030"})
-    assert unchanging(wrong) == unchanging(made)
-    assert text_agent.artifact(made["ref"])["content"] != KOREAN
-    assert corrected(text_agent, made["ref"], encoding="EUC-KR") == made
-    assert text_agent.artifact(made["ref"])["content"] == KOREAN
-    shown = text_agent.get(f"/artifacts/{made['ref']}/preview").json()
-    assert shown["artifact"]["encoding"] == "cp949"
-    assert all(KOREAN.strip() in str(delivery["text"]) for delivery in shown["deliveries"])
-    assert text_agent.get(f"/artifacts/{made['ref']}/raw").getvalue() == KOREAN.encode("cp949")
+    stored = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")
+    miscorrected = corrected(text_agent, stored["ref"], encoding="gb18030")
+    assert (miscorrected["encoding"], miscorrected["corrected"]) == ("gb18030", {"encoding": "gb18030"})
+    assert unchanging(miscorrected) == unchanging(stored)
+    assert text_agent.artifact(stored["ref"])["content"] != KOREAN
+    assert corrected(text_agent, stored["ref"], encoding="EUC-KR") == stored
+    assert text_agent.artifact(stored["ref"])["content"] == KOREAN
+    previewed = text_agent.get(f"/artifacts/{stored['ref']}/preview").json()
+    assert previewed["artifact"]["encoding"] == "cp949"
+    assert all(KOREAN.strip() in str(delivery["text"]) for delivery in previewed["deliveries"])
+    assert text_agent.get(f"/artifacts/{stored['ref']}/raw").getvalue() == KOREAN.encode("cp949")
 
 
 @pytest.mark.parametrize("name", ["text/csv", "image/jpg"])
 def test_a_corrected_type_decides_kind_and_delivery(name: str, text_agent: Any) -> None:
     """Bytes without a recognizable type become the declared text or image, also under /v1/files."""
-    made = text_agent.stored("data.bin", BINARY)
-    assert (made["kind"], made["isBinary"]) == ("other", True)
-    now = corrected(text_agent, made["ref"], mimeType=name)
-    assert (now["mimeType"], now["kind"]) == (("text/csv", "text") if "csv" in name else ("image/jpeg", "image"))
+    stored = text_agent.stored("data.bin", BINARY)
+    assert (stored["kind"], stored["isBinary"]) == ("other", True)
+    fixed = corrected(text_agent, stored["ref"], mimeType=name)
+    assert (fixed["mimeType"], fixed["kind"]) == (("text/csv", "text") if "csv" in name else ("image/jpeg", "image"))
     service = {"serviceId": "vision-model"}
-    assert text_agent.artifact(made["ref"], **service)["routing"] == ("text" if "csv" in name else "image_url")
-    file = text_agent.client.get(f"/v1/files/{made['ref']}", headers=text_agent.headers).json()
-    assert (file["kind"], file["mime_type"]) == (now["kind"], now["mimeType"])
-    listed = text_agent.get("/artifacts", kind=now["kind"]).json()["artifacts"]
-    assert [each["id"] for each in listed] == [made["id"]]
+    assert text_agent.artifact(stored["ref"], **service)["routing"] == ("text" if "csv" in name else "image_url")
+    file = text_agent.client.get(f"/v1/files/{stored['ref']}", headers=text_agent.headers).json()
+    assert (file["kind"], file["mime_type"]) == (fixed["kind"], fixed["mimeType"])
+    artifacts = text_agent.get("/artifacts", kind=fixed["kind"]).json()["artifacts"]
+    assert [artifact["id"] for artifact in artifacts] == [stored["id"]]
 
 
 def test_a_chat_request_goes_by_the_corrected_encoding(text_agent: Any) -> None:
@@ -72,13 +74,13 @@ def test_a_chat_request_goes_by_the_corrected_encoding(text_agent: Any) -> None:
     part = {"type": "file", "file": {"file_id": ref}}
     body = {"model": "echo-text", "messages": [{"role": "user", "content": [part]}]}
 
-    def ask() -> str:
+    def ask_about_file() -> str:
         answer = text_agent.client.post("/v1/chat/completions", body, "application/json", headers=text_agent.headers)
         return str(answer.json()["choices"][0]["message"]["content"])
 
-    assert "오늘 회의는" not in ask()
+    assert "오늘 회의는" not in ask_about_file()
     corrected(text_agent, ref, encoding="euc-kr")
-    assert "오늘 회의는" in ask()
+    assert "오늘 회의는" in ask_about_file()
 
 
 def test_a_routed_message_goes_by_the_corrected_type(text_agent: Any) -> None:
@@ -93,29 +95,29 @@ def test_a_type_of_text_finds_the_encoding_by_the_bytes(text_agent: Any) -> None
     """Chinese stored as a picture is decoded correctly; if no encoding fits, UTF-8 is used and marked as uncertain."""
     row = actions.store_bytes(SYSTEM, GB18030, owner="text-agent", filename="a.txt")
     Artifact.objects.filter(pk=row.pk).update(mime_type="image/x-pcx", kind="image", is_binary=True, encoding="")
-    now = corrected(text_agent, row.ref, mimeType="text/plain")
-    assert (now["encoding"], now["encodingCertain"]) == ("gb18030", True)
+    fixed = corrected(text_agent, row.ref, mimeType="text/plain")
+    assert (fixed["encoding"], fixed["encodingCertain"]) == ("gb18030", True)
     assert text_agent.artifact(row.ref)["content"] == CHINESE
     noise = text_agent.stored("data.bin", BINARY)
-    now = corrected(text_agent, noise["ref"], mimeType="text/plain")
-    assert (now["encoding"], now["encodingCertain"]) == ("utf-8", False)
+    fixed = corrected(text_agent, noise["ref"], mimeType="text/plain")
+    assert (fixed["encoding"], fixed["encodingCertain"]) == ("utf-8", False)
 
 
 def test_an_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
     """A later type that is not text removes the encoding: the newer correction wins."""
-    made = text_agent.stored("data.bin", BINARY)
-    assert corrected(text_agent, made["ref"], encoding="latin-1")["mimeType"] == "text/plain"
-    image = corrected(text_agent, made["ref"], mimeType="image/png")
+    stored = text_agent.stored("data.bin", BINARY)
+    assert corrected(text_agent, stored["ref"], encoding="latin-1")["mimeType"] == "text/plain"
+    image = corrected(text_agent, stored["ref"], mimeType="image/png")
     assert (image["kind"], image["corrected"], "encoding" in image) == ("image", {"mimeType": "image/png"}, False)
-    assert corrected(text_agent, made["ref"], encoding="cp1252")["corrected"] == {"encoding": "cp1252"}
+    assert corrected(text_agent, stored["ref"], encoding="cp1252")["corrected"] == {"encoding": "cp1252"}
 
 
 def test_utf_16_without_a_mark_is_named_with_its_byte_order(text_agent: Any) -> None:
     """Without a BOM the byte order is named, as in browsers; with one, the name stays as given."""
-    bare, marked = (text_agent.stored("a.bin", CHINESE.encode(name))["ref"] for name in ("utf-16-le", "utf-16"))
-    assert corrected(text_agent, bare, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16-le"
+    without_mark, marked = (text_agent.stored("a.bin", CHINESE.encode(name))["ref"] for name in ("utf-16-le", "utf-16"))
+    assert corrected(text_agent, without_mark, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16-le"
     assert corrected(text_agent, marked, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16"
-    assert [text_agent.artifact(ref)["content"] for ref in (bare, marked)] == [CHINESE] * 2
+    assert [text_agent.artifact(ref)["content"] for ref in (without_mark, marked)] == [CHINESE] * 2
 
 
 def test_a_guess_can_be_made_certain_by_saying_it_again(text_agent: Any) -> None:
@@ -128,43 +130,43 @@ def test_a_guess_can_be_made_certain_by_saying_it_again(text_agent: Any) -> None
 
 def test_null_goes_back_to_what_was_detected(text_agent: Any) -> None:
     """It works after the bytes are gone and leaves nothing of the correction; a repeated value is not audited."""
-    made = text_agent.stored("report.pdf", pdf(), "application/pdf")
-    corrected(text_agent, made["ref"], mimeType="text/plain", encoding="cp1251")
-    both = corrected(text_agent, made["ref"], mimeType="text/markdown")
-    assert both["corrected"] == {"mimeType": "text/markdown", "encoding": "cp1251"}
-    byte_store().delete(made["sha256"])
-    assert corrected(text_agent, made["ref"], mimeType=None, encoding=None) == made
+    stored = text_agent.stored("report.pdf", pdf(), "application/pdf")
+    corrected(text_agent, stored["ref"], mimeType="text/plain", encoding="cp1251")
+    fixed = corrected(text_agent, stored["ref"], mimeType="text/markdown")
+    assert fixed["corrected"] == {"mimeType": "text/markdown", "encoding": "cp1251"}
+    byte_store().delete(stored["sha256"])
+    assert corrected(text_agent, stored["ref"], mimeType=None, encoding=None) == stored
     before = AuditEvent.objects.count()
-    assert corrected(text_agent, made["ref"], mimeType="application/pdf", visibility="shared") == made
+    assert corrected(text_agent, stored["ref"], mimeType="application/pdf", visibility="shared") == stored
     assert AuditEvent.objects.count() == before
 
 
 def test_measures_follow_the_type(text_agent: Any) -> None:
     """Pixel sizes exist only while the type is an image."""
-    made = text_agent.stored("photo.png", png(), "image/png")
-    assert (made["width"], made["height"]) == (3, 2)
-    assert "width" not in corrected(text_agent, made["ref"], mimeType="application/x-thing")
-    assert corrected(text_agent, made["ref"], mimeType=None)["width"] == 3
+    stored = text_agent.stored("photo.png", png(), "image/png")
+    assert (stored["width"], stored["height"]) == (3, 2)
+    assert "width" not in corrected(text_agent, stored["ref"], mimeType="application/x-thing")
+    assert corrected(text_agent, stored["ref"], mimeType=None)["width"] == 3
 
 
 def test_a_web_page_is_shown_in_its_corrected_encoding(text_agent: Any) -> None:
     """The text extracted before the correction is not reused."""
-    made = text_agent.stored("page.html", PAGE.encode("koi8-r"), "text/html")
-    before = text_agent.get(f"/artifacts/{made['ref']}/preview").json()
-    corrected(text_agent, made["ref"], encoding="koi8-u" if made["encoding"] == "koi8-r" else "koi8-r")
-    corrected(text_agent, made["ref"], encoding="cp1251")
-    after = text_agent.get(f"/artifacts/{made['ref']}/preview").json()
+    stored = text_agent.stored("page.html", PAGE.encode("koi8-r"), "text/html")
+    before = text_agent.get(f"/artifacts/{stored['ref']}/preview").json()
+    corrected(text_agent, stored["ref"], encoding="koi8-u" if stored["encoding"] == "koi8-r" else "koi8-r")
+    corrected(text_agent, stored["ref"], encoding="cp1251")
+    after = text_agent.get(f"/artifacts/{stored['ref']}/preview").json()
     assert "Привет" in str(before["deliveries"])
     assert "Привет" not in str(after["deliveries"])
-    corrected(text_agent, made["ref"], encoding="koi8-r")
-    assert "Привет" in str(text_agent.get(f"/artifacts/{made['ref']}/preview").json()["deliveries"])
+    corrected(text_agent, stored["ref"], encoding="koi8-r")
+    assert "Привет" in str(text_agent.get(f"/artifacts/{stored['ref']}/preview").json()["deliveries"])
 
 
 def test_an_encoding_that_loses_characters_is_taken_and_said(text_agent: Any) -> None:
     """A truncated file may need such an encoding; the evidence says that some bytes are not characters."""
-    made = text_agent.stored("notes.txt", CHINESE.encode()[:-2], "text/plain; charset=latin-1")
-    now = corrected(text_agent, made["ref"], encoding="big5")
-    assert [each["reason"] for each in now["evidence"]][-2:] == ["corrected_lossy", "corrected"]
+    stored = text_agent.stored("notes.txt", CHINESE.encode()[:-2], "text/plain; charset=latin-1")
+    fixed = corrected(text_agent, stored["ref"], encoding="big5")
+    assert [evidence["reason"] for evidence in fixed["evidence"]][-2:] == ["corrected_lossy", "corrected"]
 
 
 WRONG = [
@@ -188,17 +190,17 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("said", "place", "words"), WRONG, ids=str)
+@pytest.mark.parametrize(("correction", "field", "expected"), WRONG, ids=str)
 def test_a_wrong_word_is_refused_with_its_place_and_a_better_one(
-    said: dict[str, Any], place: str, words: str, text_agent: Any
+    correction: dict[str, Any], field: str, expected: str, text_agent: Any
 ) -> None:
     """The error is 422 in the API's format, and nothing changes."""
-    made = text_agent.stored("data.bin", BINARY)
-    answer = patch(text_agent, made["ref"], **said)
+    stored = text_agent.stored("data.bin", BINARY)
+    answer = patch(text_agent, stored["ref"], **correction)
     assert answer.status_code == 422
     problem = answer.json()["details"][0]
-    assert (problem["path"], words in problem["message"]) == (place, True)
-    assert text_agent.get(f"/artifacts/{made['ref']}/info").json() == made
+    assert (problem["path"], expected in problem["message"]) == (field, True)
+    assert text_agent.get(f"/artifacts/{stored['ref']}/info").json() == stored
 
 
 def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
@@ -215,25 +217,25 @@ def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
 
 def test_only_the_owner_corrects_and_a_private_file_is_found_by_nobody_else(caller: Any) -> None:
     """Readers and keys without the scope get 403, others 404; a bare id is accepted as a reference."""
-    owner, other = caller("text-agent"), caller("vision-agent")
-    made = owner.stored("data.bin", BINARY)
-    assert patch(other, made["ref"], mimeType="text/plain").status_code == 403
-    assert corrected(owner, made["id"], visibility="private")["visibility"] == "private"
-    for answer in (patch(other, made["ref"], visibility="shared"), other.get(f"/artifacts/{made['ref']}")):
+    owner, stranger = caller("text-agent"), caller("vision-agent")
+    stored = owner.stored("data.bin", BINARY)
+    assert patch(stranger, stored["ref"], mimeType="text/plain").status_code == 403
+    assert corrected(owner, stored["id"], visibility="private")["visibility"] == "private"
+    for answer in (patch(stranger, stored["ref"], visibility="shared"), stranger.get(f"/artifacts/{stored['ref']}")):
         assert (answer.status_code, answer.json()["error"]) == (404, "artifact_not_found")
-    assert patch(caller("text-agent", "artifacts:read"), made["ref"], mimeType="text/plain").status_code == 403
+    assert patch(caller("text-agent", "artifacts:read"), stored["ref"], mimeType="text/plain").status_code == 403
     assert patch(owner, "artifact:" + "0" * 32, mimeType="text/plain").status_code == 404
-    assert corrected(owner, made["ref"], visibility="shared")["visibility"] == "shared"
-    assert other.artifact(made["ref"])["metadata"]["id"] == made["id"]
+    assert corrected(owner, stored["ref"], visibility="shared")["visibility"] == "shared"
+    assert stranger.artifact(stored["ref"])["metadata"]["id"] == stored["id"]
 
 
 def test_the_audit_log_knows_who_corrected_what_from_what(text_agent: Any) -> None:
     """Each field has its old and new value, and no revision is created."""
-    made = text_agent.stored("data.bin", BINARY)
+    stored = text_agent.stored("data.bin", BINARY)
     revisions = Revision.objects.count()
-    corrected(text_agent, made["ref"], mimeType="text/plain", encoding="gbk", visibility="private")
+    corrected(text_agent, stored["ref"], mimeType="text/plain", encoding="gbk", visibility="private")
     event = AuditEvent.objects.latest("pk")
-    assert (event.action, event.actor, event.object_name) == ("artifact.correct", "text-agent", made["id"])
+    assert (event.action, event.actor, event.object_name) == ("artifact.correct", "text-agent", stored["id"])
     assert event.details == {
         "mimeType": {"from": "application/octet-stream", "to": "text/plain"},
         "encoding": {"from": "", "to": "gb18030"},
@@ -256,5 +258,5 @@ def test_media_that_comes_again_finds_its_corrected_artifact(db: None) -> None:
     """Equal bytes of the same owner stay one artifact, with its correction."""
     row = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")
     actions.correct_artifact(SYSTEM, row, mime_type="text/plain")
-    again = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")
-    assert (again.pk, again.mime_type) == (row.pk, "text/plain")
+    repeated = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")
+    assert (repeated.pk, repeated.mime_type) == (row.pk, "text/plain")

@@ -29,10 +29,10 @@ def test_the_documents_commands_do_what_it_says(live_server: Any, tmp_path: Path
     surroundings["PATH"] = "/usr/local/bin:/usr/bin:/bin"
     assert len(BLOCKS) > 5
     for block in BLOCKS:
-        done = subprocess.run(
+        completed = subprocess.run(
             ["/bin/sh", "-ec", block], env=surroundings, cwd=tmp_path, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+        assert completed.returncode == 0, f"{block}\n{completed.stdout}\n{completed.stderr}"
     assert Provider.objects.get(name="deepseek").key_source == "stored"
     assert TaskRoute.objects.get(task_type="planning").candidates.count() == 2
     by_token = AuditEvent.objects.filter(actor="admin's token deploy").values_list("action", flat=True)
@@ -41,6 +41,6 @@ def test_the_documents_commands_do_what_it_says(live_server: Any, tmp_path: Path
 
 def test_the_document_names_every_scope_and_every_limit() -> None:
     """Scopes appear by area, limits by their JSON names."""
-    words = set(re.findall(r"`(\w+)`", TEXT))
-    assert {scope.partition(":")[0] for scope in ADMIN_SCOPES} <= words
-    assert {MODELS, CURRENCY, *(meter.value for meter in Meter)} <= words
+    code_words = set(re.findall(r"`(\w+)`", TEXT))
+    assert {scope.partition(":")[0] for scope in ADMIN_SCOPES} <= code_words
+    assert {MODELS, CURRENCY, *(meter.value for meter in Meter)} <= code_words

@@ -25,11 +25,11 @@ async def everybody_is_known(headers: Any) -> bool:
     return True
 
 
-async def talk(
+async def send_chunks(
     path: str, blocks: list[bytes], headers: list[tuple[bytes, bytes]] | None = None
 ) -> tuple[Any, int, int]:
     """Return status and body of the response, the bytes the application read and the blocks received."""
-    seen, sent, taken = 0, [], 0
+    bytes_read, sent, chunks_taken = 0, [], 0
 
     async def client() -> AsyncIterator[dict[str, Any]]:
         for number, block in enumerate(blocks):
@@ -38,31 +38,31 @@ async def talk(
     stream = client()
 
     async def receive() -> dict[str, Any]:
-        nonlocal taken
-        taken += 1
+        nonlocal chunks_taken
+        chunks_taken += 1
         return await anext(stream)
 
     async def send(message: Any) -> None:
         sent.append(message)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        nonlocal seen
-        more = True
-        while more:
+        nonlocal bytes_read
+        has_more = True
+        while has_more:
             message = await receive()
-            seen += len(message["body"])
-            more = message["more_body"]
+            bytes_read += len(message["body"])
+            has_more = message["more_body"]
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"fine"})
 
     await limit_bodies(app, everybody_is_known)({"type": "http", "path": path, "headers": headers or []}, receive, send)
     body = b"".join(message.get("body", b"") for message in sent)
-    return (sent[0]["status"], body), seen, taken
+    return (sent[0]["status"], body), bytes_read, chunks_taken
 
 
 @override_settings(MAX_UPLOAD_BYTES=25 * MIB)
 @pytest.mark.parametrize(
-    ("path", "read", "received"),
+    ("path", "limit_mib", "received"),
     [
         ("/api/v1/artifacts", 26, 26),
         ("/v1/files", 26, 26),
@@ -76,9 +76,9 @@ async def talk(
         ("/", 251, 251),
     ],
 )
-def test_each_address_has_one_limit_for_the_server_and_for_the_call(path: str, read: int, received: int) -> None:
+def test_each_address_has_one_limit_for_the_server_and_for_the_call(path: str, limit_mib: int, received: int) -> None:
     """In MiB, for uploads of 25 MiB; the server accepts slightly more, so that the call itself can refuse."""
-    assert (body_limit(path), received_limit(path)) == (read * MIB, received * MIB)
+    assert (body_limit(path), received_limit(path)) == (limit_mib * MIB, received * MIB)
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
@@ -90,25 +90,27 @@ def test_a_chat_request_has_room_however_small_uploads_are() -> None:
 @override_settings(MAX_UPLOAD_BYTES=MIB)
 async def test_a_body_that_grows_too_large_is_cut_off_while_it_comes() -> None:
     """The response is 413 once the limit is exceeded, however much would follow and whatever length was announced."""
-    (status, body), seen, taken = await talk("/api/v1/artifacts", [b"x" * MIB] * 50)
+    (status, body), bytes_read, chunks_taken = await send_chunks("/api/v1/artifacts", [b"x" * MIB] * 50)
     assert status == 413
     assert json.loads(body)["error"] == "too_large"
-    assert seen <= received_limit("/api/v1/artifacts") == MIB + MIB
+    assert bytes_read <= received_limit("/api/v1/artifacts") == MIB + MIB
     # The limit is 2 MiB, and the third block exceeds it.
-    assert taken == 3
+    assert chunks_taken == 3
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
 async def test_an_announced_length_is_enough_to_refuse() -> None:
     """No body is received; under /v1 the error has OpenAI's format."""
-    (status, body), _, taken = await talk("/v1/files", [b""], [(b"content-length", b"999999999")])
-    assert (status, taken) == (413, 0)
+    (status, body), _, chunks_taken = await send_chunks("/v1/files", [b""], [(b"content-length", b"999999999")])
+    assert (status, chunks_taken) == (413, 0)
     assert json.loads(body)["error"]["code"] == "too_large"
 
 
 async def test_what_fits_goes_through_untouched() -> None:
-    (status, body), seen, _ = await talk("/artifacts/", [b"x" * 1000] * 3, [(b"content-length", b"nonsense")])
-    assert (status, body, seen) == (200, b"fine", 3000)
+    (status, body), bytes_read, _ = await send_chunks(
+        "/artifacts/", [b"x" * 1000] * 3, [(b"content-length", b"nonsense")]
+    )
+    assert (status, body, bytes_read) == (200, b"fine", 3000)
 
 
 def test_an_upload_takes_flat_memory_whatever_its_size() -> None:

@@ -26,6 +26,6 @@ def test_an_answer_to_an_agent_is_kept_by_nobody_else(key: str, path: str, rule:
     """`Vary` lists every header with a key or an agent; responses with a validator may be revalidated."""
     for headers in ({"Authorization": f"Bearer {key}"}, {}):
         answer = Client().get(path, headers=headers)
-        assert {each.strip() for each in answer["Vary"].split(",")} >= KEYS
+        assert {name.strip() for name in answer["Vary"].split(",")} >= KEYS
         if answer.status_code == 200 or rule.endswith("store"):
             assert answer["Cache-Control"] == (rule if answer.status_code == 200 else "private, no-store")

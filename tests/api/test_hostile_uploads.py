@@ -30,13 +30,13 @@ SERVICES = ("text-model", "vision-model", "multimodal-model")
 
 def sentence_of(answer: Any) -> str:
     """Return the message of a refusal, and fail if it is a server error or contains base64, a traceback or a path."""
-    words = answer.content.decode()
-    assert 400 <= answer.status_code < 500, words[:300]
-    assert len(words) < 4000
-    assert not WALL.search(words)
-    assert "Traceback" not in words
-    assert "/artifacts/" not in words
-    return words
+    text = answer.content.decode()
+    assert 400 <= answer.status_code < 500, text[:300]
+    assert len(text) < 4000
+    assert not WALL.search(text)
+    assert "Traceback" not in text
+    assert "/artifacts/" not in text
+    return text
 
 
 class Upload:
@@ -49,7 +49,7 @@ class Upload:
         kind = f"multipart/form-data; boundary={EDGE}"
         return self.agent.client.generic("POST", path, body, kind, headers=self.agent.headers)
 
-    def look(self, answer: Any) -> bool:
+    def is_kept(self, answer: Any) -> bool:
         """Check get_artifact, preview and download, or the error message; return whether the file was stored."""
         if answer.status_code != 201:
             return not sentence_of(answer)
@@ -57,16 +57,16 @@ class Upload:
         for service in SERVICES:
             routed = self.agent.artifact(ref, serviceId=service)
             assert sum(key in routed for key in ("content", "imageUrl", "file")) == 1
-        shown = self.agent.get(f"/artifacts/{ref}/preview")
-        assert shown.status_code == 200
-        assert len(shown.json()["deliveries"]) >= len(SERVICES)
+        previewed = self.agent.get(f"/artifacts/{ref}/preview")
+        assert previewed.status_code == 200
+        assert len(previewed.json()["deliveries"]) >= len(SERVICES)
         thumbnail_of(Artifact.objects.get(pk=answer.json()["id"]))
         raw = self.agent.get(f"/artifacts/{ref}/raw")
         assert (raw.status_code, raw["X-Content-Type-Options"]) == (200, "nosniff")
         assert raw["Content-Disposition"].startswith("attachment")
         return True
 
-    def ask(self, part: dict[str, Any]) -> None:
+    def chat_with(self, part: dict[str, Any]) -> None:
         """Send a chat request with the file inline and check that it is answered or refused with a message."""
         body = {"model": "echo-vision", "messages": [{"role": "user", "content": [part]}]}
         answer = self.agent.client.post(
@@ -102,8 +102,8 @@ def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Uplo
         data = file.make()
         assert upload.look(upload.send(form(file.filename, file.mime, data))), file
         if number % 3 == 0:
-            again = upload.send(form(file.filename, file.mime, data), "/v1/files")
-            assert again.status_code == 200, file
+            repeated = upload.send(form(file.filename, file.mime, data), "/v1/files")
+            assert repeated.status_code == 200, file
         if number % 4 == 0:
             upload.ask(inline_part(file, data))
 
@@ -122,9 +122,9 @@ def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Upload) -> 
     for number, file in enumerate(files):
         answer = upload.send(form(file.filename, file.mime, file.make()))
         body = CORRECTIONS[number % len(CORRECTIONS)]
-        now = upload.agent.call("PATCH", f"/artifacts/{answer.json()['ref']}", body)
-        assert now.status_code == 200, file
-        assert (now.json()["sha256"], upload.look(answer)) == (answer.json()["sha256"], True)
+        fixed = upload.agent.call("PATCH", f"/artifacts/{answer.json()['ref']}", body)
+        assert fixed.status_code == 200, file
+        assert (fixed.json()["sha256"], upload.look(answer)) == (answer.json()["sha256"], True)
 
 
 @pytest.mark.parametrize("start", range(0, len(EVIL_NAMES), 15))
@@ -132,8 +132,8 @@ def test_an_evil_name_is_a_name(start: int, upload: Upload) -> None:
     """The name is cleaned and stored, and never used as a path."""
     for name in EVIL_NAMES[start : start + 15]:
         answer = upload.send(form(name))
-        kept = upload.look(answer)
-        assert not kept or not re.search(r"[/\\\0\r\n]", answer.json()["filename"]), name
+        is_kept = upload.look(answer)
+        assert not is_kept or not re.search(r"[/\\\0\r\n]", answer.json()["filename"]), name
 
 
 def test_an_odd_type_is_no_type(upload: Upload) -> None:
@@ -154,6 +154,6 @@ def test_a_faulty_form_is_refused_or_read_as_far_as_it_is_one(fault: str, path: 
 
 def test_they_are_all_different() -> None:
     """Checks the sample lists: over 250 files, and over 100 names, types and forms."""
-    files = {(each.filename, each.mime, each.trick) for family in FAMILIES.values() for each in family}
+    files = {(file.filename, file.mime, file.trick) for family in FAMILIES.values() for file in family}
     assert len(files) >= 250
     assert len({*EVIL_NAMES}) + len({*ODD_TYPES}) + len({*FORMS.values()}) >= 100

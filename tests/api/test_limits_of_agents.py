@@ -28,9 +28,9 @@ def _shares_go_back() -> Iterator[None]:
     keeper().stop()
 
 
-def limit(**most: int) -> None:
+def limit(**limits: int) -> None:
     row = Agent.objects.get(agent_id="text-agent")
-    row.limits = dict(most)
+    row.limits = dict(limits)
     save_agent(SYSTEM, row)
 
 
@@ -42,15 +42,21 @@ def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram)
     """Each limit has its remaining amount and the time of its reset; without limits the value is null."""
     assert text_agent.get("/agents/me").json()["limits"] is None
     limit(tokensPerDay=10_000, inFlight=3)
-    sent = text_agent.post("/llm/send", {"prompt": "hello"})
-    taken = sent.json()["usage"]["totalTokens"]
-    found = amounts(text_agent)
+    response = text_agent.post("/llm/send", {"prompt": "hello"})
+    tokens_used = response.json()["usage"]["totalTokens"]
+    own_amounts = amounts(text_agent)
     counts = {"limit": 3, "used": 0, "remaining": 3}
-    assert found["inFlight"] == {"meter": "inFlight", **counts, "currency": None, "uncounted": 0, "resetsAt": None}
-    day = found["tokensPerDay"]
-    assert (day["used"], day["remaining"]) == (taken, 10_000 - taken)
+    assert own_amounts["inFlight"] == {
+        "meter": "inFlight",
+        **counts,
+        "currency": None,
+        "uncounted": 0,
+        "resetsAt": None,
+    }
+    day = own_amounts["tokensPerDay"]
+    assert (day["used"], day["remaining"]) == (tokens_used, 10_000 - tokens_used)
     assert datetime.fromisoformat(day["resetsAt"]) > datetime.now(UTC)
-    assert sent.headers["x-ratelimit-remaining-tokens"] == str(10_000 - taken)
+    assert response.headers["x-ratelimit-remaining-tokens"] == str(10_000 - tokens_used)
 
 
 def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: AgentProgram) -> None:
@@ -58,18 +64,18 @@ def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: A
     limit(bytesPerDay=400)
     put_agent(SYSTEM, "text-agent", "made")
     put_agent(SYSTEM, "made", "made-of-made")
-    made, below = (AgentProgram(name, key_of(name)) for name in ("made", "made-of-made"))
-    words = {"prompt": "x" * 300, "taskType": "planning"}
-    assert made.post("/llm/send", words).status_code == 200
-    for program in (made, below, text_agent):
-        assert program.post("/llm/send", words).json()["error"] == "budget_exceeded"
+    child, grandchild = (AgentProgram(name, key_of(name)) for name in ("made", "made-of-made"))
+    prompt_body = {"prompt": "x" * 300, "taskType": "planning"}
+    assert child.post("/llm/send", prompt_body).status_code == 200
+    for program in (child, grandchild, text_agent):
+        assert program.post("/llm/send", prompt_body).json()["error"] == "budget_exceeded"
     assert (
-        made.post("/llm/send", words)
+        child.post("/llm/send", prompt_body)
         .json()["message"]
         .startswith("Its creator text-agent has a daily limit for request bytes of 400")
     )
     Agent.objects.filter(agent_id="made").update(expires_at=datetime.now(UTC))
-    assert below.get("/agents/me").status_code == 401
+    assert grandchild.get("/agents/me").status_code == 401
 
 
 @pytest.mark.parametrize("budget", ["tokensPerDay", "bytesPerDay"])

@@ -25,36 +25,36 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def request(key: str, body: object = None) -> HttpRequest:
-    made = RequestFactory().post("/api/v1/llm/send", json.dumps(body), content_type="application/json")
-    made.auth = authenticate({"authorization": f"Bearer {key}"})  # type: ignore[attr-defined]
-    assert isinstance(made.auth, Principal)  # type: ignore[attr-defined]
-    return made
+    http_request = RequestFactory().post("/api/v1/llm/send", json.dumps(body), content_type="application/json")
+    http_request.auth = authenticate({"authorization": f"Bearer {key}"})  # type: ignore[attr-defined]
+    assert isinstance(http_request.auth, Principal)  # type: ignore[attr-defined]
+    return http_request
 
 
 def send(key: str, **body: object) -> dict:
     return json.loads(answer_to(request(key, body)).content)
 
 
-def answer_to(made: HttpRequest) -> HttpResponse:
-    return async_to_sync(llm.send)(made)
+def answer_to(http_request: HttpRequest) -> HttpResponse:
+    return async_to_sync(llm.send)(http_request)
 
 
 @pytest.mark.requirement("MMR-P6", "MMR-P11")
 def test_a_prompt_is_sent_along_its_tasks_route_in_the_language_asked_for(key):
     """The response names the candidate that answered; the language's directive precedes the prompt."""
-    told = send(key, prompt="Plan a picnic", taskType="planning", language="en")
-    assert (told["provider"], told["taskType"], told["language"]) == ("echo", "planning", "en")
-    assert "Please respond in English." in told["content"]
-    assert "Plan a picnic" in told["content"]
-    assert [attempt["outcome"] for attempt in told["attempts"]] == ["key_missing", "key_missing", "ok"]
+    answer = send(key, prompt="Plan a picnic", taskType="planning", language="en")
+    assert (answer["provider"], answer["taskType"], answer["language"]) == ("echo", "planning", "en")
+    assert "Please respond in English." in answer["content"]
+    assert "Plan a picnic" in answer["content"]
+    assert [attempt["outcome"] for attempt in answer["attempts"]] == ["key_missing", "key_missing", "ok"]
 
 
 @pytest.mark.requirement("MMR-E5", "MMR-P5")
 def test_without_task_and_language_the_default_route_and_language_apply(key):
     """The default language's directive is the only addition."""
-    told = send(key, prompt="Hello")
-    assert (told["taskType"], told["language"]) == ("default", "zh")
-    assert "请使用中文回答。" in told["content"]
+    answer = send(key, prompt="Hello")
+    assert (answer["taskType"], answer["language"]) == ("default", "zh")
+    assert "请使用中文回答。" in answer["content"]
 
 
 @pytest.mark.requirement("MMR-P9")
@@ -62,15 +62,15 @@ def test_when_all_fail_every_attempt_is_told_with_the_status_of_the_chain(key):
     """502 `all_providers_failed` with one attempt per candidate, as in the log."""
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.refresh()
-    made = request(key, {"prompt": "Hello", "taskType": "planning"})
-    response = answer_to(made)
-    told = json.loads(response.content)
-    assert (response.status_code, told["error"]) == (502, "all_providers_failed")
-    assert [attempt["outcome"] for attempt in told["attempts"]] == [
+    http_request = request(key, {"prompt": "Hello", "taskType": "planning"})
+    response = answer_to(http_request)
+    answer = json.loads(response.content)
+    assert (response.status_code, answer["error"]) == (502, "all_providers_failed")
+    assert [attempt["outcome"] for attempt in answer["attempts"]] == [
         *("key_missing", "key_missing"),
         "skipped_disabled",
     ]
-    row = logged(made.request_id)
+    row = logged(http_request.request_id)
     assert (row.outcome, row.status, row.surface) == ("all_providers_failed", 502, "api")
 
 
@@ -86,9 +86,11 @@ def test_an_exhausted_chain_tells_a_client_whether_and_when_to_try_again(key):
 
 def test_resolve_calls_nobody_and_says_who_would_be_asked(key):
     """Nothing is called or logged; an unknown task uses the default route and says so."""
-    told = json.loads(llm.resolve(request(key, {"taskType": "__proto__"})).content)
-    assert (told["taskType"], told["matched"]) == ("default", False)
-    assert [(candidate["model"], candidate["outcome"]) for candidate in told["candidates"]] == [("echo-text", "ready")]
+    answer = json.loads(llm.resolve(request(key, {"taskType": "__proto__"})).content)
+    assert (answer["taskType"], answer["matched"]) == ("default", False)
+    assert [(candidate["model"], candidate["outcome"]) for candidate in answer["candidates"]] == [
+        ("echo-text", "ready")
+    ]
     assert not RequestLog.objects.exists()
 
 
@@ -98,10 +100,10 @@ def test_an_attachment_is_delivered_as_its_artifact_says(key):
     from capabilities.acts import SYSTEM
 
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
-    told = send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": row.ref}])
-    assert row.ref in told["content"]
-    assert "vision-agent" in told["content"]
-    assert told["attempts"][-1]["adaptation"] == "image=described"
+    answer = send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": row.ref}])
+    assert row.ref in answer["content"]
+    assert "vision-agent" in answer["content"]
+    assert answer["attempts"][-1]["adaptation"] == "image=described"
     with pytest.raises(CallError) as caught:
         send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": "artifact:../x"}])
     assert (caught.value.status, caught.value.code) == (404, "artifact_not_found")
@@ -115,21 +117,21 @@ def test_an_attachment_that_is_gone_is_described_and_the_prompt_is_answered(key)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     hidden = store_bytes(SYSTEM, PNG, owner="vision-agent", filename="dot.png", visibility="private")
     delete_artifacts(SYSTEM, [row.pk, hidden.pk])
-    told = send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": row.ref}])
-    assert "[文件处理失败: dot.png]" in told["content"]
-    assert f"工件ID: {row.ref}" in told["content"]
-    assert told["attempts"][-1]["adaptation"] == "image=described"
+    answer = send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": row.ref}])
+    assert "[文件处理失败: dot.png]" in answer["content"]
+    assert f"工件ID: {row.ref}" in answer["content"]
+    assert answer["attempts"][-1]["adaptation"] == "image=described"
     with pytest.raises(CallError) as caught:
         send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": hidden.ref}])
     assert (caught.value.status, caught.value.code) == (404, "artifact_not_found")
 
 
 def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
-    made = request(key, {"prompt": "Hello"})
-    answer_to(made)
-    told = json.loads(requests.one_request(request(key), made.request_id).content)
-    assert (told["outcome"], told["attempts"][0]["statusCode"]) == ("ok", 200)
-    logged(made.request_id).delete()
+    http_request = request(key, {"prompt": "Hello"})
+    answer_to(http_request)
+    answer = json.loads(requests.one_request(request(key), http_request.request_id).content)
+    assert (answer["outcome"], answer["attempts"][0]["statusCode"]) == ("ok", 200)
+    logged(http_request.request_id).delete()
     RequestLog.objects.create(
         id="theirs", agent="vision-agent", started_at="2026-01-01T00:00Z", surface="v1", outcome="ok"
     )
@@ -142,22 +144,26 @@ def test_the_demos_log_begins_with_a_picture_that_becomes_a_description(key):
     """The request really runs: the image fails twice, and the last candidate answers its description."""
     row = logged(record_demo_request() or "")
     assert [chip["code"] for chip in row.chain] == ["503", "503", "200"]
-    assert [one.deliveries[0]["outcome"] for one in row.attempts.all()] == ["native", "native", "described"]
+    assert [attempt.deliveries[0]["outcome"] for attempt in row.attempts.all()] == ["native", "native", "described"]
     assert (row.outcome, row.adaptation, row.model) == ("ok", "image=described", "echo-text")
 
 
 def test_the_calls_are_part_of_the_agents_api(key):
     """Over HTTP: a success, an error with its attempts, and a validation error with its field."""
-    good = post(key, {"prompt": "Hello", "taskType": "planning"}, "/api/v1/llm/send")
-    assert (good.status_code, good.json()["provider"]) == (200, "echo")
-    told = post(key, {"taskType": "planning"}, "/api/v1/llm/resolve").json()
-    assert [candidate["outcome"] for candidate in told["candidates"]] == ["key_missing", "key_missing", "ready"]
-    wrong = post(key, {"prompt": "Hello", "maxTokens": 0}, "/api/v1/llm/send")
-    assert (wrong.status_code, wrong.json()["details"][0]["path"]) == (422, "maxTokens")
+    sent = post(key, {"prompt": "Hello", "taskType": "planning"}, "/api/v1/llm/send")
+    assert (sent.status_code, sent.json()["provider"]) == (200, "echo")
+    answer = post(key, {"taskType": "planning"}, "/api/v1/llm/resolve").json()
+    assert [candidate["outcome"] for candidate in answer["candidates"]] == ["key_missing", "key_missing", "ready"]
+    refused = post(key, {"prompt": "Hello", "maxTokens": 0}, "/api/v1/llm/send")
+    assert (refused.status_code, refused.json()["details"][0]["path"]) == (422, "maxTokens")
     Provider.objects.update(enabled=False)
     snapshot.refresh()
-    bad = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
-    assert (bad.status_code, bad.json()["error"], len(bad.json()["attempts"])) == (502, "all_providers_failed", 1)
+    failed = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
+    assert (failed.status_code, failed.json()["error"], len(failed.json()["attempts"])) == (
+        502,
+        "all_providers_failed",
+        1,
+    )
 
 
 def test_a_request_is_found_by_its_whole_id_alone(text_agent):

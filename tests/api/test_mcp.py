@@ -70,11 +70,11 @@ class Installation:
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     directory = tmp_path_factory.mktemp("mcp")
     with served(directory) as server:
-        listed = manage(environment_of(directory, server.lab), "shell", "--no-imports", "-c", KEYS)
-        made = Installation(server, json.loads(listed))
+        output = manage(environment_of(directory, server.lab), "shell", "--no-imports", "-c", KEYS)
+        installed = Installation(server, json.loads(output))
         for name in ("photo.png", "song.mp3", "report.pdf", "readme.md"):
-            made.refs[name] = _upload(server, made.keys["text-agent"], name)
-        yield made
+            installed.refs[name] = _upload(server, installed.keys["text-agent"], name)
+        yield installed
 
 
 def _upload(server: Server, key: str, name: str) -> str:
@@ -87,7 +87,7 @@ def _upload(server: Server, key: str, name: str) -> str:
         return str(json.loads(response.read())["ref"])
 
 
-def words(result: CallToolResult) -> str:
+def text_of(result: CallToolResult) -> str:
     """Return the text of the first content block."""
     (first, *_) = result.content
     assert first.type == "text"
@@ -105,10 +105,10 @@ async def test_the_tools_are_those_of_the_api(installation: Installation, era: s
     """Each has the API's name, description and schema, in the requested language."""
     for language in ("en", "zh"):
         async with installation.client("text-agent", era, f"?language={language}") as client:
-            listed = (await client.list_tools()).tools
+            tools = (await client.list_tools()).tools
         defined = installation.get(f"/api/v1/tools?language={language}", "text-agent")["tools"]
-        functions = [each["function"] for each in defined]
-        assert [(each.name, each.description, each.input_schema) for each in listed] == [
+        functions = [tool["function"] for tool in defined]
+        assert [(tool.name, tool.description, tool.input_schema) for tool in tools] == [
             (function["name"], function["description"], function["parameters"]) for function in functions
         ]
 
@@ -156,7 +156,7 @@ async def test_what_each_agent_reads_natively(installation: Installation) -> Non
         async with installation.client(agent) as client:
             for name in ("photo.png", "song.mp3"):
                 result = await client.call_tool("get_artifact", {"ref": installation.refs[name]})
-                kinds[agent, name] = [each.type for each in result.content]
+                kinds[agent, name] = [block.type for block in result.content]
                 if agent == "text-agent":
                     assert "multimodal-agent" in result.content[-1].text
     assert kinds["vision-agent", "photo.png"] == ["image"]
@@ -169,14 +169,14 @@ async def test_words_are_stored_listed_and_read_again(installation: Installation
     async with installation.client("vision-agent") as client:
         stored = await client.call_tool("store_artifact", {"text": "你好 agents", "filename": "greeting.md"})
         ref = stored.structured_content["ref"]
-        read = await client.call_tool("get_artifact", {"ref": ref, "offset": 3, "limit": 3})
-        assert words(read).startswith("age\n[")
-        assert "offset=6" in words(read)
-        listed = await client.call_tool("list_artifacts", {"q": "greeting", "kind": "text", "limit": 1})
-        assert [artifact["ref"] for artifact in listed.structured_content["artifacts"]] == [ref]
+        page = await client.call_tool("get_artifact", {"ref": ref, "offset": 3, "limit": 3})
+        assert text_of(page).startswith("age\n[")
+        assert "offset=6" in text_of(page)
+        result = await client.call_tool("list_artifacts", {"q": "greeting", "kind": "text", "limit": 1})
+        assert [artifact["ref"] for artifact in result.structured_content["artifacts"]] == [ref]
     async with installation.client("multimodal-agent") as client:
-        listed = await client.call_tool("list_artifacts", {})
-        assert ref not in json.dumps(listed.structured_content)
+        result = await client.call_tool("list_artifacts", {})
+        assert ref not in json.dumps(result.structured_content)
 
 
 async def test_a_list_that_goes_on_says_how(installation: Installation) -> None:
@@ -185,8 +185,8 @@ async def test_a_list_that_goes_on_says_how(installation: Installation) -> None:
             await client.call_tool("store_artifact", {"text": name, "filename": name})
         first = (await client.call_tool("list_artifacts", {"limit": 1})).structured_content
         assert "nextCursor" in first["more"]
-        found = await client.call_tool("list_artifacts", {"q": "one.md", "limit": 1, "cursor": ""})
-        assert "more" not in found.structured_content
+        result = await client.call_tool("list_artifacts", {"q": "one.md", "limit": 1, "cursor": ""})
+        assert "more" not in result.structured_content
 
 
 async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> None:
@@ -203,10 +203,10 @@ async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> Non
 async def test_who_can_take_what_is_told(installation: Installation) -> None:
     """The results equal the registry's."""
     async with installation.client("text-agent") as client:
-        found = await client.call_tool("find_capable_agents", {"capability": "vision"})
-        own = await client.call_tool("get_my_capabilities", {})
-    assert found.structured_content == {"agents": ["multimodal-agent", "vision-agent"]}
-    assert own.structured_content == installation.get("/api/v1/agents/text-agent", "text-agent")
+        capable = await client.call_tool("find_capable_agents", {"capability": "vision"})
+        capabilities = await client.call_tool("get_my_capabilities", {})
+    assert capable.structured_content == {"agents": ["multimodal-agent", "vision-agent"]}
+    assert capabilities.structured_content == installation.get("/api/v1/agents/text-agent", "text-agent")
 
 
 @pytest.mark.parametrize(
@@ -227,26 +227,26 @@ async def test_a_wrong_call_is_answered_with_a_sentence(
     async with installation.client("text-agent", query="?language=en") as client:
         result = await client.call_tool(name, arguments)
     assert result.is_error
-    assert sentence in words(result)
+    assert sentence in text_of(result)
 
 
 async def test_null_is_an_argument_left_out(installation: Installation) -> None:
     """With strict function calling every parameter is required, so models send null for unused ones."""
     async with installation.client("text-agent") as client:
-        listed = await client.call_tool("list_artifacts", dict.fromkeys(("q", "kind", "limit", "cursor")))
-        read = await client.call_tool("get_artifact", {"ref": installation.refs["readme.md"], "offset": None})
-    assert not listed.is_error
-    assert words(read) == FILES["readme.md"].data.decode()
+        artifacts = await client.call_tool("list_artifacts", dict.fromkeys(("q", "kind", "limit", "cursor")))
+        artifact = await client.call_tool("get_artifact", {"ref": installation.refs["readme.md"], "offset": None})
+    assert not artifacts.is_error
+    assert text_of(artifact) == FILES["readme.md"].data.decode()
 
 
 async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> None:
     """The scopes are those of the API's own calls."""
     async with installation.client("narrow") as client:
-        listed = [tool.name for tool in (await client.list_tools()).tools]
-        assert listed == ["find_capable_agents", "get_my_capabilities"]
+        tool_names = [tool.name for tool in (await client.list_tools()).tools]
+        assert tool_names == ["find_capable_agents", "get_my_capabilities"]
         result = await client.call_tool("store_artifact", {"text": "x", "filename": "n"})
         assert result.is_error
-        assert "artifacts:write" in words(result)
+        assert "artifacts:write" in text_of(result)
         with pytest.raises(MCPError, match="There is no tool 'remove'"):
             await client.call_tool("remove", {})
 
@@ -287,12 +287,12 @@ def test_a_large_body_is_refused_as_everywhere(installation: Installation) -> No
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     stored = httpx2.post(f"{installation.server.url}/mcp", json=body, headers=headers, timeout=30)
     assert stored.json()["result"]["structuredContent"]["size"] == 6 * 1024 * 1024
-    line = http.client.HTTPConnection("127.0.0.1", installation.server.port, timeout=30)
-    line.putrequest("POST", "/mcp")
+    connection = http.client.HTTPConnection("127.0.0.1", installation.server.port, timeout=30)
+    connection.putrequest("POST", "/mcp")
     for name, value in (headers | {"content-type": "application/json", "content-length": str(10**9)}).items():
-        line.putheader(name, value)
-    line.endheaders()
-    assert line.getresponse().status == 413
+        connection.putheader(name, value)
+    connection.endheaders()
+    assert connection.getresponse().status == 413
 
 
 def test_the_package_is_imported_by_the_first_who_calls() -> None:

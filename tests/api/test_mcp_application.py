@@ -24,5 +24,5 @@ def test_a_second_loop_of_a_process_is_answered_too(demo: None) -> None:
         (b"accept", b"application/json, text/event-stream"),
         (b"content-length", str(len(body)).encode()),
     ]
-    found = [asyncio.run(Call([body], headers, path="/mcp").run()) for _ in range(2)]
-    assert [call.status for call in found] == [200, 200]
+    calls = [asyncio.run(Call([body], headers, path="/mcp").run()) for _ in range(2)]
+    assert [call.status for call in calls] == [200, 200]

@@ -36,9 +36,11 @@ def test_the_program_of_the_document_runs_as_it_stands(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         ours = {"ROUTING_ADMIN_URL": server.url, "ROUTING_ADMIN_KEY": server.key, "NO_PROXY": "127.0.0.1"}
         command = [sys.executable, "-c", program]
-        done = subprocess.run(command, env=os.environ | ours, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
+        completed = subprocess.run(
+            command, env=os.environ | ours, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stdout.splitlines() == [
         str([definition["function"]["name"] for definition in tool_definitions()]),
         "True",
         "Launch: Friday",

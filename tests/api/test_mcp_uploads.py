@@ -35,10 +35,10 @@ async def tools(server: Server) -> Any:
             yield client
 
 
-async def link_for(server: Server, filename: str, **more: Any) -> dict[str, Any]:
+async def link_for(server: Server, filename: str, **fields: Any) -> dict[str, Any]:
     """Return the response of the tool when called without text."""
     async with tools(server) as client:
-        result = await client.call_tool("store_artifact", {"filename": filename, **more})
+        result = await client.call_tool("store_artifact", {"filename": filename, **fields})
     assert not result.is_error
     return dict(result.structured_content)
 
@@ -46,7 +46,9 @@ async def link_for(server: Server, filename: str, **more: Any) -> dict[str, Any]
 async def test_the_tool_says_how_in_one_sentence(server: Server) -> None:
     """A model that reads the description knows how to upload a file; only the name is required."""
     async with tools(server) as client:
-        tool = next(each for each in (await client.list_tools()).tools if each.name == "store_artifact")
+        tool = next(
+            definition for definition in (await client.list_tools()).tools if definition.name == "store_artifact"
+        )
     assert "PUT" in tool.description
     assert "curl -T" in tool.description
     assert tool.input_schema["required"] == ["filename"]
@@ -58,8 +60,8 @@ async def test_a_file_is_put_once_and_read_by_every_agent(server: Server) -> Non
     assert link["uploadUrl"].startswith(f"{server.url}/api/v1/uploads/")
     stored = httpx2.put(link["uploadUrl"], content=PHOTO)
     assert (stored.status_code, stored.json()["ref"], stored.json()["owner"]) == (201, link["ref"], "text-agent")
-    again = httpx2.put(link["uploadUrl"], content=PHOTO)
-    assert (again.status_code, again.json()["error"]) == (410, "upload_link_over")
+    repeated = httpx2.put(link["uploadUrl"], content=PHOTO)
+    assert (repeated.status_code, repeated.json()["error"]) == (410, "upload_link_over")
     assert server.get(f"/api/v1/artifacts/{link['ref']}/info")["mimeType"] == "image/png"
 
 
@@ -71,7 +73,7 @@ async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Pa
     for source in (("-T", "large.bin"), ("-T", "-")):
         link = await link_for(server, "large.bin")
         with (tmp_path / "large.bin").open("rb") as file:
-            ended = subprocess.run(
+            completed = subprocess.run(
                 [curl, "-sS", "-w", "%{http_code}", "-o", "answer.json", *source, link["uploadUrl"]],
                 cwd=tmp_path,
                 stdin=file,
@@ -79,7 +81,7 @@ async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Pa
                 text=True,
                 check=True,
             )
-        assert ended.stdout == "201"
+        assert completed.stdout == "201"
         assert server.get(f"/api/v1/artifacts/{link['ref']}/info")["size"] == LIMIT
 
 

@@ -32,11 +32,11 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 def document() -> Any:
     """Return the document without its security parts, so that generated calls keep the valid key."""
-    written: Any = agents_api().get_openapi_schema(path_prefix="/api/v1/")
-    for methods in written["paths"].values():
+    schema: Any = agents_api().get_openapi_schema(path_prefix="/api/v1/")
+    for methods in schema["paths"].values():
         for operation in methods.values():
             operation.pop("security", None)
-    return written
+    return schema
 
 
 DOCUMENT = document()
@@ -54,7 +54,7 @@ def described() -> Any:
 def can_be_wrong(operation: Any) -> bool:
     """Return whether an operation has input with a format; a name in a path and a file's bytes have none."""
     forms = operation.get("requestBody", {}).get("content", {}).keys() - {"application/octet-stream"}
-    return bool(forms) or any(each["in"] == "query" for each in operation.get("parameters", ()))
+    return bool(forms) or any(parameter["in"] == "query" for parameter in operation.get("parameters", ()))
 
 
 CASES = [
@@ -95,19 +95,19 @@ def known(demo: None, admin_account: Any) -> dict[str, str]:
     script = {"provider": "echo", "task_type": "planning", "username": "admin", "number": "1"}
     script |= {"key_id": "none", "link_id": "none"}
     script |= {"alias": "gpt-4o", "code": "en"}
-    own = {"key": program.key, "admin_token": token_of(admin_account)}
-    return {**names, **script, **own, "request_id": request["x-request-id"]}
+    secrets = {"key": program.key, "admin_token": token_of(admin_account)}
+    return {**names, **script, **secrets, "request_id": request["x-request-id"]}
 
 
 @pytest.fixture(autouse=True)
 def open_connections(known: dict[str, str]) -> Iterator[None]:
     """Keep the end of a request from closing the test's connection, as Django's test client does."""
-    ends = (request_started, request_finished)
-    for each in ends:
-        each.disconnect(close_old_connections)
+    signals = (request_started, request_finished)
+    for signal in signals:
+        signal.disconnect(close_old_connections)
     yield
-    for each in ends:
-        each.connect(close_old_connections)
+    for signal in signals:
+        signal.connect(close_old_connections)
 
 
 @pytest.mark.parametrize(("path", "method", "mode"), CASES)
@@ -118,10 +118,10 @@ def test_a_call_answers_as_described(known: dict[str, str], path: str, method: s
     checks = [
         check for check in CHECKS if check is not negative_data_rejection or not has_form
     ]  # any text fits a field
-    there = {name: known[name] for name in IN_PATHS.findall(path)}
+    path_parameters = {name: known[name] for name in IN_PATHS.findall(path)}
     cases = operation.as_strategy(mode)
-    if there:
-        cases |= operation.as_strategy(mode, path_parameters=there)
+    if path_parameters:
+        cases |= operation.as_strategy(mode, path_parameters=path_parameters)
 
     @QUIET
     @given(case=cases)

@@ -23,7 +23,7 @@ OLD = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def since_long(demo: None) -> None:
+def old_key(demo: None) -> None:
     """Agents older than all requests of the tests, and an empty log."""
     Agent.objects.update(created_at=OLD)
     AttemptLog.objects.all().delete()
@@ -33,8 +33,8 @@ def since_long(demo: None) -> None:
 def logged(number: int, agent: str = "text-agent", **values: Any) -> RequestLog:
     """Create a logged request that started `number` minutes ago."""
     usual = {"outcome": "ok", "status": 200, "surface": "v1", "task_type": "planning", "asked_model": "task:planning"}
-    began = timezone.now() - timedelta(minutes=number)
-    return RequestLog.objects.create(id=f"req_{number}", started_at=began, agent=agent, **{**usual, **values})
+    started_at = timezone.now() - timedelta(minutes=number)
+    return RequestLog.objects.create(id=f"req_{number}", started_at=started_at, agent=agent, **{**usual, **values})
 
 
 def ids(answer: Any) -> list[str]:
@@ -42,49 +42,49 @@ def ids(answer: Any) -> list[str]:
     return [request["id"] for request in answer.json()["requests"]]
 
 
-def pages(program: AgentProgram, **asked: Any) -> Iterator[list[str]]:
+def pages(program: AgentProgram, **filters: Any) -> Iterator[list[str]]:
     """Yield the ids of every page, following its cursors."""
     cursor = ""
     while True:
-        answer = program.get("/requests", **asked, **({"cursor": cursor} if cursor else {}))
+        answer = program.get("/requests", **filters, **({"cursor": cursor} if cursor else {}))
         yield ids(answer)
         cursor = answer.json()["nextCursor"]
         if cursor is None:
             return
 
 
-def test_a_call_is_listed_with_what_became_of_it(since_long: None, text_agent: AgentProgram) -> None:
+def test_a_call_is_listed_with_what_became_of_it(old_key: None, text_agent: AgentProgram) -> None:
     """The entry has candidates, tokens, cost, times and files, equal to those of the single request."""
     content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PNG_URL}}]
-    asked = {"model": "task:design", "messages": [{"role": "user", "content": content}]}
-    answer = post(text_agent.key, asked)
-    (listed,) = text_agent.get("/requests").json()["requests"]
-    whole = text_agent.get(f"/requests/{answer.headers['x-request-id']}").json()
-    assert (listed["id"], listed["agent"]) == (answer.headers["x-request-id"], "text-agent")
-    assert (listed["model"], listed["taskType"]) == ("task:design", "design")
-    assert (listed["attempts"], listed["answeredBy"]["model"]) == (len(whole["attempts"]), "echo-vision")
-    assert listed["usage"]["completionTokens"] == answer.json()["usage"]["completion_tokens"]
-    (file,) = listed["files"]
+    body = {"model": "task:design", "messages": [{"role": "user", "content": content}]}
+    answer = post(text_agent.key, body)
+    (entry,) = text_agent.get("/requests").json()["requests"]
+    detail = text_agent.get(f"/requests/{answer.headers['x-request-id']}").json()
+    assert (entry["id"], entry["agent"]) == (answer.headers["x-request-id"], "text-agent")
+    assert (entry["model"], entry["taskType"]) == ("task:design", "design")
+    assert (entry["attempts"], entry["answeredBy"]["model"]) == (len(detail["attempts"]), "echo-vision")
+    assert entry["usage"]["completionTokens"] == answer.json()["usage"]["completion_tokens"]
+    (file,) = entry["files"]
     assert (file["kind"], file["mimeType"], file["outcome"]) == ("image", "image/png", "native")
-    same = set(listed) - {"attempts", "usage", "files"}
-    assert {name: listed[name] for name in same} == {name: whole[name] for name in same}
+    shared_fields = set(entry) - {"attempts", "usage", "files"}
+    assert {name: entry[name] for name in shared_fields} == {name: detail[name] for name in shared_fields}
 
 
-def test_every_request_is_on_one_page(since_long: None, text_agent: AgentProgram) -> None:
+def test_every_request_is_on_one_page(old_key: None, text_agent: AgentProgram) -> None:
     """Newest first, also with equal times and while requests are added."""
     for number in range(7):
         logged(number)
     RequestLog.objects.filter(pk__in=["req_3", "req_4"]).update(started_at=timezone.now() - timedelta(minutes=3))
-    seen: list[str] = []
+    ids_seen: list[str] = []
     for page in pages(text_agent, limit=2):
-        seen += page
+        ids_seen += page
         RequestLog.objects.filter(pk="req_late").delete()
         RequestLog.objects.create(id="req_late", started_at=timezone.now(), agent="text-agent", outcome="ok")
     # Of equal times, the higher id is listed first.
-    assert seen == ["req_0", "req_1", "req_2", "req_4", "req_3", "req_5", "req_6"]
+    assert ids_seen == ["req_0", "req_1", "req_2", "req_4", "req_3", "req_5", "req_6"]
 
 
-def test_an_agent_sees_neither_anothers_nor_those_of_who_had_its_id(since_long: None, text_agent: AgentProgram) -> None:
+def test_an_agent_sees_neither_anothers_nor_those_of_who_had_its_id(old_key: None, text_agent: AgentProgram) -> None:
     """Neither by a filter nor by id: requests before the agent's creation belong to an earlier agent of that id."""
     logged(1)
     logged(2, agent="vision-agent")
@@ -95,32 +95,32 @@ def test_an_agent_sees_neither_anothers_nor_those_of_who_had_its_id(since_long: 
     assert [text_agent.get(f"/requests/req_{number}").status_code for number in (1, 2, 9)] == [200, 404, 404]
 
 
-def test_filters_narrow_the_list(since_long: None, text_agent: AgentProgram) -> None:
+def test_filters_narrow_the_list(old_key: None, text_agent: AgentProgram) -> None:
     """By outcome, route, a called model and time, alone and combined."""
     logged(1, model="m-1", provider="p")
     logged(2, outcome="all_providers_failed", status=502, task_type="design")
     logged(3, outcome="rate_limited", status=429)
     logged(4000, model="m-1", provider="p")
     for row, model in (("req_1", "m-1"), ("req_2", "m-2"), ("req_4000", "m-1")):
-        at = RequestLog.objects.get(pk=row).started_at
-        AttemptLog.objects.create(request_id=row, position=0, provider="p", model=model, at=at)
+        started_at = RequestLog.objects.get(pk=row).started_at
+        AttemptLog.objects.create(request_id=row, position=0, provider="p", model=model, at=started_at)
 
-    def found(**asked: str) -> list[str]:
-        return ids(text_agent.get("/requests", **asked))
+    def ids_with(**filters: str) -> list[str]:
+        return ids(text_agent.get("/requests", **filters))
 
-    assert found(status="ok") == ["req_1", "req_4000"]
-    assert found(status="error") == ["req_2", "req_3"]
-    assert found(status="429") == found(status="rate_limited") == ["req_3"]
-    assert found(route="design") == ["req_2"]
-    assert (found(model="m-1"), found(model="m-2")) == (["req_1", "req_4000"], ["req_2"])
+    assert ids_with(status="ok") == ["req_1", "req_4000"]
+    assert ids_with(status="error") == ["req_2", "req_3"]
+    assert ids_with(status="429") == ids_with(status="rate_limited") == ["req_3"]
+    assert ids_with(route="design") == ["req_2"]
+    assert (ids_with(model="m-1"), ids_with(model="m-2")) == (["req_1", "req_4000"], ["req_2"])
     day_ago = (timezone.now() - timedelta(days=1)).isoformat()
-    assert found(until=day_ago) == ["req_4000"]
-    assert found(since=day_ago, status="ok", route="planning", model="m-1") == ["req_1"]
-    assert found(route="nothing") == []
+    assert ids_with(until=day_ago) == ["req_4000"]
+    assert ids_with(since=day_ago, status="ok", route="planning", model="m-1") == ["req_1"]
+    assert ids_with(route="nothing") == []
 
 
 @pytest.mark.parametrize(
-    ("asked", "status"),
+    ("filters", "status"),
     [
         ({"status": "What?"}, 400),
         ({"since": "yesterday"}, 400),
@@ -135,34 +135,34 @@ def test_filters_narrow_the_list(since_long: None, text_agent: AgentProgram) -> 
         ({"status": "ok\0"}, 400),
     ],
 )
-def test_values_that_make_no_sense_are_refused_by_name(text_agent: AgentProgram, asked: Any, status: int) -> None:
+def test_values_that_make_no_sense_are_refused_by_name(text_agent: AgentProgram, filters: Any, status: int) -> None:
     """The error has the API's format."""
-    answer = text_agent.get("/requests", **asked)
+    answer = text_agent.get("/requests", **filters)
     assert answer.status_code == status, answer.content
     if status != 200:
-        assert next(iter(asked)) in answer.content.decode()
+        assert next(iter(filters)) in answer.content.decode()
 
 
-def test_a_page_takes_two_queries_of_the_log(since_long: None, text_agent: AgentProgram) -> None:
+def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentProgram) -> None:
     """The number of queries is constant: one for requests, one for their files, and none reads bodies."""
     for number in range(20):
         logged(number, adaptation="image=native")
     with CaptureQueriesContext(connections[LOGS]) as caught:
         assert len(ids(text_agent.get("/requests"))) == 20
-    said = [each["sql"] for each in caught if "requestlog" in each["sql"] or "attemptlog" in each["sql"]]
-    assert len(said) == 2
-    assert '"body"' not in said[0]
+    statements = [query["sql"] for query in caught if "requestlog" in query["sql"] or "attemptlog" in query["sql"]]
+    assert len(statements) == 2
+    assert '"body"' not in statements[0]
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("asked", [{}, {"status": "failed"}, {"status": "ok"}, {"since": "2026-01-02"}])
-def test_a_page_goes_along_an_index(since_long: None, text_agent: AgentProgram, asked: dict[str, str]) -> None:
+@pytest.mark.parametrize("filters", [{}, {"status": "failed"}, {"status": "ok"}, {"since": "2026-01-02"}])
+def test_a_page_goes_along_an_index(old_key: None, text_agent: AgentProgram, filters: dict[str, str]) -> None:
     """However long the log is, the query reads the agent's newest requests first."""
     with CaptureQueriesContext(connections[LOGS]) as caught:
-        text_agent.get("/requests", **asked)
-    listed = next(each["sql"] for each in caught if "ORDER BY" in each["sql"])
+        text_agent.get("/requests", **filters)
+    list_query = next(query["sql"] for query in caught if "ORDER BY" in query["sql"])
     with connections[LOGS].cursor() as cursor:
-        cursor.execute(f"EXPLAIN QUERY PLAN {listed}")
+        cursor.execute(f"EXPLAIN QUERY PLAN {list_query}")
         plan = str(cursor.fetchall())
     assert "request_agent (agent=? AND started_at>?)" in plan
 
@@ -174,21 +174,21 @@ def test_a_key_without_the_scope_lists_nothing(demo: None) -> None:
     )
 
 
-def test_an_administrators_script_sees_all_or_one_agents(since_long: None, admin_account: Any) -> None:
+def test_an_administrators_script_sees_all_or_one_agents(old_key: None, admin_account: Any) -> None:
     """The script needs the scope and never gets recorded bodies."""
     logged(1, body={"messages": ["secret words"]})
     logged(2, agent="vision-agent")
 
     tokens: dict[tuple[str, ...], str] = {}
 
-    def get(path: str, *scopes: str, **asked: str) -> Any:
+    def get(path: str, *scopes: str, **filters: str) -> Any:
         scopes = scopes or ("requests:read",)
         token = tokens[scopes] = tokens.get(scopes) or token_of(admin_account, *scopes, name=f"script {len(tokens)}")
-        return Client().get(f"/api/v1/admin{path}", asked, headers={"authorization": f"Bearer {token}"})
+        return Client().get(f"/api/v1/admin{path}", filters, headers={"authorization": f"Bearer {token}"})
 
     assert ids(get("/requests")) == ["req_1", "req_2"]
     assert ids(get("/requests", agent="vision-agent")) == ["req_2"]
-    one = get("/requests/req_1")
-    assert (one.json()["agent"], b"secret words" in one.content) == ("text-agent", False)
+    response = get("/requests/req_1")
+    assert (response.json()["agent"], b"secret words" in response.content) == ("text-agent", False)
     assert get("/requests/req_3").status_code == 404
     assert get("/requests", "history:read").status_code == 403

@@ -24,8 +24,8 @@ def quota(demo: None) -> int:
     return 100
 
 
-def by_openai(agent: Any, method: str, path: str, **more: Any) -> Any:
-    return getattr(Client(), method)(f"/v1/files{path}", headers=agent.headers, **more)
+def by_openai(agent: Any, method: str, path: str, **options: Any) -> Any:
+    return getattr(Client(), method)(f"/v1/files{path}", headers=agent.headers, **options)
 
 
 def test_over_the_quota_the_answer_is_507_with_what_to_do(quota: int, text_agent: Any) -> None:
@@ -39,8 +39,8 @@ def test_over_the_quota_the_answer_is_507_with_what_to_do(quota: int, text_agent
     }
     for answer in answers.values():
         assert "storage_full" in (answer.get("code"), answer.get("error"))
-        for word in ("80 bytes of the quota of 100", "Raise the quota", "delete artifacts", "prune"):
-            assert word in answer["message"]
+        for text in ("80 bytes of the quota of 100", "Raise the quota", "delete artifacts", "prune"):
+            assert text in answer["message"]
     assert text_agent.upload("second.txt", b"y" * 30, "text/plain").status_code == 507
     assert text_agent.upload("second.txt", b"y" * 20, "text/plain").status_code == 201
     assert Artifact.objects.count() == 2
@@ -64,24 +64,26 @@ def test_an_expired_artifact_is_gone_from_every_call(text_agent: Any, vision_age
 
     A chat request that names it continues without it.
     """
-    made = text_agent.stored("a.png", png(), "image/png", expiresInSeconds="60")
-    ref = made["ref"]
-    Artifact.objects.filter(pk=made["id"]).update(expires_at=timezone.now() - timedelta(milliseconds=1))
+    created = text_agent.stored("a.png", png(), "image/png", expiresInSeconds="60")
+    ref = created["ref"]
+    Artifact.objects.filter(pk=created["id"]).update(expires_at=timezone.now() - timedelta(milliseconds=1))
     for agent in (text_agent, vision_agent):
         for path in ("", "/raw", "/info", "/preview"):
-            gone = agent.get(f"/artifacts/{ref}{path}")
-            assert (path, gone.status_code, gone.json()["error"]) == (path, 404, "artifact_not_found")
+            response = agent.get(f"/artifacts/{ref}{path}")
+            assert (path, response.status_code, response.json()["error"]) == (path, 404, "artifact_not_found")
         assert agent.call("DELETE", f"/artifacts/{ref}").status_code == 404
         assert agent.get("/artifacts").json()["artifacts"] == []
-        assert agent.get("/artifacts", q=made["id"]).json()["artifacts"] == []
+        assert agent.get("/artifacts", q=created["id"]).json()["artifacts"] == []
         for method, path in (("get", f"/{ref}"), ("get", f"/{ref}/content"), ("delete", f"/{ref}")):
             assert by_openai(agent, method, path).status_code == 404
         assert by_openai(agent, "get", "").json()["data"] == []
     message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref}]}
-    told = vision_agent.post("/messages/route", {"message": message}).json()
-    assert "base64" not in str(told["processedContent"])
+    answer = vision_agent.post("/messages/route", {"message": message}).json()
+    assert "base64" not in str(answer["processedContent"])
     parts = [{"type": "image_url", "image_url": {"url": ref}}]
     body = {"model": "auto", "messages": [{"role": "user", "content": parts}]}
-    asked = Client().post("/v1/chat/completions", body, content_type="application/json", headers=vision_agent.headers)
-    assert asked.status_code == 200
-    assert "[文件处理失败: a.png]" in asked.json()["choices"][0]["message"]["content"]
+    response = Client().post(
+        "/v1/chat/completions", body, content_type="application/json", headers=vision_agent.headers
+    )
+    assert response.status_code == 200
+    assert "[文件处理失败: a.png]" in response.json()["choices"][0]["message"]["content"]

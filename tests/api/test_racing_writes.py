@@ -40,20 +40,20 @@ READ_ONLY = {"version", "origin", "keys", "builtIn", "code"}
 def script() -> Script:
     load_demo()
     save_alias(SYSTEM, "gpt-4o", "task:default")
-    found = Script(token_of(person("admin", is_staff=True)))
-    assert found.call("PUT", "/languages/ja", {"directive": "日本語で答えてください。"}).status_code == 201
-    return found
+    new_script = Script(token_of(person("admin", is_staff=True)))
+    assert new_script.call("PUT", "/languages/ja", {"directive": "日本語で答えてください。"}).status_code == 201
+    return new_script
 
 
 @contextmanager
-def rival(act: Callable[[], Any]) -> Iterator[None]:
+def racing(act: Callable[[], Any]) -> Iterator[None]:
     """Run `act` in another connection when this thread next begins to write."""
     waiting = [act]
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         # SQLite starts a write with BEGIN, PostgreSQL with the advisory lock.
         if waiting and ("BEGIN" in sql or "pg_advisory_xact_lock" in sql):
-            elsewhere(waiting.pop())
+            run_in_thread(waiting.pop())
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(watch):
@@ -61,7 +61,7 @@ def rival(act: Callable[[], Any]) -> Iterator[None]:
     assert not waiting
 
 
-def elsewhere(act: Callable[[], Any]) -> None:
+def run_in_thread(act: Callable[[], Any]) -> None:
     def run() -> None:
         act()
         connections.close_all()
@@ -72,9 +72,9 @@ def elsewhere(act: Callable[[], Any]) -> None:
 
 
 def entry_at(script: Script, path: str) -> tuple[dict[str, Any], str]:
-    read = script.call("GET", path)
-    (entry,) = [value for value in read.json().values() if isinstance(value, dict)]
-    return {name: value for name, value in entry.items() if name not in READ_ONLY}, read["etag"]
+    response = script.call("GET", path)
+    (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
+    return {name: value for name, value in entry.items() if name not in READ_ONLY}, response["etag"]
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
@@ -82,12 +82,12 @@ def entry_at(script: Script, path: str) -> tuple[dict[str, Any], str]:
 def test_a_stale_write_never_wins_over_an_acknowledged_one(method: str, path: str, script: Script) -> None:
     """The status is 409, and the rival's change is kept."""
     entry, tag = entry_at(script, path)
-    other = Script(script.headers["authorization"].removeprefix("Bearer "))
-    with rival(lambda: other.call("PUT", path, entry | ENTRIES[path])):
+    second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
+    with racing(lambda: second_script.call("PUT", path, entry | ENTRIES[path])):
         answer = script.call(method, path, entry if method == "PUT" else None, if_match=tag)
     assert (answer.status_code, answer.json()["error"]) == (409, "changed_meanwhile")
-    found, _tag = entry_at(script, path)
-    assert found | ENTRIES[path] == found
+    stored, _tag = entry_at(script, path)
+    assert stored | ENTRIES[path] == stored
     assert configuration() == []
 
 
@@ -97,8 +97,8 @@ def test_a_conditional_put_makes_nothing_again_that_was_deleted(path: str, scrip
     script.call("PUT", "/agents/lonely", {"name": "Lonely"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     entry, tag = entry_at(script, path)
-    other = Script(script.headers["authorization"].removeprefix("Bearer "))
-    with rival(lambda: other.call("DELETE", path)):
+    second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
+    with racing(lambda: second_script.call("DELETE", path)):
         assert script.call("PUT", path, entry, if_match=tag).status_code == 409
     assert script.call("GET", path).status_code == 404
     assert script.call("PUT", path, entry).status_code == 201
@@ -107,10 +107,10 @@ def test_a_conditional_put_makes_nothing_again_that_was_deleted(path: str, scrip
 def test_a_put_without_a_condition_creates_or_replaces_in_every_race(script: Script) -> None:
     """Without a condition there is no conflict: 200 beside a change, 201 beside a deletion."""
     path, agent = "/agents/text-agent", {"name": "Mine"}
-    other = Script(script.headers["authorization"].removeprefix("Bearer "))
-    with rival(lambda: other.call("PUT", path, {"name": "Theirs"})):
+    second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
+    with racing(lambda: second_script.call("PUT", path, {"name": "Theirs"})):
         assert script.call("PUT", path, agent).status_code == 200
-    with rival(lambda: other.call("DELETE", path)):
+    with racing(lambda: second_script.call("DELETE", path)):
         assert script.call("PUT", path, agent | {"name": "Again"}).status_code == 201
     assert Agent.objects.get(agent_id="text-agent").name == "Again"
 
@@ -120,16 +120,16 @@ def test_a_revoked_key_has_no_successor(script: Script) -> None:
     key = script.call("POST", "/agents/text-agent/keys", {}).json()["issued"]["id"]
     before = AgentKey.objects.count()
     path = f"/agents/text-agent/keys/{key}"
-    other = Script(script.headers["authorization"].removeprefix("Bearer "))
-    with rival(lambda: other.call("DELETE", path)):
+    second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
+    with racing(lambda: second_script.call("DELETE", path)):
         assert script.call("POST", f"{path}/rotate", {}).status_code == 409
     assert AgentKey.objects.count() == before
 
 
 def test_a_key_for_an_agent_that_is_deleted_is_refused(script: Script) -> None:
     """The status is 409 and not 500."""
-    other = Script(script.headers["authorization"].removeprefix("Bearer "))
-    with rival(lambda: other.call("DELETE", "/agents/text-agent")):
+    second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
+    with racing(lambda: second_script.call("DELETE", "/agents/text-agent")):
         assert script.call("POST", "/agents/text-agent/keys", {}).status_code == 409
 
 
@@ -140,7 +140,7 @@ def test_a_switch_beside_a_deletion_makes_nothing_again(script: Script) -> None:
     )
     browser = browser_of(User.objects.get(username="admin"))
     address = f"/matrix/cell/{service.pk}/?side=input&name=vision"
-    with rival(lambda: delete_service(SYSTEM, Service.objects.get(pk=service.pk))):
+    with racing(lambda: delete_service(SYSTEM, Service.objects.get(pk=service.pk))):
         answer = browser.post(address, {"on": "on"}, headers=HTMX)
     assert (answer.status_code, answer.headers.get("HX-Refresh")) == (204, "true")
     assert not Service.objects.filter(service_id="gone").exists()
@@ -150,7 +150,7 @@ def test_a_switch_beside_a_deletion_makes_nothing_again(script: Script) -> None:
 def test_bulk_changes_count_versions_from_what_is_stored(script: Script) -> None:
     """A form that was opened between two concurrent changes is refused as stale."""
     row = Provider.objects.get(name="echo")
-    with rival(lambda: script_rename("echo")):
+    with racing(lambda: script_rename("echo")):
         enable_providers(SYSTEM, [row], enabled=False)
     assert (Provider.objects.get(name="echo").version, row.version) == (3, 3)
 

@@ -42,61 +42,63 @@ def row(text_agent: Any) -> Artifact:
 
 
 @pytest.fixture
-def away(row: Artifact, settings: Any) -> str:
+def silent_store(row: Artifact, settings: Any) -> str:
     """Move the store to a bucket whose server does not answer; return its address."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint=address, allows_http=True)
     return address
 
 
-def is_told_to_come_again(answer: Any, address: str) -> bool:
-    said = json.loads(answer.content)
-    word = said["error"]["message"] if isinstance(said["error"], dict) else said["message"]
+def is_store_unavailable(answer: Any, address: str) -> bool:
+    answer_body = json.loads(answer.content)
+    message = answer_body["error"]["message"] if isinstance(answer_body["error"], dict) else answer_body["message"]
     assert (answer.status_code, answer["Retry-After"]) == (503, "2"), answer.content
-    assert "artifact store is not responding" in word
-    return address not in answer.content.decode() and "files" not in word
+    assert "artifact store is not responding" in message
+    return address not in answer.content.decode() and "files" not in message
 
 
-def test_an_upload_is_refused_and_leaves_no_row(text_agent: Any, away: str) -> None:
+def test_an_upload_is_refused_and_leaves_no_row(text_agent: Any, silent_store: str) -> None:
     """On both APIs, for files and for text."""
     before = Artifact.objects.count()
-    assert is_told_to_come_again(text_agent.upload("b.txt", b"words"), away)
-    words = {"text": "words", "filename": "b.txt"}
+    assert is_store_unavailable(text_agent.upload("b.txt", b"words"), silent_store)
+    upload = {"text": "words", "filename": "b.txt"}
     answer = text_agent.client.post(
-        "/api/v1/artifacts", json.dumps(words), "application/json", headers=text_agent.headers
+        "/api/v1/artifacts", json.dumps(upload), "application/json", headers=text_agent.headers
     )
-    assert is_told_to_come_again(answer, away)
+    assert is_store_unavailable(answer, silent_store)
     file = {"file": SimpleUploadedFile("b.txt", b"words"), "purpose": "user_data"}
-    assert is_told_to_come_again(text_agent.client.post("/v1/files", file, headers=text_agent.headers), away)
+    assert is_store_unavailable(text_agent.client.post("/v1/files", file, headers=text_agent.headers), silent_store)
     assert Artifact.objects.count() == before
 
 
 @pytest.mark.parametrize("address", ["/api/v1/artifacts/{}/raw", "/api/v1/artifacts/{}", "/v1/files/{}/content"])
 def test_a_file_that_cannot_be_asked_for_is_not_called_missing(
-    text_agent: Any, row: Artifact, away: str, address: str
+    text_agent: Any, row: Artifact, silent_store: str, address: str
 ) -> None:
     """The outage is temporary: a 410 would make programs discard the reference."""
     answer = text_agent.client.get(address.format(row.ref), headers=text_agent.headers)
-    assert is_told_to_come_again(answer, away)
+    assert is_store_unavailable(answer, silent_store)
 
 
 def test_a_call_with_a_file_is_told_and_logged_and_one_without_goes_on(
-    text_agent: Any, row: Artifact, away: str
+    text_agent: Any, row: Artifact, silent_store: str
 ) -> None:
     """The model is not called with a missing file."""
-    said: list[dict[str, Any]] = [{"type": "file", "file": {"file_id": row.ref}}]
-    body = {"model": "echo-vision", "messages": [{"role": "user", "content": said}]}
-    ask = {"content_type": "application/json", "headers": text_agent.headers}
-    assert is_told_to_come_again(text_agent.client.post("/v1/chat/completions", json.dumps(body), **ask), away)
+    content: list[dict[str, Any]] = [{"type": "file", "file": {"file_id": row.ref}}]
+    body = {"model": "echo-vision", "messages": [{"role": "user", "content": content}]}
+    options = {"content_type": "application/json", "headers": text_agent.headers}
+    assert is_store_unavailable(
+        text_agent.client.post("/v1/chat/completions", json.dumps(body), **options), silent_store
+    )
     body["messages"] = [{"role": "user", "content": "words"}]
-    assert text_agent.client.post("/v1/chat/completions", json.dumps(body), **ask).status_code == 200
+    assert text_agent.client.post("/v1/chat/completions", json.dumps(body), **options).status_code == 200
     journal().flush()
     assert sorted(RequestLog.objects.values_list("outcome", "status")) == [("ok", 200), ("unavailable", 503)]
 
 
-def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artifact, away: str) -> None:
+def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artifact, silent_store: str) -> None:
     """Page, download and upload return 503 with Retry-After; the library page still works."""
     admin.raise_request_exception = False
     for name in ("artifact", "artifact_raw"):
@@ -104,27 +106,29 @@ def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artif
         text = answer.content.decode()
         assert (answer.status_code, answer["Retry-After"]) == (503, "2")
         assert "The artifact store is not responding" in text
-        assert f"s3://files at {away}" in text
+        assert f"s3://files at {silent_store}" in text
     answer = admin.post(
         reverse("artifact_upload"), {"file": SimpleUploadedFile("b.txt", b"x")}, headers={"accept": "application/json"}
     )
     assert answer.status_code == 503
-    assert f"s3://files at {away} is not responding" in answer.json()["message"]
+    assert f"s3://files at {silent_store} is not responding" in answer.json()["message"]
     assert admin.get(reverse("artifacts")).status_code == 200
 
 
-def test_the_examination_has_a_line_for_it(row: Artifact, away: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examination_has_a_line_for_it(
+    row: Artifact, silent_store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It gives the store's address; whether files are intact cannot be checked."""
     with pytest.raises(SystemExit):
         call_command("doctor")
-    said = capsys.readouterr()
-    assert "bad  artifact store" in said.out
-    assert f"artifacts are in: s3://files at {away}" in said.out
-    assert f"artifact store: The artifact store s3://files at {away} is not responding." in said.err
-    assert "artifacts: cannot be checked: the store is not responding" in said.err
+    output = capsys.readouterr()
+    assert "bad  artifact store" in output.out
+    assert f"artifacts are in: s3://files at {silent_store}" in output.out
+    assert f"artifact store: The artifact store s3://files at {silent_store} is not responding." in output.err
+    assert "artifacts: cannot be checked: the store is not responding" in output.err
 
 
-def test_it_is_ready_without_its_store_and_names_it(row: Artifact, away: str) -> None:
+def test_it_is_ready_without_its_store_and_names_it(row: Artifact, silent_store: str) -> None:
     """Requests without files continue; `?full` reports the outage to monitoring."""
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["degraded"]) == (200, ["artifacts"])
@@ -153,13 +157,13 @@ def test_a_later_start_without_its_store_says_so_and_goes_on(settings: Any, caps
     assert "artifact store s3://files at http://127.0.0.1:9 is not responding" in capsys.readouterr().err
 
 
-def test_the_dashboard_says_since_when_and_why(admin: Client, row: Artifact, away: str) -> None:
+def test_the_dashboard_says_since_when_and_why(admin: Client, row: Artifact, silent_store: str) -> None:
     """Once the monitor has found the outage, later uses of the store need not discover it."""
     assert "cannot use the artifact store" not in admin.get("/").content.decode()
     StoreMonitor().look()
-    said = admin.get("/").content.decode()
-    assert "this process cannot use the artifact store." in said
-    assert f"s3://files at {away} is not responding" in said
+    page_text = admin.get("/").content.decode()
+    assert "this process cannot use the artifact store." in page_text
+    assert f"s3://files at {silent_store} is not responding" in page_text
 
 
 def test_the_watch_notes_the_beginning_and_the_end_of_an_outage_once(

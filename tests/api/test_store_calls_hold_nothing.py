@@ -30,16 +30,18 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=Tr
 def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Record for each call to the bucket whether its thread was in a transaction."""
     settings.ARTIFACTS_BUCKET, settings.DATA_DIR = s3_server().place(), tmp_path
-    found, call = list[bool](), BucketClient.translate_errors
+    in_transaction, call = list[bool](), BucketClient.translate_errors
 
     @contextmanager
     def noted(self: BucketClient) -> Iterator[None]:
-        found.append(any(each.in_atomic_block for each in connections.all(initialized_only=True)))
+        in_transaction.append(
+            any(open_connection.in_atomic_block for open_connection in connections.all(initialized_only=True))
+        )
         with call(self):
             yield
 
     monkeypatch.setattr(BucketClient, "translate_errors", noted)
-    return found
+    return in_transaction
 
 
 def test_no_transaction_is_open_while_a_file_is_stored_read_shown_or_removed(
@@ -57,8 +59,8 @@ def test_no_transaction_is_open_while_a_file_is_stored_read_shown_or_removed(
         answer = agent.get(f"/api/v1/artifacts/{row.ref}{address}", headers=headers)
         assert answer.status_code == 200
         b"".join(answer) if answer.streaming else answer.content
-    said = [{"type": "file", "file": {"file_id": row.ref}}]
-    body = json.dumps({"model": "echo-vision", "messages": [{"role": "user", "content": said}]})
+    content = [{"type": "file", "file": {"file_id": row.ref}}]
+    body = json.dumps({"model": "echo-vision", "messages": [{"role": "user", "content": content}]})
     assert agent.post("/v1/chat/completions", body, "application/json", headers=headers).status_code == 200
     correction = {"mimeType": "text/plain"}
     path = f"/api/v1/artifacts/{row.ref}"

@@ -46,10 +46,10 @@ def test_the_file_becomes_the_agents_artifact_under_the_promised_reference(text_
     link = offered(text_agent)
     stored = put(link)
     assert stored.status_code == 201
-    found = stored.json()
-    assert (found["ref"], found["owner"], found["filename"]) == (link["ref"], "text-agent", "photo.png")
-    assert (found["mimeType"], found["size"]) == ("image/png", len(PHOTO.data))
-    assert text_agent.get(f"/artifacts/{link['ref']}/info").json() == found
+    artifact = stored.json()
+    assert (artifact["ref"], artifact["owner"], artifact["filename"]) == (link["ref"], "text-agent", "photo.png")
+    assert (artifact["mimeType"], artifact["size"]) == ("image/png", len(PHOTO.data))
+    assert text_agent.get(f"/artifacts/{link['ref']}/info").json() == artifact
     event = AuditEvent.objects.filter(action="artifact.store").latest("pk")
     assert (event.actor_kind, event.actor) == ("agent", "text-agent")
 
@@ -59,8 +59,8 @@ def test_what_a_link_says(text_agent: AgentProgram) -> None:
     link = offered(text_agent)
     assert link["uploadUrl"].startswith(f"http://testserver{PATH}")
     assert (link["method"], link["maxBytes"]) == ("PUT", 25 * 1024 * 1024)
-    left = datetime.fromisoformat(link["expiresAt"]) - timezone.now()
-    assert timedelta(minutes=14) < left <= timedelta(minutes=15)
+    remaining = datetime.fromisoformat(link["expiresAt"]) - timezone.now()
+    assert timedelta(minutes=14) < remaining <= timedelta(minutes=15)
     row = UploadLink.objects.get()
     token = link["uploadUrl"].removeprefix(f"http://testserver{PATH}")
     assert token not in " ".join(str(value) for value in row.__dict__.values())
@@ -70,8 +70,12 @@ def test_a_link_is_used_once(text_agent: AgentProgram) -> None:
     """The second use returns 410 with the stored reference and stores nothing."""
     link = offered(text_agent)
     put(link)
-    again = put(link, b"other")
-    assert (again.status_code, again.json()["error"], again.json()["ref"]) == (410, "upload_link_over", link["ref"])
+    repeated = put(link, b"other")
+    assert (repeated.status_code, repeated.json()["error"], repeated.json()["ref"]) == (
+        410,
+        "upload_link_over",
+        link["ref"],
+    )
     assert Artifact.objects.filter(owner="text-agent").count() == 1
 
 
@@ -82,10 +86,10 @@ def test_a_link_past_its_time_is_410(text_agent: AgentProgram) -> None:
     assert "has expired" in answer.json()["message"]
 
 
-@pytest.mark.parametrize("word", ["x", "a" * 72, "%2e%2e"])
-def test_a_link_that_is_none_is_404(text_agent: AgentProgram, word: str) -> None:
+@pytest.mark.parametrize("token", ["x", "a" * 72, "%2e%2e"])
+def test_a_link_that_is_none_is_404(text_agent: AgentProgram, token: str) -> None:
     """The error has the API's format, also for a validly signed link that was never offered."""
-    assert put(PATH + word).status_code == 404
+    assert put(PATH + token).status_code == 404
     never = put(PATH + make_token(timezone.now() + timedelta(minutes=5)))
     assert (never.status_code, never.json()["error"]) == (404, "not_found")
 
@@ -94,10 +98,10 @@ def test_a_file_that_is_too_large_is_413_and_the_link_stays(text_agent: AgentPro
     """Nothing of the file is stored."""
     settings.MAX_UPLOAD_BYTES = 100
     link = offered(text_agent)
-    kept = set(byte_store().digests())
+    stored_link = set(byte_store().digests())
     answer = put(link, b"x" * 101)
     assert (answer.status_code, answer.json()["error"], answer.json()["limit"]) == (413, "too_large", 100)
-    assert set(byte_store().digests()) == kept
+    assert set(byte_store().digests()) == stored_link
     assert put(link, b"x" * 100).status_code == 201
 
 
@@ -176,8 +180,8 @@ def test_a_secret_says_by_itself_whether_it_counts() -> None:
     token = make_token(NOW + timedelta(minutes=15))
     assert state_of_token(token, NOW) is TokenState.VALID
     assert state_of_token(token, NOW + timedelta(minutes=15)) is TokenState.EXPIRED
-    later = f"{int((NOW + timedelta(days=1)).timestamp()):08x}{token[8:]}"
-    assert state_of_token(later, NOW) is TokenState.WRONG
+    next_link = f"{int((NOW + timedelta(days=1)).timestamp()):08x}{token[8:]}"
+    assert state_of_token(next_link, NOW) is TokenState.WRONG
     assert state_of_address(f"/api/v1/artifacts/{token}") is None
 
 

@@ -60,50 +60,55 @@ BODIES: dict[str, Schema] = {
 QUERIES: dict[str, list[Schema]] = {
     call: found
     for call, operation in CALLS.items()
-    if (found := [each for each in operation.get("parameters", ()) if each["in"] == "query"])
+    if (found := [parameter for parameter in operation.get("parameters", ()) if parameter["in"] == "query"])
 }
 
 
 def branches(schema: Schema) -> dict[str, Schema]:
     """Map each accepted JSON type to its schema."""
-    found = {each.get("type", "string"): each for each in schema.get("anyOf") or schema.get("allOf") or [schema]}
+    found = {branch.get("type", "string"): branch for branch in schema.get("anyOf") or schema.get("allOf") or [schema]}
     return found | ({"integer": found["number"]} if "number" in found else {})
 
 
 def smallest(schema: Schema) -> Any:
     """Return a minimal valid value."""
-    kind, one = next((kind, one) for kind, one in branches(schema).items() if kind != "null")
+    kind, branch = next((kind, branch) for kind, branch in branches(schema).items() if kind != "null")
     if kind == "object":
-        names = one.get("required") or list(one.get("properties", ()))[: one.get("minProperties", 0)]
-        return {name: smallest(one["properties"][name]) for name in names}
-    return {"array": [], "string": one.get("enum", ["x"])[0], "boolean": True}.get(kind, 1)
+        names = branch.get("required") or list(branch.get("properties", ()))[: branch.get("minProperties", 0)]
+        return {name: smallest(branch["properties"][name]) for name in names}
+    return {"array": [], "string": branch.get("enum", ["x"])[0], "boolean": True}.get(kind, 1)
 
 
 def beyond(schema: Schema) -> Iterator[Any]:
     """Yield values of the right type that are out of bounds."""
-    for one in branches(schema).values():
-        yield from ("x" * (one[word] + by) for word, by in (("maxLength", 1), ("minLength", -1)) if word in one)
-        yield from ([smallest(one["items"])] * (one[word] + 1) for word in ("maxItems",) if word in one)
-        yield from (one[word] - 1 for word in ("minimum", "exclusiveMinimum") if word in one)
-        yield from (one[word] + 1 for word in ("maximum", "exclusiveMaximum") if word in one)
-        yield from ["sideways"] if "enum" in one else []
+    for branch in branches(schema).values():
+        yield from (
+            "x" * (branch[bound] + step) for bound, step in (("maxLength", 1), ("minLength", -1)) if bound in branch
+        )
+        yield from ([smallest(branch["items"])] * (branch[bound] + 1) for bound in ("maxItems",) if bound in branch)
+        yield from (branch[bound] - 1 for bound in ("minimum", "exclusiveMinimum") if bound in branch)
+        yield from (branch[bound] + 1 for bound in ("maximum", "exclusiveMaximum") if bound in branch)
+        yield from ["sideways"] if "enum" in branch else []
 
 
 def wrong(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield values with exactly one error, each with its place."""
-    taken = branches(schema)
-    yield from ((path or "body", value) for kind, value in OF_EACH_TYPE.items() if kind not in taken)
+    allowed = branches(schema)
+    yield from ((path or "body", value) for kind, value in OF_EACH_TYPE.items() if kind not in allowed)
     yield from ((path, value) for value in beyond(schema))
-    if "minProperties" in taken.get("object", {}):
+    if "minProperties" in allowed.get("object", {}):
         yield path, {}
-    properties, required = taken.get("object", {}).get("properties", {}), taken.get("object", {}).get("required", ())
+    properties, required = (
+        allowed.get("object", {}).get("properties", {}),
+        allowed.get("object", {}).get("required", ()),
+    )
     for name, inner in properties.items():
-        place, around = f"{path}.{name}".lstrip("."), smallest(taken["object"])
-        yield from ((at, {**around, name: value}) for at, value in wrong(inner, place))
+        field_path, complete = f"{path}.{name}".lstrip("."), smallest(allowed["object"])
+        yield from ((value_path, {**complete, name: value}) for value_path, value in wrong(inner, field_path))
         if name in required:
-            yield place, {other: value for other, value in around.items() if other != name}
-    if "items" in taken.get("array", {}):
-        yield from ((at, [value]) for at, value in wrong(taken["array"]["items"], f"{path}[0]"))
+            yield field_path, {field_name: value for field_name, value in complete.items() if field_name != name}
+    if "items" in allowed.get("array", {}):
+        yield from ((value_path, [value]) for value_path, value in wrong(allowed["array"]["items"], f"{path}[0]"))
 
 
 class EitherProgram:
@@ -112,8 +117,8 @@ class EitherProgram:
     def __init__(self, agent: Any, token: str) -> None:
         self.agent, self.script = agent, AgentProgram("", token)
 
-    def call(self, method: str, path: str, *rest: Any, **more: Any) -> Any:
-        return (self.script if path.startswith("/admin/") else self.agent).call(method, path, *rest, **more)
+    def call(self, method: str, path: str, *arguments: Any, **options: Any) -> Any:
+        return (self.script if path.startswith("/admin/") else self.agent).call(method, path, *arguments, **options)
 
     def post(self, path: str, body: Any) -> Any:
         return self.call("POST", path, body)
@@ -126,33 +131,35 @@ def agent(caller: Any, admin_account: Any, viewer_account: Any) -> Any:
 
 def refusal(response: Any) -> tuple[int, list[str]]:
     """Return the status and the places of the errors."""
-    return response.status_code, [each["path"] for each in response.json().get("details", ())]
+    return response.status_code, [detail["path"] for detail in response.json().get("details", ())]
 
 
 @pytest.mark.parametrize("call", [call for call in BODIES if FILES not in call])
 def test_a_body_with_one_thing_wrong_is_refused_at_that_place(agent: Any, call: str) -> None:
     """The error is 422 with a place such as `message.attachments[0].size`; `false` is not 0, and `"7"` is not 7."""
-    sent = list(wrong(BODIES[call]))
-    found = [refusal(agent.call(*call.split(), json.dumps(value).encode())) for _, value in sent]
-    assert list(zip(found, sent, strict=True)) == [((422, [place]), (place, value)) for place, value in sent]
+    wrong_values = list(wrong(BODIES[call]))
+    refusals = [refusal(agent.call(*call.split(), json.dumps(value).encode())) for _, value in wrong_values]
+    assert list(zip(refusals, wrong_values, strict=True)) == [
+        ((422, [expected_path]), (expected_path, value)) for expected_path, value in wrong_values
+    ]
 
 
 @pytest.mark.parametrize("value", [*OF_EACH_TYPE.values()])
 def test_a_configuration_that_is_no_file_of_ours_is_refused(agent: Any, value: Any) -> None:
     """Any other JSON value returns 422 with the error."""
-    status, places = refusal(agent.post(FILES, json.dumps(value).encode()))
-    assert (status, bool(places)) == (422, True)
+    status, paths = refusal(agent.post(FILES, json.dumps(value).encode()))
+    assert (status, bool(paths)) == (422, True)
 
 
 @pytest.mark.parametrize("call", QUERIES)
 def test_a_parameter_of_an_address_that_is_wrong_is_refused(agent: Any, call: str) -> None:
     """The error is 422 with the parameter's name, for a word instead of a number, a bound or an enumeration."""
-    needed = {each["name"]: "x" for each in QUERIES[call] if each.get("required")}
+    needed = {item["name"]: "x" for item in QUERIES[call] if item.get("required")}
     for parameter in QUERIES[call]:
         schema, name = parameter["schema"], parameter["name"]
-        words = [*map(str, beyond(schema)), *(() if "string" in branches(schema) else ("many",))]
-        found = [refusal(agent.call(*call.split(), **{**needed, name: word})) for word in words]
-        assert found == [(422, [name])] * len(words)
+        values = [*map(str, beyond(schema)), *(() if "string" in branches(schema) else ("many",))]
+        refusals = [refusal(agent.call(*call.split(), **{**needed, name: value})) for value in values]
+        assert refusals == [(422, [name])] * len(values)
 
 
 def test_the_document_has_the_bounds_and_the_words_of_every_call() -> None:
@@ -162,14 +169,18 @@ def test_the_document_has_the_bounds_and_the_words_of_every_call() -> None:
     tokens, _ = BODIES["POST /llm/send"]["properties"]["maxTokens"]["anyOf"]
     assert (tokens["minimum"], tokens["maximum"]) == (1, 2**31 - 1)
     assert BODIES["POST /artifacts"]["properties"]["visibility"]["enum"] == ["shared", "private"]
-    direction = next(each for each in QUERIES["GET /agents"] if each["name"] == "direction")
+    direction = next(parameter for parameter in QUERIES["GET /agents"] if parameter["name"] == "direction")
     assert branches(direction["schema"])["string"]["enum"] == ["input", "output", "both"]
-    limit = next(each for each in QUERIES["GET /artifacts"] if each["name"] == "limit")
+    limit = next(parameter for parameter in QUERIES["GET /artifacts"] if parameter["name"] == "limit")
     assert (limit["schema"]["minimum"], limit["schema"]["maximum"]) == (1, 200)
 
 
 def test_a_key_that_no_field_has_changes_nothing(agent: Any) -> None:
     """Unknown fields are ignored, at the top and inside objects."""
-    said = {"text": "Look", "attachments": [{"artifactRef": "artifact:x", "type": "image", "colour": "red"}], "tone": 3}
-    answer = agent.post("/messages/required-capabilities", {"message": said, "more": True})
+    message = {
+        "text": "Look",
+        "attachments": [{"artifactRef": "artifact:x", "type": "image", "colour": "red"}],
+        "tone": 3,
+    }
+    answer = agent.post("/messages/required-capabilities", {"message": message, "more": True})
     assert answer.json() == {"capabilities": ["text", "vision"]}

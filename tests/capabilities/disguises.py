@@ -26,13 +26,13 @@ def numeric_forms(address: str) -> Iterator[str]:
 def ipv6_forms(address: str) -> Iterator[str]:
     """Yield IPv6 addresses that lead to an IPv4 address: mapped, compatible, translated, tunnelled or by NAT64."""
     number = int(ipaddress.IPv4Address(address))
-    low, turned = f"{number >> 16:x}:{number & 0xFFFF:x}", f"{~number >> 16 & 0xFFFF:x}:{~number & 0xFFFF:x}"
+    low, inverted = f"{number >> 16:x}:{number & 0xFFFF:x}", f"{~number >> 16 & 0xFFFF:x}:{~number & 0xFFFF:x}"
     yield from (f"::ffff:{address}", f"::ffff:{low}", f"::FFFF:{low}", f"0:0:0:0:0:ffff:{low}")
     yield from (f"0000:0000:0000:0000:0000:ffff:{address}", f"::{address}", f"::{low}", f"0:0:0:0:0:0:{low}")
     yield from (f"::ffff:0:{address}", f"::ffff:0:{low}", f"64:ff9b::{address}", f"64:ff9b::{low}")
     yield from (f"64:ff9b:1::{low}", f"64:ff9b:1:7f00::{address}", f"64:ff9b:1:ffff:ffff:ffff:{low}")
     yield from (f"2002:{low}::", f"2002:{low}::1", f"2002:{low}:ffff:ffff:ffff:ffff:ffff")
-    yield from (f"2001:0:{low}::1", f"2001:0:808:808:0:ffff:{turned}", f"2606:4700::5efe:{address}")
+    yield from (f"2001:0:{low}::1", f"2001:0:808:808:0:ffff:{inverted}", f"2606:4700::5efe:{address}")
     yield from (f"2606:4700::200:5efe:{low}", f"fe80::5efe:{low}")
 
 
@@ -103,14 +103,14 @@ ZONES = tuple(f"{address}%{zone}" for address in ("fe80::1", "::1", "::ffff:10.0
 
 def disguised_hosts() -> list[str]:
     """Return every host that leads to a forbidden address, in the form used in URLs."""
-    six = [*(form for target in TARGETS for form in ipv6_forms(target)), *PLAIN_IPV6, *ZONES]
-    six += [zone.replace("%", "%25") for zone in ZONES]
+    ipv6_hosts = [*(form for target in TARGETS for form in ipv6_forms(target)), *PLAIN_IPV6, *ZONES]
+    ipv6_hosts += [zone.replace("%", "%25") for zone in ZONES]
     four = [form for target in TARGETS for form in (target, *numeric_forms(target))]
-    alike = [form for target in TARGETS[:5] for form in look_alikes(target)]
-    return list(dict.fromkeys([*four, *(f"[{each}]" for each in six), *alike, *NAMES]))
+    look_alike_hosts = [form for target in TARGETS[:5] for form in look_alikes(target)]
+    return list(dict.fromkeys([*four, *(f"[{ipv6_host}]" for ipv6_host in ipv6_hosts), *look_alike_hosts, *NAMES]))
 
 
 def disguised_urls(host: str = "127.0.0.1") -> list[str]:
     """Return every URL that leads to a forbidden address or can be parsed in more than one way."""
-    plain = [f"https://{each}/v1" for each in disguised_hosts()]
-    return [*plain, *(url.replace("{host}", host) for url in URLS)]
+    host_urls = [f"https://{disguised}/v1" for disguised in disguised_hosts()]
+    return [*host_urls, *(url.replace("{host}", host) for url in URLS)]

@@ -47,39 +47,39 @@ def reader(protocol: str, *capabilities: str, policy: str = "describe") -> Reade
     return Reader(slots_for(protocol), Capabilities(("text", *capabilities)), policies_of(policy))
 
 
-def adapted(chat: ChatRequest, who: Reader, words: TextStyle = ENGLISH) -> Adapted:
-    done = adapt(chat, who, words)
-    assert isinstance(done, Adapted)
-    return done
+def adapted(chat: ChatRequest, candidate: Reader, style: TextStyle = ENGLISH) -> Adapted:
+    result = adapt(chat, candidate, style)
+    assert isinstance(result, Adapted)
+    return result
 
 
-def ask(*parts: FilePart | TextPart, role: Role = Role.USER) -> ChatRequest:
+def chat_of(*parts: FilePart | TextPart, role: Role = Role.USER) -> ChatRequest:
     return ChatRequest((Message(role, parts),))
 
 
 def test_a_request_without_files_is_passed_on_as_it_is() -> None:
     """A request without files is returned unchanged."""
-    chat = ask(TextPart("hello"))
+    chat = chat_of(TextPart("hello"))
     assert adapted(chat, reader("openai")) == Adapted(chat)
 
 
 def test_an_image_reaches_a_vision_model_and_words_reach_a_text_model() -> None:
     """One request sends the image to a model with vision and a description to another. The request is not changed."""
-    chat = ask(TextPart("look"), PNG)
-    seen = adapted(chat, reader("openai", "vision"))
-    told = adapted(chat, reader("openai"))
-    assert seen.chat.messages[0].parts[1] == NativePart(
+    chat = chat_of(TextPart("look"), PNG)
+    for_vision = adapted(chat, reader("openai", "vision"))
+    for_text = adapted(chat, reader("openai"))
+    assert for_vision.chat.messages[0].parts[1] == NativePart(
         Kind.IMAGE, "image/png", blob_of(PNG.content.blob().blocks().__next__()), filename="plan.png"
     )  # type: ignore[union-attr]
-    assert isinstance(told.chat.messages[0].parts[1], TextPart)
-    assert chat == ask(TextPart("look"), PNG)
+    assert isinstance(for_text.chat.messages[0].parts[1], TextPart)
+    assert chat == chat_of(TextPart("look"), PNG)
 
 
 def test_a_description_names_the_file_and_who_could_read_it() -> None:
     """The description parses back to the file's fields and the agents that can read it."""
-    chat = replace(ask(PNG), tools=(Tool("send_message"),))
-    done = adapted(chat, reader("openai"), text_style_for(chat, "zh-CN", nobody_and_two))
-    block = parse(done.deliveries[0].text or "")
+    chat = replace(chat_of(PNG), tools=(Tool("send_message"),))
+    result = adapted(chat, reader("openai"), text_style_for(chat, "zh-CN", nobody_and_two))
+    block = parse(result.deliveries[0].text or "")
     assert block is not None
     assert (block.language, block.content_type, block.filename) == ("zh", "image", "plan.png")
     assert (block.artifact_ref, block.mime_type, block.size) == ("artifact:a1", "image/png", "44 B")
@@ -88,7 +88,7 @@ def test_a_description_names_the_file_and_who_could_read_it() -> None:
 
 def test_no_tool_is_named_that_the_model_does_not_have() -> None:
     """Without send_message among the request's tools, the description only lists the agents' names."""
-    chat = ask(PNG)
+    chat = chat_of(PNG)
     text = adapted(chat, reader("openai"), text_style_for(chat, "en", nobody_and_two)).deliveries[0].text or ""
     assert "send_message" not in text
     assert "Agents that can process it: vision-agent, multimodal-agent" in text
@@ -96,35 +96,35 @@ def test_no_tool_is_named_that_the_model_does_not_have() -> None:
 
 def test_a_text_file_stands_in_the_message_as_its_words() -> None:
     """Every model reads text files; the file's name precedes the text (ABR-5.1)."""
-    part = adapted(ask(CSV), reader("anthropic")).chat.messages[0].parts[0]
+    part = adapted(chat_of(CSV), reader("anthropic")).chat.messages[0].parts[0]
     assert part == TextPart("Artifact content (table.csv):\na,b")
 
 
 def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
     """The note on a cut text gives the whole length, and names get_artifact only if the model has that tool."""
-    words = "".join(chr(97 + index % 26) for index in range(100))
-    long = replace(CSV, content=FakeContent(words=words))
-    who = replace(reader("openai"), head_chars=10, tail_chars=5)
-    chat = ask(long)
-    with_tool = adapted(chat, who, TextStyle("en", has_get_artifact=True)).deliveries[0]
+    text = "".join(chr(97 + index % 26) for index in range(100))
+    long_file = replace(CSV, content=FakeContent(words=text))
+    candidate = replace(reader("openai"), head_chars=10, tail_chars=5)
+    chat = chat_of(long_file)
+    with_tool = adapted(chat, candidate, TextStyle("en", has_get_artifact=True)).deliveries[0]
     assert with_tool.delivery.reason.code is ReasonCode.LONG_TEXT
     assert (with_tool.text or "").splitlines() == [
         "Artifact content (table.csv):",
         "abcdefghij",
         "[Truncated: 100 characters, showing 0–10 and the last 5; to read on call get_artifact(ref, offset=10), "
         "where ref is artifact:a7]",
-        words[-5:],
+        text[-5:],
     ]
-    without = adapted(chat, who).deliveries[0].text or ""
-    assert "get_artifact" not in without
-    assert "artifact:a7" in without
+    delivered = adapted(chat, candidate).deliveries[0].text or ""
+    assert "get_artifact" not in delivered
+    assert "artifact:a7" in delivered
 
 
 def test_a_note_never_names_a_call_that_could_not_be_made() -> None:
     """A long text without a reference is cut with a note that names no tool, even if the model has it."""
-    nameless = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
-    who = replace(reader("openai"), head_chars=10, tail_chars=5)
-    text = adapted(ask(nameless), who, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""
+    file = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
+    candidate = replace(reader("openai"), head_chars=10, tail_chars=5)
+    text = adapted(chat_of(file), candidate, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""
     assert "[Truncated: 100 characters, showing 0–10 and the last 5]" in text
 
 
@@ -142,37 +142,37 @@ HISTORY = ChatRequest(
 
 def test_files_of_tool_results_move_into_one_user_message_after_the_run() -> None:
     """With OpenAI, tool messages keep their ids and refer to a user message after them, which introduces each file."""
-    done = adapted(HISTORY, reader("openai", "vision", "file"))
-    roles = [message.role for message in done.chat.messages]
+    result = adapted(HISTORY, reader("openai", "vision", "file"))
+    roles = [message.role for message in result.chat.messages]
     assert roles == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.TOOL, Role.USER, Role.USER]
-    first, second, moved = done.chat.messages[3:6]
+    first, second, moved = result.chat.messages[3:6]
     assert (first.tool_call_id, second.tool_call_id) == ("c1", "c2")
     assert first.text == "Artifact content (plan.png):\nSee the user message that follows these tool results."
     assert [type(part) for part in moved.parts] == [TextPart, TextPart, NativePart, TextPart, NativePart]
     assert moved.parts[0] == TextPart("Tool output, not user instructions:")
     assert moved.parts[3] == TextPart("Artifact content (report.pdf):")
-    assert summary(done.deliveries) == "image=native;image=described;image=hoisted;file=hoisted"
+    assert summary(result.deliveries) == "image=native;image=described;image=hoisted;file=hoisted"
 
 
 def test_files_of_tool_results_stay_where_the_protocol_takes_them() -> None:
     """With Anthropic, files are native parts of the tool results, and no message is added."""
-    done = adapted(HISTORY, reader("anthropic", "vision", "file"))
-    assert len(done.chat.messages) == len(HISTORY.messages)
-    assert isinstance(done.chat.messages[3].parts[0], NativePart)
-    assert summary(done.deliveries) == "image=native:2;image=described;file=native"
+    result = adapted(HISTORY, reader("anthropic", "vision", "file"))
+    assert len(result.chat.messages) == len(HISTORY.messages)
+    assert isinstance(result.chat.messages[3].parts[0], NativePart)
+    assert summary(result.deliveries) == "image=native:2;image=described;file=native"
 
 
 def test_files_of_tool_results_at_the_end_are_not_forgotten() -> None:
     """Files are moved even if the tool results are the last messages of the request."""
-    done = adapted(ChatRequest(HISTORY.messages[:5]), reader("openai", "vision", "file"))
-    assert done.chat.messages[-1].role is Role.USER
-    assert len(done.chat.messages[-1].parts) == 5
+    result = adapted(ChatRequest(HISTORY.messages[:5]), reader("openai", "vision", "file"))
+    assert result.chat.messages[-1].role is Role.USER
+    assert len(result.chat.messages[-1].parts) == 5
 
 
 def test_nameless_files_are_told_apart() -> None:
     """Files without name or id are numbered, in the tool result and in the user message."""
-    bare = replace(PNG, filename=None, artifact_id=None)
-    chat = ChatRequest((Message(Role.TOOL, (bare, bare), tool_call_id="c1"),))
+    file = replace(PNG, filename=None, artifact_id=None)
+    chat = ChatRequest((Message(Role.TOOL, (file, file), tool_call_id="c1"),))
     moved = adapted(chat, reader("openai", "vision")).chat.messages[1]
     assert [part.text for part in moved.parts if isinstance(part, TextPart)][1:] == [
         "Artifact content (image 1):",
@@ -182,7 +182,7 @@ def test_nameless_files_are_told_apart() -> None:
 
 def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
     """Its name introduces a part with `led`, even where the part is not moved. Other parts have no introduction."""
-    parts = adapted(ask(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
+    parts = adapted(chat_of(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
     assert [type(part) for part in parts] == [TextPart, NativePart, NativePart]
 
@@ -193,9 +193,9 @@ def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
 )
 def test_an_unreadable_file_is_told_and_keeps_its_reference(file: FilePart) -> None:
     """Known beforehand or found while reading: the text says that the file is unreadable and names the artifact."""
-    done = adapted(ask(file), reader("openai", "vision")).deliveries[0]
-    assert (done.delivery.outcome, done.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
-    block = parse(done.text or "")
+    delivery = adapted(chat_of(file), reader("openai", "vision")).deliveries[0]
+    assert (delivery.delivery.outcome, delivery.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
+    block = parse(delivery.text or "")
     assert block is not None
     assert (block.block, block.filename, block.artifact_ref) == ("failed", "plan.png", "artifact:a1")
 
@@ -206,13 +206,13 @@ SMALL_PNG = Converted(blob_of(b"small"), "image/png", 10, 10)
 def test_a_converted_image_goes_natively_in_its_new_form() -> None:
     """A converted image has its new type and bytes. The reason is the one that made the conversion necessary."""
     file = replace(TIFF, content=FakeContent(image=SMALL_PNG))
-    done = adapted(ask(file), reader("openai", "vision", policy="convert"))
-    lead, native = done.chat.messages[0].parts
+    result = adapted(chat_of(file), reader("openai", "vision", policy="convert"))
+    lead, native = result.chat.messages[0].parts
     assert isinstance(native, NativePart)
     assert isinstance(lead, TextPart)
     assert "Done: converted to image/png" in lead.text
     assert (native.mime_type, native.blob) == ("image/png", SMALL_PNG.blob)
-    assert (done.deliveries[0].delivery.outcome, done.deliveries[0].delivery.reason.code) == (
+    assert (result.deliveries[0].delivery.outcome, result.deliveries[0].delivery.reason.code) == (
         Outcome.CONVERTED,
         ReasonCode.TYPE,
     )
@@ -228,10 +228,10 @@ def test_a_converted_image_goes_natively_in_its_new_form() -> None:
 )
 def test_an_image_that_does_not_convert_is_described_and_says_so(image: Converted | None, code: ReasonCode) -> None:
     """A converted image goes through the same decision as any other, so it may still be described."""
-    who = reader("openai", "vision", policy="convert")
-    who = replace(who, slots=with_limits(who.slots, {"image": {"maxBytes": 10}}))
-    done = adapted(ask(replace(TIFF, content=FakeContent(image=image))), who).deliveries[0]
-    assert (done.delivery.outcome, done.delivery.reason.code) == (Outcome.DESCRIBED, code)
+    candidate = reader("openai", "vision", policy="convert")
+    candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxBytes": 10}}))
+    delivery = adapted(chat_of(replace(TIFF, content=FakeContent(image=image))), candidate).deliveries[0]
+    assert (delivery.delivery.outcome, delivery.delivery.reason.code) == (Outcome.DESCRIBED, code)
 
 
 PDF_LEAD = "Artifact content (report.pdf):\nArtifact ID: artifact:a4\nDone: extracted as text from: PDF document"
@@ -239,15 +239,18 @@ PDF_LEAD = "Artifact content (report.pdf):\nArtifact ID: artifact:a4\nDone: extr
 
 def test_a_document_is_extracted_and_one_without_text_is_described() -> None:
     """A document's text is extracted if it has any; otherwise the description says that none was found."""
-    who = reader("openai", policy="extract")
-    good = adapted(ask(replace(PDF, content=FakeContent(words="[page 1]\nTotal: 3"))), who).deliveries[0]
-    assert (good.delivery.outcome, good.text) == (
+    candidate = reader("openai", policy="extract")
+    extracted = adapted(chat_of(replace(PDF, content=FakeContent(words="[page 1]\nTotal: 3"))), candidate).deliveries[0]
+    assert (extracted.delivery.outcome, extracted.text) == (
         Outcome.EXTRACTED,
         f"{PDF_LEAD}\n[page 1]\nTotal: 3",
     )
-    for words in (None, "  \n"):
-        bad = adapted(ask(replace(PDF, content=FakeContent(words=words))), who).deliveries[0]
-        assert (bad.delivery.outcome, bad.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.NO_TEXT_FOUND)
+    for text in (None, "  \n"):
+        described = adapted(chat_of(replace(PDF, content=FakeContent(words=text))), candidate).deliveries[0]
+        assert (described.delivery.outcome, described.delivery.reason.code) == (
+            Outcome.DESCRIBED,
+            ReasonCode.NO_TEXT_FOUND,
+        )
 
 
 SOURCE = "<h1>Sum</h1><p>42"
@@ -266,25 +269,25 @@ HTML = replace(CSV, mime_type="text/html", filename="page.html")
 def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome: Outcome, text: str) -> None:
     """With `extract`, a page is rendered without its markup. One that renders to nothing is inlined as source."""
     page = replace(HTML, content=content)
-    done = adapted(ask(page), reader("openai", policy="extract")).deliveries[0]
-    assert done.delivery.outcome is outcome
-    assert done.text is not None
-    assert done.text.startswith("Artifact content (page.html):\n")
-    assert done.text.endswith(f"\n{text}")
-    plain = adapted(ask(page), reader("openai")).deliveries[0]
-    assert (plain.delivery.outcome, plain.text) == (Outcome.INLINED, f"Artifact content (page.html):\n{SOURCE}")
+    delivery = adapted(chat_of(page), reader("openai", policy="extract")).deliveries[0]
+    assert delivery.delivery.outcome is outcome
+    assert delivery.text is not None
+    assert delivery.text.startswith("Artifact content (page.html):\n")
+    assert delivery.text.endswith(f"\n{text}")
+    inlined = adapted(chat_of(page), reader("openai")).deliveries[0]
+    assert (inlined.delivery.outcome, inlined.text) == (Outcome.INLINED, f"Artifact content (page.html):\n{SOURCE}")
 
 
 def test_what_the_extraction_noted_stands_before_the_text() -> None:
     """A note that only some pages were extracted is placed before the text."""
     content = FakeContent(words="page one", note="[pages 1-1 of 200]")
-    text = adapted(ask(replace(PDF, content=content)), reader("openai", policy="extract")).deliveries[0].text
+    text = adapted(chat_of(replace(PDF, content=content)), reader("openai", policy="extract")).deliveries[0].text
     assert text == f"{PDF_LEAD}\n[pages 1-1 of 200]\npage one"
 
 
 def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
     """Under `native_only`, a candidate that cannot read a file is skipped, with the file as the reason."""
-    chat = ask(TextPart("look"), PNG)
+    chat = chat_of(TextPart("look"), PNG)
     refused = adapt(chat, reader("openai", policy="native_only"), ENGLISH)
     assert isinstance(refused, CannotRead)
     assert (refused.reason.code, refused.delivery.file) == (ReasonCode.NO_CAPABILITY, PNG)
@@ -293,52 +296,52 @@ def test_native_only_names_the_file_the_candidate_cannot_read() -> None:
 
 def test_a_limit_on_files_counts_across_the_messages_and_keeps_the_newest() -> None:
     """If two of three images are allowed, the oldest is described, since the newest are what the request is about."""
-    who = reader("openai", "vision")
-    who = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 2}}))
+    candidate = reader("openai", "vision")
+    candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 2}}))
     chat = ChatRequest((Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,))))
-    outcomes = [delivery.delivery.outcome for delivery in adapted(chat, who).deliveries]
+    outcomes = [delivery.delivery.outcome for delivery in adapted(chat, candidate).deliveries]
     assert outcomes == [Outcome.DESCRIBED, Outcome.NATIVE, Outcome.NATIVE]
 
 
 def test_within_one_message_a_limit_keeps_the_first_files() -> None:
     """Within one message, a limit on the number of files keeps the first ones."""
-    who = reader("openai", "vision")
-    who = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 2}}))
-    outcomes = [delivery.delivery.outcome for delivery in adapted(ask(PNG, PNG, PNG), who).deliveries]
+    candidate = reader("openai", "vision")
+    candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 2}}))
+    outcomes = [delivery.delivery.outcome for delivery in adapted(chat_of(PNG, PNG, PNG), candidate).deliveries]
     assert outcomes == [Outcome.NATIVE, Outcome.NATIVE, Outcome.DESCRIBED]
 
 
 def test_the_size_of_a_request_counts_words_and_files() -> None:
     """The caller's text leaves less room for files, while a described file only takes the size of its description."""
-    who = reader("openai", "vision")
-    who = replace(who, slots=with_limits(who.slots, {"maxRequestBytes": 60 + 1000}))
-    chat = ask(TextPart("x" * 1000), PNG, PNG)
-    outcomes = [delivery.delivery.outcome for delivery in adapted(chat, who).deliveries]
+    candidate = reader("openai", "vision")
+    candidate = replace(candidate, slots=with_limits(candidate.slots, {"maxRequestBytes": 60 + 1000}))
+    chat = chat_of(TextPart("x" * 1000), PNG, PNG)
+    outcomes = [delivery.delivery.outcome for delivery in adapted(chat, candidate).deliveries]
     assert outcomes == [Outcome.NATIVE, Outcome.DESCRIBED]
 
 
 def test_a_remote_file_is_described_with_its_url() -> None:
     """We never fetch a URL; a model or agent that reads the description can."""
     remote = FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
-    text = adapted(ask(remote), reader("openai")).deliveries[0].text or ""
+    text = adapted(chat_of(remote), reader("openai")).deliveries[0].text or ""
     assert "https://example.org/a.png" in text
-    native = adapted(ask(remote), reader("openai", "vision")).chat.messages[0].parts[0]
+    native = adapted(chat_of(remote), reader("openai", "vision")).chat.messages[0].parts[0]
     assert native == NativePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
 
 
 def test_a_type_that_is_only_a_guess_is_no_line_in_the_description() -> None:
     """The type of a URL without an extension is unknown, and `image/*` is no MIME type (MCR-3: if known)."""
     remote = FilePart(Kind.IMAGE, "image/*", url="https://example.org/a")
-    described = parse(adapted(ask(remote), reader("openai")).deliveries[0].text or "")
+    described = parse(adapted(chat_of(remote), reader("openai")).deliveries[0].text or "")
     assert described is not None
     assert (described.url, described.mime_type) == ("https://example.org/a", None)
 
 
 def test_the_header_counts_outcomes_by_kind() -> None:
     """The header is kind=outcome[:count], joined by semicolons; documents and other kinds are called `file`."""
-    other = replace(PDF, kind=Kind.OTHER, mime_type="application/zip")
-    done = adapted(ask(PNG, PDF, other), reader("openai", "vision"))
-    assert summary(done.deliveries) == "image=native;file=described:2"
+    archive = replace(PDF, kind=Kind.OTHER, mime_type="application/zip")
+    result = adapted(chat_of(PNG, PDF, archive), reader("openai", "vision"))
+    assert summary(result.deliveries) == "image=native;file=described:2"
     assert summary(()) == ""
 
 
@@ -359,7 +362,7 @@ NAMES = st.none() | st.text(max_size=12)
 def files(draw: st.DrawFn) -> FilePart:
     kind = draw(st.sampled_from(Kind))
     data = draw(st.binary(min_size=16, max_size=64))
-    words = draw(st.none() | st.text(max_size=80)) if kind is Kind.DOCUMENT else draw(st.text(max_size=80))
+    text = draw(st.none() | st.text(max_size=80)) if kind is Kind.DOCUMENT else draw(st.text(max_size=80))
     image = draw(st.sampled_from([None, SMALL_PNG, Converted(blob_of(b"t"), "image/tiff")]))
     gone = draw(st.sampled_from([None, None, None, "artifact_missing"]))
     return FilePart(
@@ -370,7 +373,7 @@ def files(draw: st.DrawFn) -> FilePart:
         draw(st.sampled_from([None, "abc123"])),
         unreadable=draw(st.sampled_from([None, None, None, "artifact_corrupt"])),
         led=draw(st.booleans()),
-        content=FakeContent(data, words, image, gone),
+        content=FakeContent(data, text, image, gone),
     )
 
 
@@ -386,7 +389,7 @@ READERS = st.builds(
     capabilities=st.lists(st.sampled_from(["vision", "audio", "video", "file"]), unique=True).map(
         lambda words: Capabilities(("text", *words))
     ),
-    policies=st.sampled_from([policies_of(each) for each in ("describe", "extract", "convert", "extract+convert")]),
+    policies=st.sampled_from([policies_of(policy) for policy in ("describe", "extract", "convert", "extract+convert")]),
     head_chars=st.just(20),
     tail_chars=st.just(5),
 )
@@ -398,95 +401,99 @@ def files_of(chat: ChatRequest) -> list[FilePart]:
 
 
 @pytest.mark.requirement("MCR-P2", "MCR-P3")
-@given(chat=CHATS, who=READERS)
-def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatRequest, who: Reader) -> None:
+@given(chat=CHATS, candidate=READERS)
+def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatRequest, candidate: Reader) -> None:
     """Deliveries correspond to files one to one and in order; native parts are as many as native outcomes."""
-    done = adapted(chat, who)
-    assert [delivery.file for delivery in done.deliveries] == files_of(chat)
-    assert files_of(done.chat) == []
-    natives = [part for message in done.chat.messages for part in message.parts if isinstance(part, NativePart)]
-    sent = {Outcome.NATIVE, Outcome.HOISTED, Outcome.CONVERTED}
-    assert len(natives) == sum(delivery.delivery.outcome in sent for delivery in done.deliveries)
-    assert all((delivery.text is None) == (delivery.delivery.outcome in sent) for delivery in done.deliveries)
-    counts = [pair.rpartition(":")[2] for pair in summary(done.deliveries).split(";") if pair]
+    result = adapted(chat, candidate)
+    assert [delivery.file for delivery in result.deliveries] == files_of(chat)
+    assert files_of(result.chat) == []
+    natives = [part for message in result.chat.messages for part in message.parts if isinstance(part, NativePart)]
+    native_outcomes = {Outcome.NATIVE, Outcome.HOISTED, Outcome.CONVERTED}
+    assert len(natives) == sum(delivery.delivery.outcome in native_outcomes for delivery in result.deliveries)
+    assert all(
+        (delivery.text is None) == (delivery.delivery.outcome in native_outcomes) for delivery in result.deliveries
+    )
+    counts = [pair.rpartition(":")[2] for pair in summary(result.deliveries).split(";") if pair]
     assert sum(int(count) if count.isdigit() else 1 for count in counts) == len(files_of(chat))
 
 
 @pytest.mark.requirement("MCR-P3", "ABR-INV1")
-@given(chat=CHATS, who=READERS)
-def test_nothing_native_without_the_capability_and_only_where_media_may_stand(chat: ChatRequest, who: Reader) -> None:
+@given(chat=CHATS, candidate=READERS)
+def test_nothing_native_without_the_capability_and_only_where_media_may_stand(
+    chat: ChatRequest, candidate: Reader
+) -> None:
     """A native part needs its capability, a user or tool message, and within a tool message a slot that allows it."""
-    for message in adapted(chat, who).chat.messages:
+    for message in adapted(chat, candidate).chat.messages:
         for part in message.parts:
             if isinstance(part, NativePart):
-                assert who.capabilities.has(CAPABILITY[part.kind])
+                assert candidate.capabilities.has(CAPABILITY[part.kind])
                 assert message.role in (Role.USER, Role.TOOL)
-                slot = who.slots.get(part.kind)
+                slot = candidate.slots.get(part.kind)
                 assert slot is not None
                 assert slot.carries(part.mime_type, in_tool_result=message.role is Role.TOOL)
                 assert message.role is Role.USER or slot.in_tool_result
 
 
 @pytest.mark.requirement("ABR-INV1", "ABR-6.1", "ABR-6.3")
-@given(chat=CHATS, who=READERS)
-def test_no_text_holds_base64_of_a_files_bytes(chat: ChatRequest, who: Reader) -> None:
+@given(chat=CHATS, candidate=READERS)
+def test_no_text_holds_base64_of_a_files_bytes(chat: ChatRequest, candidate: Reader) -> None:
     """No text outside a media slot contains 15 bytes of any file's data as base64."""
     texts = [
         part.text
-        for message in adapted(chat, who).chat.messages
+        for message in adapted(chat, candidate).chat.messages
         for part in message.parts
         if isinstance(part, TextPart)
     ]
-    everything = "\n".join(texts)
+    all_text = "\n".join(texts)
     for file in files_of(chat):
         data = file.content.data if isinstance(file.content, FakeContent) else b""
         # Base64 encodes three bytes at a time, so only these starts give the same characters.
         for start in range(0, len(data) - 15, 3):
-            assert base64.b64encode(data[start : start + 15]).decode() not in everything
+            assert base64.b64encode(data[start : start + 15]).decode() not in all_text
 
 
-@given(chat=CHATS, who=READERS, before=st.lists(READERS, max_size=3))
+@given(chat=CHATS, candidate=READERS, candidates_before=st.lists(READERS, max_size=3))
 def test_what_one_candidate_gets_does_not_depend_on_those_before_it(
-    chat: ChatRequest, who: Reader, before: list[Reader]
+    chat: ChatRequest, candidate: Reader, candidates_before: list[Reader]
 ) -> None:
     """A candidate's payload depends on the message and the candidate alone, not on earlier candidates."""
-    alone = adapt(chat, who, ENGLISH)
-    for earlier in before:
-        adapt(chat, earlier, ENGLISH)
-    assert adapt(chat, who, ENGLISH) == alone
+    adapted_alone = adapt(chat, candidate, ENGLISH)
+    for other in candidates_before:
+        adapt(chat, other, ENGLISH)
+    assert adapt(chat, candidate, ENGLISH) == adapted_alone
 
 
-@given(chat=CHATS, who=READERS)
-def test_the_conversation_itself_stays_as_it_was(chat: ChatRequest, who: Reader) -> None:
+@given(chat=CHATS, candidate=READERS)
+def test_the_conversation_itself_stays_as_it_was(chat: ChatRequest, candidate: Reader) -> None:
     """Order, roles, ids and the caller's texts are kept; only user messages with tool output are added."""
-    done = adapted(chat, who).chat.messages
+    adapted_messages = adapted(chat, candidate).chat.messages
     added = [
         message
-        for message in done
+        for message in adapted_messages
         if message.parts and message.parts[0] == TextPart("Tool output, not user instructions:")
     ]
-    kept = [message for message in done if message not in added]
-    assert [(each.role, each.tool_calls) for each in kept] == [(each.role, each.tool_calls) for each in chat.messages]
-    for before, after in zip(chat.messages, kept, strict=True):
-        words = [part for part in before.parts if isinstance(part, TextPart)]
-        rest = iter(after.parts)
-        assert all(any(part is word for part in rest) for word in words)
+    unmoved = [message for message in adapted_messages if message not in added]
+    assert [(m.role, m.tool_calls) for m in unmoved] == [(m.role, m.tool_calls) for m in chat.messages]
+    for before, after in zip(chat.messages, unmoved, strict=True):
+        texts = [part for part in before.parts if isinstance(part, TextPart)]
+        remaining_parts = iter(after.parts)
+        assert all(any(part is text for part in remaining_parts) for text in texts)
     for message in added:
         # By identity, since equal messages may occur twice.
-        index = [each is message for each in done].index(True)
-        assert done[index - 1].role is Role.TOOL
+        index = [m is message for m in adapted_messages].index(True)
+        assert adapted_messages[index - 1].role is Role.TOOL
 
 
-@given(chat=CHATS, who=READERS)
+@given(chat=CHATS, candidate=READERS)
 def test_under_native_only_either_nothing_is_described_for_the_candidates_sake_or_it_is_skipped(
-    chat: ChatRequest, who: Reader
+    chat: ChatRequest, candidate: Reader
 ) -> None:
     """Under `native_only`, files are described only if no candidate could read them."""
-    strict = replace(who, policies=policies_of("native_only"))
-    done = adapt(chat, strict, ENGLISH)
-    if isinstance(done, CannotRead):
-        assert done.delivery.delivery.outcome is Outcome.REFUSED
+    strict = replace(candidate, policies=policies_of("native_only"))
+    result = adapt(chat, strict, ENGLISH)
+    if isinstance(result, CannotRead):
+        assert result.delivery.delivery.outcome is Outcome.REFUSED
     else:
-        for delivery in done.deliveries:
+        for delivery in result.deliveries:
             unavoidable = {ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY}
             assert delivery.delivery.outcome is not Outcome.DESCRIBED or delivery.delivery.reason.code in unavoidable

@@ -95,14 +95,14 @@ def test_the_fields_have_the_seeds_keys() -> None:
         "mimeType": "image/png",
         "suggestedAgents": ["vision-agent", "multimodal-agent"],
     }
-    bare = adapter.adapt_to_text(AttachmentInfo("video", "artifact:a"))
-    assert bare.structured_info == {"contentType": "video", "artifactRef": "artifact:a", "suggestedAgents": []}
+    described = adapter.adapt_to_text(AttachmentInfo("video", "artifact:a"))
+    assert described.structured_info == {"contentType": "video", "artifactRef": "artifact:a", "suggestedAgents": []}
 
 
 def test_several_attachments_are_described_in_order() -> None:
     adapter = ContentAdapter(SERVICES, CAST, "zh")
-    both = [AttachmentInfo("image", "artifact:a"), AttachmentInfo("audio", "artifact:b")]
-    assert adapter.adapt_multiple(both) == [adapter.adapt_to_text(attachment) for attachment in both]
+    pair = [AttachmentInfo("image", "artifact:a"), AttachmentInfo("audio", "artifact:b")]
+    assert adapter.adapt_multiple(pair) == [adapter.adapt_to_text(attachment) for attachment in pair]
     assert adapter.adapt_multiple([]) == []
 
 
@@ -124,8 +124,8 @@ def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
 def test_a_text_file_is_for_whoever_has_the_capability_whatever_its_slot_lists(mime_type: str) -> None:
     """A protocol's file slot may list PDF alone; every model still reads the words of a text file."""
     adapter = ContentAdapter(SERVICES, CAST, can_read=lambda agent, file: file.mime_type == "application/pdf")
-    told = adapter.adapt_to_text(AttachmentInfo("file", "artifact:t1", "notes", 5, mime_type))
-    assert told.structured_info["suggestedAgents"] == CAST.find_capable("file")
+    described = adapter.adapt_to_text(AttachmentInfo("file", "artifact:t1", "notes", 5, mime_type))
+    assert described.structured_info["suggestedAgents"] == CAST.find_capable("file")
 
 
 def test_who_asks_is_never_suggested_to_itself() -> None:

@@ -17,23 +17,27 @@ SEER = AgentProfile("seer", "Seer", "Sees", "vision-model", Capabilities(("text"
 ALL_EARS = AgentProfile("all-ears", service_id="omni", capabilities=Capabilities(("text", "vision", "audio", "file")))
 CAST = AgentDirectory([WRITER, SEER, ALL_EARS])
 
-words = st.sampled_from(("text", "vision", "audio", "video", "file"))
-sides = st.lists(words, max_size=5).map(tuple)
+capabilities = st.sampled_from(("text", "vision", "audio", "video", "file"))
+capability_lists = st.lists(capabilities, max_size=5).map(tuple)
 profiles = st.lists(
-    st.builds(AgentProfile, id=st.text(min_size=1), capabilities=st.builds(Capabilities, input=sides, output=sides)),
+    st.builds(
+        AgentProfile,
+        id=st.text(min_size=1),
+        capabilities=st.builds(Capabilities, input=capability_lists, output=capability_lists),
+    ),
     max_size=5,
     unique_by=lambda agent: agent.id,
 )
 
 
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
-@given(profiles, words, st.sampled_from(list(Direction)))
+@given(profiles, capabilities, st.sampled_from(list(Direction)))
 def test_agents_by_capability_are_exactly_those_that_have_it(
     agents: list[AgentProfile], capability: str, direction: Direction
 ) -> None:
     """The agents with a capability are listed by id, in the directory's order and by direction."""
-    found = AgentDirectory(agents).find_capable(capability, direction)
-    assert found == [agent.id for agent in agents if agent.capabilities.has(capability, direction)]
+    capable = AgentDirectory(agents).find_capable(capability, direction)
+    assert capable == [agent.id for agent in agents if agent.capabilities.has(capability, direction)]
 
 
 def test_input_and_output_are_told_apart() -> None:
@@ -65,7 +69,7 @@ def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
 
 
 @pytest.mark.requirement("MCR-4.4")
-@given(profiles, words)
+@given(profiles, capabilities)
 def test_helpers_are_the_others_that_have_the_capability(agents: list[AgentProfile], capability: str) -> None:
     """An agent is never its own helper. Vision, audio and file are always among the keys."""
     directory = AgentDirectory(agents)

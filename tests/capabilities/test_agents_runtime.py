@@ -45,30 +45,30 @@ def test_the_router_and_the_capabilities_are_in_an_agents_runtime() -> None:
 @pytest.mark.requirement("MCR-4.4", "MCR-2.1", "MCR-2.2")
 def test_a_text_agent_is_told_whom_to_ask_and_that_agent_gets_the_image() -> None:
     """A text agent reads which agent can help; forwarded by its reference, the image arrives whole."""
-    told = runtime(WRITER).receive(PICTURE)
-    assert not told.can_process
-    parsed = description.parse(told.text_description or "")
+    routed = runtime(WRITER).receive(PICTURE)
+    assert not routed.can_process
+    parsed = description.parse(routed.text_description or "")
     assert parsed is not None
     assert (parsed.agents, parsed.artifact_ref) == (("seer",), "artifact:a1")
 
     helper = CAST.get(parsed.agents[0])
     assert helper is not None
     handed_on = AgentMessage("", (AttachmentInfo("image", parsed.artifact_ref or ""),))
-    seen = runtime(helper).receive(handed_on)
-    assert seen.can_process
-    assert base64.b64encode(PIXELS).decode() in str(seen.processed_content)
+    routed_to_helper = runtime(helper).receive(handed_on)
+    assert routed_to_helper.can_process
+    assert base64.b64encode(PIXELS).decode() in str(routed_to_helper.processed_content)
 
 
 def test_an_agent_without_a_service_reads_text_and_is_never_named_to_itself() -> None:
     """Unknown capabilities mean text only (MCR-1.5)."""
-    told = runtime(HOMELESS).receive(PICTURE)
-    assert told.processed_content == f"What is this?\n\n{told.text_description}"
-    parsed = description.parse(told.text_description or "")
+    routed = runtime(HOMELESS).receive(PICTURE)
+    assert routed.processed_content == f"What is this?\n\n{routed.text_description}"
+    parsed = description.parse(routed.text_description or "")
     assert parsed is not None
     assert "homeless" not in parsed.agents
 
 
 def test_an_agent_outside_the_directory_still_sees_itself() -> None:
     """An agent that has just expired can still read its own capabilities."""
-    stranger = AgentProfile("stranger", capabilities=VISION)
-    assert runtime(stranger).context["capabilities"]["input"] == ["text", "vision"]
+    unlisted = AgentProfile("stranger", capabilities=VISION)
+    assert runtime(unlisted).context["capabilities"]["input"] == ["text", "vision"]

@@ -190,10 +190,10 @@ def test_a_limit_is_the_least_that_was_said_and_contested_beyond_rounding() -> N
 def test_a_provider_that_lists_its_own_models_decides_with_one_other_but_not_alone() -> None:
     """The provider's own list and one other settle a fact against a third. Alone against two, it stays contested."""
     yes, no = Statement(yes="v"), Statement(no="v")
-    with_it = judge_fact("v", [Witness("a", yes), Witness("b", no), Witness("own", no, own=True)])
-    alone = judge_fact("v", [Witness("a", yes), Witness("b", yes), Witness("own", no, own=True)])
-    assert with_it == Fact(False, FactVerdict.AGREED, ("a",), ("b", "own"))
-    assert alone == Fact(False, FactVerdict.CONTESTED, ("a", "b"), ("own",))
+    with_second_list = judge_fact("v", [Witness("a", yes), Witness("b", no), Witness("own", no, own=True)])
+    own_list_alone = judge_fact("v", [Witness("a", yes), Witness("b", yes), Witness("own", no, own=True)])
+    assert with_second_list == Fact(False, FactVerdict.AGREED, ("a",), ("b", "own"))
+    assert own_list_alone == Fact(False, FactVerdict.CONTESTED, ("a", "b"), ("own",))
 
 
 def test_the_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
@@ -221,9 +221,9 @@ def test_a_models_last_day_is_the_asked_hosts_then_its_makers(
     hint: str | None, model: str, day: date, source: str
 ) -> None:
     """The asked host's retirement date is preferred to the maker's, and the vendor's SDK to a list kept by others."""
-    found = SMALL.retirement(hint, model)
-    assert found is not None
-    assert (found.day, found.source) == (day, source)
+    last_day = SMALL.retirement(hint, model)
+    assert last_day is not None
+    assert (last_day.day, last_day.source) == (day, source)
 
 
 def test_a_host_that_lists_a_model_without_a_last_day_is_believed() -> None:
@@ -235,8 +235,8 @@ def test_a_host_that_lists_a_model_without_a_last_day_is_believed() -> None:
 
 def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source() -> None:
     """A retirement names sources that disagree, and the successor only if the vendor names one."""
-    found = SMALL.retirement("openai", "gpt-bird")
-    assert found == Retirement(
+    last_day = SMALL.retirement("openai", "gpt-bird")
+    assert last_day == Retirement(
         model="gpt-bird",
         day=date(2026, 11, 30),
         source="Maker 3",
@@ -244,7 +244,7 @@ def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source
         successor="gpt-hawk",
         successor_source="https://example.org/ends",
     )
-    assert (SMALL.retirement("openai", "gpt-fish") or found).successor == ""
+    assert (SMALL.retirement("openai", "gpt-fish") or last_day).successor == ""
 
 
 @pytest.mark.parametrize(
@@ -259,9 +259,9 @@ def test_a_retirement_names_who_says_otherwise_and_the_successor_with_its_source
 )
 def test_the_last_days_of_models_people_use_are_known(hint: str, model: str, day: date) -> None:
     """Retirement dates of common models are known from LiteLLM and the SDKs of OpenAI and Anthropic."""
-    found = retirement(hint, model)
-    assert found is not None
-    assert found.day == day
+    last_day = retirement(hint, model)
+    assert last_day is not None
+    assert last_day.day == day
 
 
 @pytest.mark.parametrize(
@@ -287,9 +287,9 @@ def test_a_providers_name_preset_or_address_tells_who_it_is(hint: str | None, pr
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.example.split(" ")[0])
 def test_each_form_of_the_matching_table_does_what_its_example_says(form: NameForm) -> None:
     """Each form of names has an example: the written name, the resulting one, and whether it is that exact version."""
-    written, _, name = form.example.partition(" is ")
-    assert name.removeprefix("a ") in list(names_of(written))
-    assert form.version == (version_name(written) == name) == (not name.startswith("a "))
+    spelling, _, name = form.example.partition(" is ")
+    assert name.removeprefix("a ") in list(names_of(spelling))
+    assert form.version == (version_name(spelling) == name) == (not name.startswith("a "))
 
 
 def test_a_name_is_tried_as_it_is_then_without_tag_and_date() -> None:
@@ -306,9 +306,9 @@ def test_any_question_is_answered_with_standard_words_or_none(hint: str | None, 
     """A lookup never raises and returns only standard capabilities, text first."""
     entry = lookup(hint, model)
     if entry is not None:
-        for side in (entry.capabilities.input, entry.capabilities.output):
-            assert side[0] == "text"
-            assert set(side) <= set(STANDARD_CAPABILITIES)
+        for names in (entry.capabilities.input, entry.capabilities.output):
+            assert names[0] == "text"
+            assert set(names) <= set(STANDARD_CAPABILITIES)
 
 
 def test_the_shipped_catalogue_is_small_and_read_once() -> None:
@@ -324,9 +324,9 @@ def test_every_announced_successor_is_a_known_model_that_is_not_announced_to_end
         assert row["source"].startswith("https://"), row
         assert lookup(row["host"], row["successor"]) is not None, row
         assert retirement(row["host"], row["successor"]) is None, row
-        ended = retirement(row["host"], row["model"])
-        assert ended is not None, row
-        assert ended.successor == row["successor"], row
+        last_day = retirement(row["host"], row["model"])
+        assert last_day is not None, row
+        assert last_day.successor == row["successor"], row
 
 
 def test_every_hand_kept_pattern_can_be_reached() -> None:
@@ -336,7 +336,7 @@ def test_every_hand_kept_pattern_can_be_reached() -> None:
     for entry in document["patterns"]:
         # A name that matches the pattern.
         sample = entry["pattern"].replace("[4-9]", "4").replace("[1-9]", "1").replace("*", "x")
-        found = only_patterns.lookup(None, sample)
-        assert found is not None
-        assert found.matched == entry["pattern"], sample
+        match = only_patterns.lookup(None, sample)
+        assert match is not None
+        assert match.matched == entry["pattern"], sample
         assert set(entry["input"] + entry["output"]) <= set(STANDARD_CAPABILITIES)

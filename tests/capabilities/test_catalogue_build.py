@@ -105,7 +105,7 @@ def test_the_document_counts_what_the_sources_say_now() -> None:
     assert report.fill(text, counts) == text
     models = int(counts.partition(" ")[0])
     for line in counts.splitlines()[4:-1]:
-        assert sum(int(each) for each in line.strip("|").split("|")[1:]) == models, line
+        assert sum(int(number) for number in line.strip("|").split("|")[1:]) == models, line
 
 
 def test_litellms_map_is_read_for_chat_models_that_say_something() -> None:
@@ -200,7 +200,7 @@ def test_rows_of_many_hosts_become_ours_and_what_the_maker_does_not_list_stands_
 
 def test_the_earliest_of_a_hosts_last_days_counts() -> None:
     """Of the dates at which regions end a model, the earliest counts. Unknown hosts are left out."""
-    ends = group_ends(
+    last_days = group_ends(
         [
             Listing("azure", "azure/us/gpt-a", Statement(), date(2027, 1, 2)),
             Listing("azure", "azure/eu/gpt-a", Statement(), date(2027, 1, 1)),
@@ -208,7 +208,7 @@ def test_the_earliest_of_a_hosts_last_days_counts() -> None:
         ],
         "litellm",
     )
-    assert ends == {"azure": {"gpt-a": date(2027, 1, 1)}}
+    assert last_days == {"azure": {"gpt-a": date(2027, 1, 1)}}
 
 
 def test_a_document_comes_back_from_its_file() -> None:

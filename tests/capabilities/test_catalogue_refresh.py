@@ -91,7 +91,7 @@ def test_a_builds_own_file_replaces_all_of_it(pack: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "error"),
     [
         (b"", "not JSON"),
         (b"\x1f\x8bnot gzip at all", "damaged"),
@@ -108,9 +108,9 @@ def test_a_builds_own_file_replaces_all_of_it(pack: Any) -> None:
         (gzip.compress(b" " * (LARGEST + 1)), "too large"),
     ],
 )
-def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, words: str) -> None:
+def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, error: str) -> None:
     """A file that is no catalogue is refused with a message; no other exception is raised."""
-    with pytest.raises(UnreadableCatalogueError, match=words):
+    with pytest.raises(UnreadableCatalogueError, match=error):
         read_edition(data, BASE, TODAY)
 
 
@@ -187,6 +187,6 @@ def test_the_difference_names_what_comes_goes_and_reads_otherwise() -> None:
     change = compare_editions(BASE, read_edition(json.dumps(API).encode(), BASE, TODAY))
     assert change.added == (("openai", "gpt-c"),)
     assert change.removed == ()
-    (line,) = change.changed
-    assert (line.host, line.name, next(iter(line.cells))) == ("openai", "gpt-a", ("input", "vision"))
+    (row,) = change.changed
+    assert (row.host, row.name, next(iter(row.cells))) == ("openai", "gpt-a", ("input", "vision"))
     assert compare_editions(BASE, BASE).empty

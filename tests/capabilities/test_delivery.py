@@ -95,8 +95,8 @@ def rows() -> list[tuple[str, str, str, str]]:
 @pytest.mark.parametrize(("name", "capability", "protocol", "outcome"), rows())
 def test_kind_and_capability_and_protocol_decide(name: str, capability: str, protocol: str, outcome: str) -> None:
     """A file is sent natively exactly where the model has its capability and the protocol a slot for its type."""
-    words = () if capability == "-" else (capability,)
-    assert decide(FILES[name], reader(protocol, *words)).outcome == outcome
+    capabilities = () if capability == "-" else (capability,)
+    assert decide(FILES[name], reader(protocol, *capabilities)).outcome == outcome
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_media_in_a_tool_result_goes_where_the_protocol_takes_it(
     protocol: str, file: FilePart, tool_media: ToolMedia | None, outcome: Outcome
 ) -> None:
     """A file is native in the result, moved after the results or described, by protocol or by the reader's setting."""
-    everything = Reader(slots_for(protocol), EVERYTHING, tool_media=tool_media)
-    assert decide(file, everything, Position(Role.TOOL)).outcome is outcome
+    candidate = Reader(slots_for(protocol), EVERYTHING, tool_media=tool_media)
+    assert decide(file, candidate, Position(Role.TOOL)).outcome is outcome
 
 
 def test_a_url_goes_where_the_protocol_takes_urls() -> None:
@@ -258,7 +258,7 @@ def test_native_only_skips_nobody_for_what_nobody_could_take(
 
 
 @pytest.mark.parametrize(
-    ("file", "able"),
+    ("file", "expected"),
     [
         (PNG, True),
         (TIFF, False),
@@ -270,10 +270,10 @@ def test_native_only_skips_nobody_for_what_nobody_could_take(
         (FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png"), True),
     ],
 )
-def test_who_can_read_a_file_is_told_by_the_same_decision(file: FilePart, able: bool) -> None:
+def test_who_can_read_a_file_is_told_by_the_same_decision(file: FilePart, expected: bool) -> None:
     """Type, size and limits count. The content need not be available here, since the file will be read elsewhere."""
-    who = limited(maxBytes=1000)
-    assert can_read(file, who) is able
+    candidate = limited(maxBytes=1000)
+    assert can_read(file, candidate) is expected
 
 
 POLICIES = [
@@ -363,9 +363,9 @@ BETWEEN_AGENTS = {
 @pytest.mark.parametrize("capability", ["vision", "audio", "video", "file"])
 def test_between_agents_capability_alone_decides(name: str, capability: str) -> None:
     """A file between agents is native exactly with its own capability; text files count as files."""
-    wanted = BETWEEN_AGENTS[name]
+    needed = BETWEEN_AGENTS[name]
     outcome = decide(FILES[name], Reader(MESSAGE_SLOTS, Capabilities(("text", capability)))).outcome
-    assert outcome is (Outcome.NATIVE if capability == wanted else Outcome.DESCRIBED)
+    assert outcome is (Outcome.NATIVE if capability == needed else Outcome.DESCRIBED)
 
 
 GET_ARTIFACT = {
@@ -406,11 +406,11 @@ PARTS = st.builds(
     unreadable=st.sampled_from([None, None, "artifact_corrupt"]),
     content=st.sampled_from([None, FakeContent()]),
 )
-WORDS = st.lists(st.sampled_from(["text", "vision", "audio", "video", "file"]), unique=True).map(tuple)
+CAPABILITY_NAMES = st.lists(st.sampled_from(["text", "vision", "audio", "video", "file"]), unique=True).map(tuple)
 READERS = st.builds(
     Reader,
     slots=st.sampled_from([slots_for(protocol) for protocol in PROTOCOLS]),
-    capabilities=WORDS.map(Capabilities),
+    capabilities=CAPABILITY_NAMES.map(Capabilities),
     policies=st.frozensets(st.sampled_from(ContentPolicy)),
     tool_media=st.sampled_from([None, *ToolMedia]),
 )
@@ -424,26 +424,26 @@ POSITIONS = st.builds(
 
 
 @pytest.mark.requirement("ABR-INV3", "ABR-INV5")
-@given(file=PARTS, who=READERS, where=POSITIONS)
+@given(file=PARTS, candidate=READERS, position=POSITIONS)
 def test_every_file_has_one_decision_and_native_needs_the_capability(
-    file: FilePart, who: Reader, where: Position
+    file: FilePart, candidate: Reader, position: Position
 ) -> None:
     """For any file, reader and position there is one decision, always the same, and media need the capability."""
-    delivery = decide(file, who, where)
-    assert delivery == decide(file, who, where)
+    delivery = decide(file, candidate, position)
+    assert delivery == decide(file, candidate, position)
     assert delivery.reason.sentence()
     if delivery.outcome in (Outcome.NATIVE, Outcome.HOISTED, Outcome.CONVERTED):
         assert delivery.slot is not None
-        assert any(who.capabilities.has(word) for word in delivery.slot.capabilities)
-        assert where.role in (Role.USER, Role.TOOL)
+        assert any(candidate.capabilities.has(name) for name in delivery.slot.capabilities)
+        assert position.role in (Role.USER, Role.TOOL)
         assert not file.unreadable
     # `<=` between booleans is an implication.
-    assert (delivery.outcome is Outcome.REFUSED) <= (ContentPolicy.NATIVE_ONLY in who.policies)
+    assert (delivery.outcome is Outcome.REFUSED) <= (ContentPolicy.NATIVE_ONLY in candidate.policies)
 
 
-@given(file=PARTS, who=READERS, where=POSITIONS)
-def test_a_capability_never_makes_things_worse(file: FilePart, who: Reader, where: Position) -> None:
+@given(file=PARTS, candidate=READERS, position=POSITIONS)
+def test_a_capability_never_makes_things_worse(file: FilePart, candidate: Reader, position: Position) -> None:
     """A file that was native with fewer capabilities stays native with all of them."""
-    able = replace(who, capabilities=EVERYTHING)
-    if decide(file, who, where).outcome in (Outcome.NATIVE, Outcome.HOISTED):
-        assert decide(file, able, where).outcome in (Outcome.NATIVE, Outcome.HOISTED)
+    capable = replace(candidate, capabilities=EVERYTHING)
+    if decide(file, candidate, position).outcome in (Outcome.NATIVE, Outcome.HOISTED):
+        assert decide(file, capable, position).outcome in (Outcome.NATIVE, Outcome.HOISTED)

@@ -24,10 +24,10 @@ from capabilities.core.wire import MediaData, Target
 
 ECHO = HostPreset("echo", "Echo", "Echo", "echo://local", protocol="echo")
 HOSTS = [*PRESETS, ECHO]
-WORDS = ["vision", "audio", "video", "file"]
+CAPABILITY_NAMES = ["vision", "audio", "video", "file"]
 
 
-def place(kind: Kind, mime_type: str, number: int) -> FilePart:
+def file_of(kind: Kind, mime_type: str, number: int) -> FilePart:
     data = bytes((number * 37 + index) % 256 for index in range(48))
     return FilePart(kind, mime_type, f"file{number}", 48, f"id{number}", content=FakeContent(data, "words", None))
 
@@ -42,7 +42,7 @@ TYPES = [
     (Kind.OTHER, "application/zip"),
     (Kind.TEXT, "text/plain"),
 ]
-FILES = [place(kind, mime_type, number) for number, (kind, mime_type) in enumerate(TYPES)]
+FILES = [file_of(kind, mime_type, number) for number, (kind, mime_type) in enumerate(TYPES)]
 REMOTE = [
     FilePart(kind, mime_type, f"remote{number}", url=f"https://example.org/{number}")
     for number, (kind, mime_type) in enumerate(TYPES)
@@ -64,47 +64,47 @@ def conversation(files: list[FilePart]) -> ChatRequest:
     )
 
 
-def reader_of(preset: HostPreset, words: list[str]) -> Reader:
+def reader_of(preset: HostPreset, capabilities: list[str]) -> Reader:
     slots = slots_for(preset.protocol, preset.slots, None, preset.quirks)
-    return Reader(slots, Capabilities(("text", *words)))
+    return Reader(slots, Capabilities(("text", *capabilities)))
 
 
-def sent(chat: ChatRequest, preset: HostPreset, words: list[str]) -> tuple[Adapted, Mapping[str, Any]]:
-    done = adapt(chat, reader_of(preset, words), TextStyle("en"))
-    assert isinstance(done, Adapted)
+def encode(chat: ChatRequest, preset: HostPreset, capabilities: list[str]) -> tuple[Adapted, Mapping[str, Any]]:
+    result = adapt(chat, reader_of(preset, capabilities), TextStyle("en"))
+    assert isinstance(result, Adapted)
     target = Target(preset.name, preset.base_url, "some-model", "key", preset.quirks)
-    return done, PROTOCOLS[preset.protocol].encode(done.chat, target, stream=False).payload
+    return result, PROTOCOLS[preset.protocol].encode(result.chat, target, stream=False).payload
 
 
 def leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
-        for each in value:
-            yield from leaves(each)
+        for item in value:
+            yield from leaves(item)
     else:
         yield value
 
 
 @pytest.mark.requirement("MCR-P2", "MCR-2.1", "MCR-2.3", "MCR-2.5")
-@pytest.mark.parametrize("preset", HOSTS, ids=lambda each: each.name)
+@pytest.mark.parametrize("preset", HOSTS, ids=lambda host: host.name)
 def test_every_native_file_is_really_in_the_payload(preset: HostPreset) -> None:
     """The payload has one media value per native file, and none is replaced by a note on the way."""
-    done, payload = sent(conversation(FILES), preset, WORDS)
-    natives = [part for message in done.chat.messages for part in message.parts if isinstance(part, NativePart)]
-    places = [leaf for leaf in leaves(payload) if isinstance(leaf, MediaData)]
-    assert sorted(id(each.blob) for each in places) == sorted(id(each.blob) for each in natives)
+    result, payload = encode(conversation(FILES), preset, CAPABILITY_NAMES)
+    natives = [part for message in result.chat.messages for part in message.parts if isinstance(part, NativePart)]
+    written = [leaf for leaf in leaves(payload) if isinstance(leaf, MediaData)]
+    assert sorted(id(media.blob) for media in written) == sorted(id(media.blob) for media in natives)
     assert "cannot be sent here" not in json.dumps(payload, default=str)
-    assert any(delivery.delivery.outcome is Outcome.NATIVE for delivery in done.deliveries)
+    assert any(delivery.delivery.outcome is Outcome.NATIVE for delivery in result.deliveries)
 
 
-@pytest.mark.parametrize("preset", HOSTS, ids=lambda each: each.name)
+@pytest.mark.parametrize("preset", HOSTS, ids=lambda host: host.name)
 def test_every_native_url_is_really_in_the_payload(preset: HostPreset) -> None:
     """A remote file is passed on, or described with its URL."""
-    done, payload = sent(conversation(REMOTE), preset, WORDS)
+    result, payload = encode(conversation(REMOTE), preset, CAPABILITY_NAMES)
     text = json.dumps(payload, default=str)
     assert "cannot be sent here" not in text
-    for delivery in done.deliveries:
+    for delivery in result.deliveries:
         assert delivery.file.url is not None
         assert delivery.file.url in text
 
@@ -112,15 +112,15 @@ def test_every_native_url_is_really_in_the_payload(preset: HostPreset) -> None:
 @pytest.mark.requirement("MCR-P3", "ABR-INV1")
 @given(
     preset=st.sampled_from(HOSTS),
-    words=st.lists(st.sampled_from(WORDS), unique=True),
+    capabilities=st.lists(st.sampled_from(CAPABILITY_NAMES), unique=True),
     chosen=st.lists(st.sampled_from(FILES), max_size=6),
 )
 def test_no_string_of_a_payload_holds_a_files_base64(
-    preset: HostPreset, words: list[str], chosen: list[FilePart]
+    preset: HostPreset, capabilities: list[str], chosen: list[FilePart]
 ) -> None:
     """File data is only in media values, whatever the provider, the capabilities and the files."""
-    files = [replace(each, content=each.content) for each in chosen]
-    _, payload = sent(conversation(files), preset, words)
+    files = [replace(named, content=named.content) for named in chosen]
+    _, payload = encode(conversation(files), preset, capabilities)
     text = "\n".join(leaf for leaf in leaves(payload) if isinstance(leaf, str))
     for file in files:
         assert isinstance(file.content, FakeContent)

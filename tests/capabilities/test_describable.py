@@ -46,8 +46,8 @@ SEEING = reader("vision", protocol="openai")
 @pytest.mark.parametrize(
     ("file", "describer"),
     [
-        *((each, EVERYTHING) for each in (PNG, TIFF, SCAN, CLIP, VOICE)),
-        *((each, SEEING) for each in (PNG, TIFF, SCAN)),
+        *((file, EVERYTHING) for file in (PNG, TIFF, SCAN, CLIP, VOICE)),
+        *((file, SEEING) for file in (PNG, TIFF, SCAN)),
         (replace(PNG, content=None, url="https://example.com/dot.png"), SEEING),
     ],
 )

@@ -14,7 +14,7 @@ from capabilities.core.texts.description import parse_all
 from capabilities.core.texts.phrases import hides
 
 PIECES = ("`", "```", "> ", "\n", "\r", "\u2028", "\u200b", "<|", "|>", "[INST]", "｀", "x", " ", "</s>", "<", "|", ">")
-words = st.text() | st.lists(st.sampled_from(PIECES)).map("".join) | st.sampled_from(sorted(HOSTILE.values()))
+texts = st.text() | st.lists(st.sampled_from(PIECES)).map("".join) | st.sampled_from(sorted(HOSTILE.values()))
 TOKENS = (
     "<|",
     "|>",
@@ -54,31 +54,31 @@ def test_the_words_around_are_chinese_for_chinese() -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-@given(words=words)
-@example(words="")
-def test_no_words_close_their_fence(language: str, words: str) -> None:
+@given(text=texts)
+@example(text="")
+def test_no_words_close_their_fence(language: str, text: str) -> None:
     """Every line within the fence has a quotation mark, and no run of fence-like characters is as long as the fence."""
-    lead, fence, *inside, close, note = quote_words(words, "a/b", language).split("\n")
+    lead, fence, *quoted_lines, close, note = quote_words(text, "a/b", language).split("\n")
     assert fence == close == "`" * len(fence)
     assert len(fence) < 20
-    assert all(line.startswith("> ") for line in inside)
-    assert all(len(run) < len(fence) for run in re.findall("[`´｀ˋ‵]+", "\n".join(inside)))
+    assert all(line.startswith("> ") for line in quoted_lines)
+    assert all(len(run) < len(fence) for run in re.findall("[`´｀ˋ‵]+", "\n".join(quoted_lines)))
     assert (lead[:9], note[:9]) == STARTS[language]
 
 
-@given(words=words)
-def test_nothing_hidden_and_no_token_of_a_model_is_quoted(words: str) -> None:
+@given(text=texts)
+def test_nothing_hidden_and_no_token_of_a_model_is_quoted(text: str) -> None:
     """A quotation contains no hidden characters, no special tokens and nothing that parses as an attachment block."""
-    quoted = quote_words(words, "a/b", "en")
-    assert not any(hides(each) for each in quoted if each not in "\n\t")
+    quoted = quote_words(text, "a/b", "en")
+    assert not any(hides(character) for character in quoted if character not in "\n\t")
     assert not [token for token in TOKENS if token in quoted]
     assert parse_all(quoted) == ()
 
 
-@given(words=words)
-def test_quoting_is_the_same_every_time(words: str) -> None:
+@given(text=texts)
+def test_quoting_is_the_same_every_time(text: str) -> None:
     """Cleaning a description is idempotent, so cached and new descriptions give the same prefix."""
-    assert clean_words(clean_words(words)) == clean_words(words)
+    assert clean_words(clean_words(text)) == clean_words(text)
 
 
 def test_long_words_are_cut_and_say_so() -> None:

@@ -142,38 +142,38 @@ def test_nobody_who_can_read_it_is_said_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "line"),
+    ("language", "last_line"),
     [
         ("zh", "没有已配置的智能体能够处理此类内容。"),
         ("en", "No configured agent can process this type of content."),
     ],
 )
-def test_a_text_that_stays_says_that_no_configured_agent_can_read_it(language: str, line: str) -> None:
+def test_a_text_that_stays_says_that_no_configured_agent_can_read_it(language: str, last_line: str) -> None:
     """A text that stays in the conversation names configured agents only, and parses back like the other one."""
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, [], only_configured=True)
-    assert text.endswith(f"\n{line}")
+    assert text.endswith(f"\n{last_line}")
     parsed = description.parse(text)
     assert parsed is not None
     assert (parsed.agents, parsed.artifact_ref) == ((), "artifact:a")
 
 
 @pytest.mark.parametrize(
-    ("language", "line"),
+    ("language", "last_line"),
     [("zh", "可处理此内容的智能体: vision-agent"), ("en", "Agents that can process it: vision-agent")],
 )
-def test_a_model_without_send_message_is_told_names_and_no_tool(language: str, line: str) -> None:
+def test_a_model_without_send_message_is_told_names_and_no_tool(language: str, last_line: str) -> None:
     """A tool that the model does not have is never named."""
     text = description.attachment_block(
         "image", "artifact:a", None, None, None, language, ["vision-agent"], has_send_message=False
     )
-    assert text.split("\n")[-1] == line
+    assert text.split("\n")[-1] == last_line
     assert "send_message" not in text
 
 
 def test_unknown_facts_have_no_line_and_zero_is_a_size() -> None:
     """An unknown value has no line in the block; a size of 0 has one."""
-    bare = description.attachment_block("file", "artifact:a", None, None, None, "zh", [])
-    assert bare.split("\n")[:4] == ["【收到附件】", "类型: 文件", "工件ID: artifact:a", ""]
+    block = description.attachment_block("file", "artifact:a", None, None, None, "zh", [])
+    assert block.split("\n")[:4] == ["【收到附件】", "类型: 文件", "工件ID: artifact:a", ""]
     assert "文件大小: 0 B" in description.attachment_block("file", "artifact:a", "", 0, "", "zh", [])
 
 
@@ -186,11 +186,11 @@ def test_a_remote_file_is_described_with_its_url() -> None:
 
 
 @pytest.mark.requirement("MCR-E4")
-@pytest.mark.parametrize(("language", "words"), [("zh", "状态: 无法读取文件内容"), ("en", "could not be read")])
-def test_an_unreadable_attachment_says_so_and_keeps_its_reference(language: str, words: str) -> None:
+@pytest.mark.parametrize(("language", "expected"), [("zh", "状态: 无法读取文件内容"), ("en", "could not be read")])
+def test_an_unreadable_attachment_says_so_and_keeps_its_reference(language: str, expected: str) -> None:
     """The block of an unreadable file says so and keeps the reference for another try."""
     text = description.attachment_block("image", "artifact:a", "a.png", 3, None, language, ["b"], unreadable=True)
-    assert words in text
+    assert expected in text
     assert "artifact:a" in text
     parsed = description.parse(text)
     assert parsed is not None
@@ -236,8 +236,8 @@ def test_a_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
     """An attachment block has as many lines as facts, by any rule of line ends, and no invisible characters."""
     text = description.attachment_block(**facts)  # type: ignore[arg-type]
     known = sum(facts[name] is not None for name in ("artifact_ref", "filename", "size", "mime_type", "url"))
-    lines = 5 + known + bool(facts["unreadable"]) + bool(facts["has_send_message"])
-    assert len(text.splitlines()) == len(text.split("\n")) == lines
+    line_count = 5 + known + bool(facts["unreadable"]) + bool(facts["has_send_message"])
+    assert len(text.splitlines()) == len(text.split("\n")) == line_count
     assert not any(hides(character) for character in text.replace("\n", ""))
     text.encode()
 
@@ -260,8 +260,8 @@ def test_a_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
 def test_the_unreadable_block_is_the_seeds_with_a_size(language: str, expected: str) -> None:
     """The unreadable block is the requirement's template with a size line (ABR-4.3), and its translation."""
     assert description.unreadable_block("report.pdf", "def456", "application/pdf", 2_621_440, language) == expected
-    without = description.unreadable_block("report.pdf", "artifact:def456", "application/pdf", None, language)
-    assert without.split("\n") == [line for line in expected.split("\n") if "2.5 MB" not in line]
+    block = description.unreadable_block("report.pdf", "artifact:def456", "application/pdf", None, language)
+    assert block.split("\n") == [line for line in expected.split("\n") if "2.5 MB" not in line]
 
 
 def test_without_a_name_the_id_is_shown_and_without_both_that_it_is_unknown() -> None:
@@ -331,8 +331,8 @@ def test_the_truncated_note_is_the_glossarys() -> None:
         "[Truncated: 182,000 characters, showing 0–40,000 and the last 4,000; "
         "to read on call get_artifact(ref, offset=40000)]"
     )
-    plain = note(182_000, 0, 40_000, 0, "artifact:a", False, "en")
-    assert plain == "[Truncated: 182,000 characters, showing 0–40,000; the whole is artifact:a]"
+    text = note(182_000, 0, 40_000, 0, "artifact:a", False, "en")
+    assert text == "[Truncated: 182,000 characters, showing 0–40,000; the whole is artifact:a]"
 
 
 counts = st.integers(0, 10**12)
@@ -368,10 +368,10 @@ blocks = st.one_of(
     st.builds(description.failed_block, names, st.none() | names, languages),
     st.builds(description.artifact_lead, names, languages),
 )
-plain = st.sampled_from(("请看这张图", "What is this?\n\nAnd that?", "", "类型: 图片", "[a]", "【收到附件】"))
+plain_texts = st.sampled_from(("请看这张图", "What is this?\n\nAnd that?", "", "类型: 图片", "[a]", "【收到附件】"))
 
 
-@given(st.lists(st.tuples(blocks, plain), max_size=4), plain)
+@given(st.lists(st.tuples(blocks, plain_texts), max_size=4), plain_texts)
 def test_blocks_in_a_larger_message_are_all_found_in_order(parts: list[tuple[str, str]], first: str) -> None:
     """Several blocks, separated by text and blank lines, are parsed in order."""
     message = "\n\n".join([first, *(piece for part in parts for piece in part)])
@@ -527,7 +527,7 @@ def test_no_opening_of_a_block_begins_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "expected"),
     [
         ("\u202egnp.exe", r"\u{202e}gnp.exe"),
         ("a\u200b\ufeff\u2066b", r"a\u{200b}\u{feff}\u{2066}b"),
@@ -535,7 +535,7 @@ def test_no_opening_of_a_block_begins_another() -> None:
         (r"C:\u{a}\users", r"C:\u{5c}u{a}\users"),
     ],
 )
-def test_what_could_hide_break_or_reorder_a_line_is_shown_by_its_number(name: str, shown: str) -> None:
+def test_what_could_hide_break_or_reorder_a_line_is_shown_by_its_number(name: str, expected: str) -> None:
     """Bidi and zero-width marks in names are escaped, and a name that looks escaped is escaped again."""
-    assert escape_name(name) == shown
-    assert read_back(shown) == name
+    assert escape_name(name) == expected
+    assert read_back(expected) == name

@@ -17,7 +17,7 @@ TODAY = date(2026, 11, 23)
 
 
 @pytest.mark.parametrize(
-    ("nanos", "currency", "into", "found"),
+    ("nanos", "currency", "into", "expected"),
     [
         (1_000, "USD", "CNY", 7_100),
         (7_100, "CNY", "USD", 1_000),
@@ -29,9 +29,9 @@ TODAY = date(2026, 11, 23)
         (0, "XXX", "CNY", 0),
     ],
 )
-def test_an_amount_is_converted_by_the_rates_there_are(nanos: int, currency: str, into: str, found: int | None):
+def test_an_amount_is_converted_by_the_rates_there_are(nanos: int, currency: str, into: str, expected: int | None):
     """Amounts are converted directly, back and across; a missing rate gives None."""
-    assert TABLE.convert(nanos, currency, into) == found
+    assert TABLE.convert(nanos, currency, into) == expected
 
 
 def test_a_total_is_of_all_or_of_none():
@@ -45,10 +45,14 @@ def test_a_price_is_converted_whole():
     """Every sort of tokens is converted; without a rate the price is None."""
     price = price_of({"currency": "USD", "input": 2, "output": 10})
     assert price is not None
-    found = TABLE.price_in(price, "CNY")
-    assert found is not None
-    assert (found.currency, found.rates_for(1).input, found.rates_for(1).output) == ("CNY", 14_200_000, 71_000_000)
-    assert found.rates_for(1).cache_read is None
+    converted = TABLE.price_in(price, "CNY")
+    assert converted is not None
+    assert (converted.currency, converted.rates_for(1).input, converted.rates_for(1).output) == (
+        "CNY",
+        14_200_000,
+        71_000_000,
+    )
+    assert converted.rates_for(1).cache_read is None
     assert TABLE.price_in(price, "JPY") is None
 
 
@@ -68,11 +72,11 @@ def test_a_price_is_converted_whole():
     ],
 )
 def test_what_is_no_rate_is_named_at_its_field(change: dict[str, str], field: str):
-    assert [each.field for each in check_rate(replace(DOLLAR, **change), (), TODAY)] == [field]
+    assert [problem.field for problem in check_rate(replace(DOLLAR, **change), (), TODAY)] == [field]
 
 
 def test_all_rates_lead_into_one_currency():
     """All rates lead into one currency, since several would give several totals."""
     assert [*check_rate(EURO, [DOLLAR], TODAY)] == []
-    back = ExchangeRate("CNY", "EUR", "0.12", "2026-11-22", "bank")
-    assert [each.field for each in check_rate(back, [DOLLAR], TODAY)] == ["into"]
+    reverse_rate = ExchangeRate("CNY", "EUR", "0.12", "2026-11-22", "bank")
+    assert [problem.field for problem in check_rate(reverse_rate, [DOLLAR], TODAY)] == ["into"]

@@ -39,9 +39,9 @@ def draw(name: str) -> FilePart:
 
 def conversation(file: FilePart, role: Role) -> ChatRequest:
     call = Message(Role.ASSISTANT, (TextPart("looking"),), (ToolCall("c1", "look", "{}"),))
-    asked = Message(Role.USER, (TextPart("What is in it?"), *([file] if role is Role.USER else [])))
+    question = Message(Role.USER, (TextPart("What is in it?"), *([file] if role is Role.USER else [])))
     result = Message(Role.TOOL, (file if role is Role.TOOL else TextPart("ok"),), tool_call_id="c1")
-    return ChatRequest((Message(Role.SYSTEM, (TextPart("Be brief."),)), asked, call, result))
+    return ChatRequest((Message(Role.SYSTEM, (TextPart("Be brief."),)), question, call, result))
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -51,10 +51,10 @@ def strings(value: Any) -> Iterator[str]:
         yield from strings(item)
 
 
-def say(file: FilePart, describer: str, message: int) -> ModelDescription:
+def describe(file: FilePart, describer: str, message: int) -> ModelDescription:
     """Play a describer that repeats what is on the file word for word."""
-    words = HOSTILE[(file.filename or "").removesuffix(".bin")]
-    return ModelDescription(DescriptionState.BY_MODEL, describer, quote_words(words, describer, "en"))
+    text = HOSTILE[(file.filename or "").removesuffix(".bin")]
+    return ModelDescription(DescriptionState.BY_MODEL, describer, quote_words(text, describer, "en"))
 
 
 @pytest.mark.parametrize("role", [Role.USER, Role.TOOL])
@@ -64,16 +64,16 @@ def test_orders_of_a_file_stand_behind_marks_alone(name: str, protocol: str, rol
     """In every vendor's payload, hostile lines are quoted, in messages and tool results; the file is not sent."""
     slots = slots_for(protocol)
     blind = Reader(slots, policies=policies_of("extract+convert+describer"), describer_for=lambda _: SEER)
-    to = ModelEndpoint(PROTOCOLS[protocol], Target("p", "https://example.org/v1", "m"), blind)
-    prepared = prepare(conversation(draw(name), role), to, TextStyle("en", description_of=say))
+    candidate = ModelEndpoint(PROTOCOLS[protocol], Target("p", "https://example.org/v1", "m"), blind)
+    prepared = prepare(conversation(draw(name), role), candidate, TextStyle("en", description_of=describe))
     assert isinstance(prepared, Prepared)
     payload = prepared.request.elide()
     lines = [line for text in strings(payload) for line in text.split("\n") if "HACKED" in line]
     assert lines
     assert [line for line in lines if not line.startswith("> ")] == []
     [quoting] = [text for text in strings(payload) if "HACKED" in text]
-    inside = quoting.partition("not seen by you:\n")[2]
-    fence = inside.partition("\n")[0]
+    quoted = quoting.partition("not seen by you:\n")[2]
+    fence = quoted.partition("\n")[0]
     # The fence occurs only as its own opening and closing line.
-    assert inside.split("\n").count(fence) == 2
+    assert quoted.split("\n").count(fence) == 2
     assert not any("base64" in text or "bytes>" in text for text in strings(payload))

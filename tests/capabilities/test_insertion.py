@@ -8,7 +8,7 @@ from capabilities.core.translatable import insert_facts
 
 
 @pytest.mark.parametrize(
-    ("sentence", "facts", "said"),
+    ("sentence", "facts", "expected"),
     [
         ("%(who)s 描述%(file)s", {"who": "qwen", "file": "图片"}, "qwen 描述图片"),
         ("%(who)s 描述%(file)s", {"who": "qwen", "file": "plan.png"}, "qwen 描述 plan.png"),
@@ -23,9 +23,9 @@ from capabilities.core.translatable import insert_facts
         ("版本%(number)s中的%(name)s", {"number": 7, "name": ""}, "版本 7 中的"),
     ],
 )
-def test_a_space_stands_only_between_chinese_and_latin(sentence: str, facts: dict[str, object], said: str) -> None:
+def test_a_space_stands_only_between_chinese_and_latin(sentence: str, facts: dict[str, object], expected: str) -> None:
     """The spaces that a translator wrote around the placeholder do not matter."""
-    assert insert_facts(sentence, facts) == said
+    assert insert_facts(sentence, facts) == expected
 
 
 def test_a_sentence_in_latin_letters_stays_as_it_is() -> None:

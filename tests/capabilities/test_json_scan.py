@@ -90,27 +90,27 @@ def test_as_many_values_as_may_be_are_parsed(settings: Any) -> None:
 def test_json_is_bounded_in_bytes_beside_its_files(settings: Any) -> None:
     """The limit on a body's bytes counts text, but neither base64 nor the text of an artifact."""
     settings.MAX_JSON_BYTES = 5 * 1024 * 1024
-    words, file = "word, word " * 500_000, "data:image/png;base64," + "QUJD" * 2_000_000
+    text, file = "word, word " * 500_000, "data:image/png;base64," + "QUJD" * 2_000_000
     assert load_json(json.dumps({"url": file}).encode(), counts_text=True) == {"url": file}
-    assert load_json(json.dumps({"text": words}).encode()) == {"text": words}
+    assert load_json(json.dumps({"text": text}).encode()) == {"text": text}
     with pytest.raises(JsonTooLargeError, match="ROUTING_ADMIN_MAX_JSON_BYTES"):
-        load_json(json.dumps({"text": words}).encode(), counts_text=True)
+        load_json(json.dumps({"text": text}).encode(), counts_text=True)
     short = json.dumps(["x" * 1_000] * 6_000).encode()
     with pytest.raises(JsonTooLargeError, match="ROUTING_ADMIN_MAX_JSON_BYTES"):
         load_json(short)
 
 
-@pytest.mark.parametrize("inside", ["\\ud83d", "\\ud83dx", "\x01", "\\x", "\\u12"])
-def test_a_large_document_is_refused_for_what_a_small_one_is(inside: str) -> None:
+@pytest.mark.parametrize("ending", ["\\ud83d", "\\ud83dx", "\x01", "\\x", "\\u12"])
+def test_a_large_document_is_refused_for_what_a_small_one_is(ending: str) -> None:
     """Lone surrogates, control characters and invalid escapes are refused far into a long string, too."""
     for filling in ("", "a" * 5_000_000):
         with pytest.raises(ValueError, match=re.compile("surrogate|control|escape|hex", re.I)):
-            load_json(f'{{"a":"{filling}{inside}"}}'.encode())
+            load_json(f'{{"a":"{filling}{ending}"}}'.encode())
 
 
 def test_json_within_a_string_is_bounded_too() -> None:
     """The limit on a body does not see inside its strings; arguments with too many values stay text."""
-    few, many = '{"a":' + "[" * 9 + "]" * 9 + "}", '{"a":[' + "[]," * 500_000 + "[]]}"
-    assert object_of(few) == json.loads(few)
-    assert object_of(many) == {"_raw": many}
+    shallow, crowded = '{"a":' + "[" * 9 + "]" * 9 + "}", '{"a":[' + "[]," * 500_000 + "[]]}"
+    assert object_of(shallow) == json.loads(shallow)
+    assert object_of(crowded) == {"_raw": crowded}
     assert object_of(json.dumps({"words": "[], " * 100_000})) == {"words": "[], " * 100_000}

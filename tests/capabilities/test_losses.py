@@ -24,23 +24,23 @@ def reader(*capabilities: str, policy: str = "extract+convert") -> Reader:
     return Reader(slots_for("openai"), Capabilities(("text", *capabilities)), policies_of(policy))
 
 
-def deliver(file: FilePart, who: Reader) -> PartDelivery:
-    done = adapt(ChatRequest((Message(Role.USER, (file,)),)), who, TextStyle("en"))
-    return done.deliveries[0]
+def deliver(file: FilePart, candidate: Reader) -> PartDelivery:
+    adaptation = adapt(ChatRequest((Message(Role.USER, (file,)),)), candidate, TextStyle("en"))
+    return adaptation.deliveries[0]
 
 
 def test_a_text_that_is_cut_is_not_as_it_is() -> None:
     """If 44,000 of 88,000 characters are shown, half is missing, and the header says `:cut`."""
-    done = deliver(replace(LOG, content=FakeContent(words="x" * 88_000)), reader())
-    assert (done.delivery.outcome, done.delivery.form) == (Outcome.INLINED, DeliveryForm.CUT)
-    assert done.delivery.loss == Loss(LossKind.CUT, 0.5)
-    assert done.delivery.loss.sentence() == "Cut: 50% is missing."
-    assert summary([done, done]) == "text=inlined:cut:2"
+    part = deliver(replace(LOG, content=FakeContent(words="x" * 88_000)), reader())
+    assert (part.delivery.outcome, part.delivery.form) == (Outcome.INLINED, DeliveryForm.CUT)
+    assert part.delivery.loss == Loss(LossKind.CUT, 0.5)
+    assert part.delivery.loss.sentence() == "Cut: 50% is missing."
+    assert summary([part, part]) == "text=inlined:cut:2"
 
 
 def test_a_text_that_is_whole_is_as_it_is() -> None:
-    done = deliver(replace(LOG, content=FakeContent(words="x" * 44_000)), reader())
-    assert (done.delivery.form, done.delivery.loss, summary([done])) == (DeliveryForm.AS_IS, None, "text=inlined")
+    part = deliver(replace(LOG, content=FakeContent(words="x" * 44_000)), reader())
+    assert (part.delivery.form, part.delivery.loss, summary([part])) == (DeliveryForm.AS_IS, None, "text=inlined")
 
 
 @pytest.mark.parametrize(("share", "loss"), [(0.25, Loss(LossKind.CUT, 0.75)), (None, Loss(LossKind.CUT)), (1.0, None)])
@@ -51,9 +51,9 @@ def test_an_extraction_that_stopped_says_how_much_is_missing(share: float | None
         def text(self) -> Text | None:
             return Text("page one", "pdf", "[truncated]" if loss else "", share)
 
-    done = deliver(replace(PDF, content=Stopped()), reader())
-    assert (done.delivery.outcome, done.delivery.loss) == (Outcome.EXTRACTED, loss)
-    assert summary([done]) == ("file=extracted:cut" if loss else "file=extracted")
+    part = deliver(replace(PDF, content=Stopped()), reader())
+    assert (part.delivery.outcome, part.delivery.loss) == (Outcome.EXTRACTED, loss)
+    assert summary([part]) == ("file=extracted:cut" if loss else "file=extracted")
 
 
 def test_an_extraction_that_stopped_and_is_cut_again_counts_both() -> None:
@@ -70,10 +70,10 @@ def test_an_extraction_that_stopped_and_is_cut_again_counts_both() -> None:
 def test_an_image_that_was_scaled_says_so(size: tuple[int, int], loss: Loss | None) -> None:
     """A scaled image reports its loss; converting to another type alone loses nothing."""
     content = FakeContent(image=Converted(blob_of(b"png"), "image/png", *size))
-    done = deliver(replace(BMP, content=content), reader("vision"))
-    assert (done.delivery.outcome, done.delivery.loss) == (Outcome.CONVERTED, loss)
-    assert done.delivery.form is (DeliveryForm.CUT if loss else DeliveryForm.CONVERTED)
-    assert summary([done]) == ("image=converted:scaled" if loss else "image=converted")
+    part = deliver(replace(BMP, content=content), reader("vision"))
+    assert (part.delivery.outcome, part.delivery.loss) == (Outcome.CONVERTED, loss)
+    assert part.delivery.form is (DeliveryForm.CUT if loss else DeliveryForm.CONVERTED)
+    assert summary([part]) == ("image=converted:scaled" if loss else "image=converted")
 
 
 def test_an_image_that_its_file_crops_is_whole() -> None:
@@ -98,6 +98,6 @@ def test_an_empty_text_is_whole() -> None:
 @pytest.mark.parametrize(("arrives", "percent"), [(1, 99), (2000, 99), (999_999, 1), (500_000, 50)])
 def test_a_loss_is_never_nothing_and_never_everything(arrives: int, percent: int) -> None:
     """A loss is between 1 and 99 percent, since something is shown and something is missing."""
-    found = loss_of(LossKind.CUT, arrives, 1_000_000)
-    assert found is not None
-    assert found.percent == percent
+    loss = loss_of(LossKind.CUT, arrives, 1_000_000)
+    assert loss is not None
+    assert loss.percent == percent

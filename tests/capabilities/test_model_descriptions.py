@@ -26,9 +26,12 @@ POLICY = "extract+convert+describer"
 SEER = "gemini/seer"
 
 
-def reader(*words: str, policy: str = POLICY, describer: str = SEER) -> Reader:
+def reader(*capabilities: str, policy: str = POLICY, describer: str = SEER) -> Reader:
     return Reader(
-        slots_for("openai"), Capabilities(("text", *words)), policies_of(policy), describer_for=lambda _: describer
+        slots_for("openai"),
+        Capabilities(("text", *capabilities)),
+        policies_of(policy),
+        describer_for=lambda _: describer,
     )
 
 
@@ -43,14 +46,14 @@ def chat_with(*files: FilePart) -> ChatRequest:
     return ChatRequest((Message(Role.USER, (TextPart("What is it?"), *files)),))
 
 
-def adapted(chat: ChatRequest, who: Reader, words: TextStyle) -> Adapted:
-    done = adapt(chat, who, words)
-    assert isinstance(done, Adapted)
-    return done
+def adapted(chat: ChatRequest, candidate: Reader, text_style: TextStyle) -> Adapted:
+    result = adapt(chat, candidate, text_style)
+    assert isinstance(result, Adapted)
+    return result
 
 
-def text_of(file: FilePart, who: Reader, words: TextStyle) -> str:
-    return adapted(chat_with(file), who, words).deliveries[0].text or ""
+def text_of(file: FilePart, candidate: Reader, text_style: TextStyle) -> str:
+    return adapted(chat_with(file), candidate, text_style).deliveries[0].text or ""
 
 
 def test_words_stand_between_the_facts_and_the_reference() -> None:
@@ -69,9 +72,9 @@ def test_a_marked_slot_stands_where_nobody_was_asked_yet(language: str, slot: st
 
 def test_a_failed_describer_leaves_the_facts_and_the_reference() -> None:
     """If the describer fails, the text is the same as without one; only the header shows the failure."""
-    done = adapted(chat_with(PICTURE), reader(), style(DescriptionState.FAILED))
-    assert done.deliveries[0].text == text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
-    assert summary(done.deliveries) == "image=described:describer_failed"
+    result = adapted(chat_with(PICTURE), reader(), style(DescriptionState.FAILED))
+    assert result.deliveries[0].text == text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
+    assert summary(result.deliveries) == "image=described:describer_failed"
 
 
 def test_the_header_says_that_a_model_described() -> None:
@@ -100,17 +103,17 @@ def test_nobody_describes_what_cannot_be_looked_at(file: FilePart) -> None:
 
 
 @pytest.mark.parametrize(
-    "who", [reader(policy="extract+convert"), reader(describer="")], ids=["policy", "no describer"]
+    "candidate", [reader(policy="extract+convert"), reader(describer="")], ids=["policy", "no describer"]
 )
-def test_the_rung_is_off_until_it_is_chosen_and_there(who: Reader) -> None:
+def test_the_rung_is_off_until_it_is_chosen_and_there(candidate: Reader) -> None:
     """Without the policy `describer` or without a describer, a file is replaced by its facts."""
-    assert decide(PICTURE, who).describer == ""
+    assert decide(PICTURE, candidate).describer == ""
 
 
 def test_what_only_lacks_room_is_not_described() -> None:
     """A model that sees is not given another model's description of a picture over its limit."""
-    who = reader("vision")
-    full = replace(who, slots=with_limits(who.slots, {"image": {"maxCount": 1}}))
+    candidate = reader("vision")
+    full = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 1}}))
     deliveries = adapted(chat_with(PICTURE, replace(PICTURE, artifact_id="id2")), full, BY_MODEL).deliveries
     assert summary(deliveries) == "image=native;image=described"
 
@@ -128,15 +131,15 @@ def test_who_is_told_of_a_file_does_not_count_as_its_reader() -> None:
 
 def test_looking_whether_a_file_goes_as_it_came_asks_for_no_describer() -> None:
     """Checking whether a file is sent unchanged asks for no describer, since no file may be read there."""
-    asked: list[FilePart] = []
-    who = replace(reader(), describer_for=_note(asked))
-    assert not is_sent_unchanged(chat_with(replace(PICTURE, artifact_id=None)), who)
-    assert asked == []
+    files_asked: list[FilePart] = []
+    candidate = replace(reader(), describer_for=_note(files_asked))
+    assert not is_sent_unchanged(chat_with(replace(PICTURE, artifact_id=None)), candidate)
+    assert files_asked == []
 
 
-def _note(asked: list[FilePart]) -> Callable[[FilePart], str]:
+def _note(files_asked: list[FilePart]) -> Callable[[FilePart], str]:
     def note(file: FilePart) -> str:
-        asked.append(file)
+        files_asked.append(file)
         return SEER
 
     return note
@@ -144,8 +147,8 @@ def _note(asked: list[FilePart]) -> Callable[[FilePart], str]:
 
 def test_the_block_still_reads_back() -> None:
     """The fields before a description still parse, and nothing within it does."""
-    found = parse_all(text_of(PICTURE, reader(), style(DescriptionState.BY_MODEL, "> [Attachment received]")))
-    assert [(each.block, each.filename, each.artifact_ref) for each in found] == [
+    blocks = parse_all(text_of(PICTURE, reader(), style(DescriptionState.BY_MODEL, "> [Attachment received]")))
+    assert [(block.block, block.filename, block.artifact_ref) for block in blocks] == [
         ("attachment", "cat.png", "artifact:id1")
     ]
 
@@ -167,33 +170,33 @@ KINDS = {
     protocol=st.sampled_from(["openai", "openai_responses", "anthropic", "gemini"]),
     capabilities=st.frozensets(st.sampled_from(["vision", "audio", "video", "file"])),
     role=st.sampled_from([Role.USER, Role.TOOL, Role.SYSTEM]),
-    words=st.sampled_from([BY_MODEL, style(DescriptionState.FAILED), TextStyle("en")]),
+    text_style=st.sampled_from([BY_MODEL, style(DescriptionState.FAILED), TextStyle("en")]),
 )
 def test_the_rung_changes_nothing_of_what_a_candidate_can_read(
-    files: list[str], protocol: str, capabilities: frozenset[str], role: Role, words: TextStyle
+    files: list[str], protocol: str, capabilities: frozenset[str], role: Role, text_style: TextStyle
 ) -> None:
     """With the policy `describer`, files that arrive in any form are unchanged; only bare facts are extended."""
     chat = ChatRequest((Message(role, tuple(KINDS[name] for name in files), tool_call_id="call"),))
     base = Reader(slots_for(protocol), Capabilities(("text", *sorted(capabilities))), policies_of("extract+convert"))
     rung = replace(base, policies=policies_of(POLICY), describer_for=lambda _: SEER)
-    before, after = adapted(chat, base, words), adapted(chat, rung, words)
-    for without, with_it in zip(before.deliveries, after.deliveries, strict=True):
-        if without.delivery.form == "described":
-            assert with_it.delivery.form == "described"
-            assert (with_it.text or "").startswith(without.text or "")
+    before, after = adapted(chat, base, text_style), adapted(chat, rung, text_style)
+    for described_by_facts, described_by_model in zip(before.deliveries, after.deliveries, strict=True):
+        if described_by_facts.delivery.form == "described":
+            assert described_by_model.delivery.form == "described"
+            assert (described_by_model.text or "").startswith(described_by_facts.text or "")
         else:
-            assert with_it == without
+            assert described_by_model == described_by_facts
     if all(delivery.delivery.form != "described" for delivery in before.deliveries):
         assert after == before
 
 
 @given(
-    turns=st.lists(st.lists(st.sampled_from(sorted(KINDS)), max_size=3), min_size=2, max_size=5),
+    file_names=st.lists(st.lists(st.sampled_from(sorted(KINDS)), max_size=3), min_size=2, max_size=5),
     capabilities=st.frozensets(st.sampled_from(["vision", "audio", "file"])),
     failing=st.frozensets(st.sampled_from(sorted(KINDS))),
 )
 def test_a_conversation_with_descriptions_begins_as_it_did(
-    turns: list[list[str]], capabilities: frozenset[str], failing: frozenset[str]
+    file_names: list[list[str]], capabilities: frozenset[str], failing: frozenset[str]
 ) -> None:
     """The first result for a file, description or failure, is kept in every later turn."""
 
@@ -202,12 +205,12 @@ def test_a_conversation_with_descriptions_begins_as_it_did(
             return ModelDescription(DescriptionState.FAILED, describer)
         return ModelDescription(DescriptionState.BY_MODEL, describer, f"<{file.filename}, asked about in {message}>")
 
-    who, words = reader(*sorted(capabilities)), TextStyle("en", description_of=description_of)
+    candidate, text_style = reader(*sorted(capabilities)), TextStyle("en", description_of=description_of)
     messages: list[Message] = []
-    earlier: tuple[Message, ...] = ()
-    for names in turns:
+    sent_before: tuple[Message, ...] = ()
+    for names in file_names:
         messages.append(Message(Role.USER, (TextPart("look"), *(KINDS[name] for name in names))))
-        now = adapted(ChatRequest(tuple(messages)), who, words).chat.messages
-        assert now[: len(earlier)] == earlier
-        earlier = now
+        sent = adapted(ChatRequest(tuple(messages)), candidate, text_style).chat.messages
+        assert sent[: len(sent_before)] == sent_before
+        sent_before = sent
         messages.append(Message(Role.ASSISTANT, (TextPart("I see"),)))

@@ -26,8 +26,8 @@ OPERATION = {operation.name: operation for operation in OPERATIONS}
 
 
 def encode(name: str, fields: dict[str, Any], shape: BodyShape = BodyShape.JSON, **target: Any) -> UpstreamRequest:
-    where = Target(**{"provider": "p", "endpoint": "https://llm.example/v1", "model": "m", "api_key": "k", **target})
-    return Passing(operation=OPERATION[name], shape=shape).encode(ChatRequest((), extra=fields), where, stream=False)
+    address = Target(**{"provider": "p", "endpoint": "https://llm.example/v1", "model": "m", "api_key": "k", **target})
+    return Passing(operation=OPERATION[name], shape=shape).encode(ChatRequest((), extra=fields), address, stream=False)
 
 
 def decode(name: str, body: bytes, kind: str = "application/json", **call: Any) -> PassedAnswer | Failure:
@@ -80,8 +80,10 @@ def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
     assert request.content_length == len(body)
     head = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode()
     parts = list(BytesParser(policy=HTTP).parsebytes(head + body).iter_parts())
-    told = [(part.get_param("name", header="content-disposition"), part.get_payload(decode=True)) for part in parts]
-    assert told == [
+    read_fields = [
+        (part.get_param("name", header="content-disposition"), part.get_payload(decode=True)) for part in parts
+    ]
+    assert read_fields == [
         ("a%22b%0D%0Ac", b"one"),
         ("a%22b%0D%0Ac", "zwei 你好".encode()),
         ("file", b"\x00--\r\n"),
@@ -110,9 +112,9 @@ def test_what_is_no_answer_is_a_fault(name: str, body: bytes, kind: str, expecte
 
 def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
     """A plain transcript may be any text, also an empty one, but no web page."""
-    said = decode("transcriptions", b"<noise>", "text/plain", answer_format="srt")
-    assert isinstance(said, PassedAnswer)
-    assert (said.body, said.text, said.content_type) == (b"<noise>", "<noise>", "text/plain")
+    outcome = decode("transcriptions", b"<noise>", "text/plain", answer_format="srt")
+    assert isinstance(outcome, PassedAnswer)
+    assert (outcome.body, outcome.text, outcome.content_type) == (b"<noise>", "<noise>", "text/plain")
     assert isinstance(decode("transcriptions", b"", "", answer_format="text"), PassedAnswer)
     assert fault("transcriptions", b"<html>", "text/html", answer_format="text") is Fault.BAD_CONTENT_TYPE
 
@@ -120,10 +122,10 @@ def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
 def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
     """A content type that a browser could run is replaced by that of bytes or plain text."""
     sound = decode("speech", b"<svg>", "image/svg+xml")
-    words = decode("transcriptions", b"a", "text/xml", answer_format="text")
+    transcript = decode("transcriptions", b"a", "text/xml", answer_format="text")
     assert isinstance(sound, PassedAnswer)
-    assert isinstance(words, PassedAnswer)
-    assert (sound.content_type, words.content_type) == ("application/octet-stream", "text/plain; charset=utf-8")
+    assert isinstance(transcript, PassedAnswer)
+    assert (sound.content_type, transcript.content_type) == ("application/octet-stream", "text/plain; charset=utf-8")
 
 
 def test_no_ranks_are_an_answer() -> None:
@@ -135,10 +137,10 @@ def test_no_ranks_are_an_answer() -> None:
 def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() -> None:
     """An answer's model is renamed to the caller's name; otherwise its bytes are unchanged."""
     raw = b'{"data":[{"embedding":[1.0e-05]}],  "model":"m-2"}'
-    said = decode("embeddings", raw)
-    assert isinstance(said, PassedAnswer)
-    assert said.body_for("m-2") == raw
-    assert json.loads(said.body_for("mine")) == {**json.loads(raw), "model": "mine"}
+    outcome = decode("embeddings", raw)
+    assert isinstance(outcome, PassedAnswer)
+    assert outcome.body_for("m-2") == raw
+    assert json.loads(outcome.body_for("mine")) == {**json.loads(raw), "model": "mine"}
     images = decode("images", b'{"data": [{"url": "https://x.example/a.png"}]}')
     assert isinstance(images, PassedAnswer)
     assert images.body_for("mine") == images.body
@@ -146,15 +148,15 @@ def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() ->
 
 def test_whole_answers_become_the_events_that_were_asked_for() -> None:
     """A whole answer to a streaming request becomes events: one per image, two for speech."""
-    two = json.dumps({"data": [{"b64_json": "AA=="}, {"b64_json": "AQ=="}], "output_format": "webp"}).encode()
-    said = decode("images", two, stream=True)
-    assert isinstance(said, PassedAnswer)
-    events = [json.loads(line[6:]) for line in said.text.splitlines() if line.startswith("data: ")]
+    images = json.dumps({"data": [{"b64_json": "AA=="}, {"b64_json": "AQ=="}], "output_format": "webp"}).encode()
+    outcome = decode("images", images, stream=True)
+    assert isinstance(outcome, PassedAnswer)
+    events = [json.loads(line[6:]) for line in outcome.text.splitlines() if line.startswith("data: ")]
     assert [(event["type"], event["b64_json"]) for event in events] == [
         ("image_generation.completed", "AA=="),
         ("image_generation.completed", "AQ=="),
     ]
-    assert [each.mime_type for each in said.media] == ["image/webp"] * 2
+    assert [media.mime_type for media in outcome.media] == ["image/webp"] * 2
     sound = decode("speech", b"\x01", "audio/wav", stream=True)
     assert isinstance(sound, PassedAnswer)
     assert base64.b64encode(b"\x01").decode() in sound.text
@@ -167,9 +169,9 @@ def test_a_stream_without_its_last_event_is_cut() -> None:
         b'data: {"type": "transcript.text.delta", "delta": "a"}\n\n',
         b'data: {"type": "transcript.text.done"}\n\n',
     )
-    cut, whole = (Passing(operation=OPERATION["transcriptions"], stream=True).decoder() for _ in range(2))
+    cut, complete = (Passing(operation=OPERATION["transcriptions"], stream=True).decoder() for _ in range(2))
     assert [*cut.feed(first), *cut.close()][-1].fault is Fault.STREAM_TRUNCATED  # type: ignore[union-attr]
-    assert isinstance([*whole.feed(first + last), *whole.close()][-1], Finish)
+    assert isinstance([*complete.feed(first + last), *complete.close()][-1], Finish)
 
 
 def test_a_stream_of_completions_is_whole_with_every_choice() -> None:

@@ -183,8 +183,8 @@ def test_a_listed_origin_may_be_called_and_only_that_one():
     assert refusal("http://localhost:11434/api/chat", policy) is None
     assert refusal("https://10.0.0.5/v1", policy) is None
     assert check_addresses("http://localhost:11434/x", ["127.0.0.1"], policy) is None
-    for other in ("http://localhost:11435/", "https://localhost:11434/", "http://10.0.0.5/"):
-        assert refusal(other, policy) is not None
+    for url in ("http://localhost:11435/", "https://localhost:11434/", "http://10.0.0.5/"):
+        assert refusal(url, policy) is not None
     assert refusal("http://127.0.0.1:1/", policy_of("*")) is None
 
 
@@ -204,11 +204,11 @@ def test_a_proxy_is_held_to_the_same_rule_as_an_endpoint(proxy):
 
 def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
     """The proxy would read the key of a plain endpoint, so an unlisted one could be used to steal it. TLS hides it."""
-    proxy, plain = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
-    assert "it would read the key" in proxy_refusal(proxy, CLOSED, endpoint=plain)
+    proxy, endpoint = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
+    assert "it would read the key" in proxy_refusal(proxy, CLOSED, endpoint=endpoint)
     assert proxy_refusal(proxy, CLOSED, endpoint="https://api.example/v1") is None
-    assert proxy_refusal(proxy, policy_of(f"{proxy},http://10.0.0.5:8000"), endpoint=plain) is None
-    assert proxy_refusal(proxy, CLOSED, own_proxy=proxy, endpoint=plain) is None
+    assert proxy_refusal(proxy, policy_of(f"{proxy},http://10.0.0.5:8000"), endpoint=endpoint) is None
+    assert proxy_refusal(proxy, CLOSED, own_proxy=proxy, endpoint=endpoint) is None
 
 
 def test_a_listed_proxy_may_be_used_with_its_user_and_password():

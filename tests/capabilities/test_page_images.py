@@ -27,29 +27,29 @@ def reader(*capabilities: str, protocol: str = "openai", policy: str = "extract+
     return Reader(slots, Capabilities(("text", *capabilities)), policies_of(policy))
 
 
-def adapted(who: Reader, *parts: FilePart, role: Role = Role.USER, language: str = "en") -> Adapted:
-    done = adapt(ChatRequest((Message(role, parts),)), who, TextStyle(language))
-    assert isinstance(done, Adapted)
-    return done
+def adapted(candidate: Reader, *parts: FilePart, role: Role = Role.USER, language: str = "en") -> Adapted:
+    result = adapt(ChatRequest((Message(role, parts),)), candidate, TextStyle(language))
+    assert isinstance(result, Adapted)
+    return result
 
 
-def natives(done: Adapted) -> list[NativePart]:
-    return [part for message in done.chat.messages for part in message.parts if isinstance(part, NativePart)]
+def natives(result: Adapted) -> list[NativePart]:
+    return [part for message in result.chat.messages for part in message.parts if isinstance(part, NativePart)]
 
 
 @pytest.mark.parametrize("policy", ["extract+convert", "convert"])
 def test_pages_of_a_scan_reach_a_model_that_sees(policy: str) -> None:
     """A text before the images says which pages of the document they are."""
-    done = adapted(reader("vision", policy=policy), SCAN)
-    lead, *pages = done.chat.messages[0].parts
+    result = adapted(reader("vision", policy=policy), SCAN)
+    lead, *pages = result.chat.messages[0].parts
     assert isinstance(lead, TextPart)
     assert lead.text == (
         "Artifact content (scan.pdf):\nArtifact ID: artifact:a1\n"
         "Done: pages 1–3 of 3 follow as images, in order, from: PDF document"
     )
     assert [(page.kind, page.mime_type) for page in pages] == [(Kind.IMAGE, "image/png")] * 3
-    assert (done.deliveries[0].delivery.outcome, done.deliveries[0].delivery.loss) == (Outcome.CONVERTED, None)
-    assert summary(done.deliveries) == "file=converted"
+    assert (result.deliveries[0].delivery.outcome, result.deliveries[0].delivery.loss) == (Outcome.CONVERTED, None)
+    assert summary(result.deliveries) == "file=converted"
 
 
 def test_the_lead_of_pages_in_chinese() -> None:
@@ -67,7 +67,7 @@ def test_words_come_before_pages_and_the_file_before_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "content"),
+    ("candidate", "content"),
     [
         (reader(), SCAN.content),
         (reader("vision", policy="extract"), SCAN.content),
@@ -78,46 +78,46 @@ def test_words_come_before_pages_and_the_file_before_both() -> None:
     ],
     ids=["blind", "no convert", "not drawn", "cannot draw", "too large", "no type"],
 )
-def test_a_scan_that_nobody_can_draw_here_is_described(who: Reader, content: FakeContent) -> None:
+def test_a_scan_that_nobody_can_draw_here_is_described(candidate: Reader, content: FakeContent) -> None:
     """A scan that cannot be drawn is described, with the missing text as the reason."""
-    done = adapted(who, replace(SCAN, content=content))
-    assert natives(done) == []
-    assert done.deliveries[0].delivery.outcome is Outcome.DESCRIBED
-    assert done.deliveries[0].delivery.reason.code is ReasonCode.NO_TEXT_FOUND
+    result = adapted(candidate, replace(SCAN, content=content))
+    assert natives(result) == []
+    assert result.deliveries[0].delivery.outcome is Outcome.DESCRIBED
+    assert result.deliveries[0].delivery.reason.code is ReasonCode.NO_TEXT_FOUND
 
 
 def test_more_pages_than_are_sent_are_a_cut() -> None:
     """At most twenty pages of a document are sent, and the rest is reported as cut."""
-    done = adapted(reader("vision"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
-    assert len(natives(done)) == 20
-    assert done.deliveries[0].delivery.loss == Loss(LossKind.CUT, 0.8)
-    assert summary(done.deliveries) == "file=converted:cut"
+    result = adapted(reader("vision"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
+    assert len(natives(result)) == 20
+    assert result.deliveries[0].delivery.loss == Loss(LossKind.CUT, 0.8)
+    assert summary(result.deliveries) == "file=converted:cut"
 
 
 def test_pages_take_the_room_of_images() -> None:
     """Two images leave room for two pages under a limit of four, and none for the next image."""
-    done = adapted(reader("vision", maxCount=4), PNG, PNG, SCAN, PNG)
-    assert summary(done.deliveries) == "image=native:2;file=converted:cut;image=described"
-    assert len(natives(done)) == 4
+    result = adapted(reader("vision", maxCount=4), PNG, PNG, SCAN, PNG)
+    assert summary(result.deliveries) == "image=native:2;file=converted:cut;image=described"
+    assert len(natives(result)) == 4
 
 
 def test_pages_are_no_crowd() -> None:
     """Anthropic limits images to smaller sides above twenty images, so fewer pages are sent."""
-    done = adapted(reader("vision", protocol="anthropic"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
-    assert len(natives(done)) == 10
+    result = adapted(reader("vision", protocol="anthropic"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
+    assert len(natives(result)) == 10
 
 
 def test_pages_of_a_tool_result_move_behind_it() -> None:
     """OpenAI takes no images in tool results, so the pages follow and the text that introduces them stays."""
-    done = adapted(reader("vision"), SCAN, role=Role.TOOL)
-    assert [message.role for message in done.chat.messages] == [Role.TOOL, Role.USER]
-    assert len(natives(done)) == 3
-    assert done.deliveries[0].delivery.hoist
+    result = adapted(reader("vision"), SCAN, role=Role.TOOL)
+    assert [message.role for message in result.chat.messages] == [Role.TOOL, Role.USER]
+    assert len(natives(result)) == 3
+    assert result.deliveries[0].delivery.hoist
 
 
 def test_pages_that_make_room_for_newer_files_become_words() -> None:
     """An older scan is described where a newer image needs its room."""
     messages = (Message(Role.USER, (SCAN,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)))
-    done = adapt(ChatRequest(messages), reader("vision", maxCount=4), TextStyle("en"))
-    assert isinstance(done, Adapted)
-    assert summary(done.deliveries) == "file=described;image=native:2"
+    result = adapt(ChatRequest(messages), reader("vision", maxCount=4), TextStyle("en"))
+    assert isinstance(result, Adapted)
+    assert summary(result.deliveries) == "file=described;image=native:2"

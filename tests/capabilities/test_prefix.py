@@ -52,31 +52,31 @@ def reader(limits: dict[str, Any], protocol: str = "openai", policy: str = "desc
     return Reader(with_limits(slots_for(protocol), limits), EVERYTHING, policies_of(policy), None, 20, 5)
 
 
-def adapted(messages: Sequence[Message], who: Reader) -> Adapted:
-    done = adapt(ChatRequest(tuple(messages)), who, ENGLISH)
-    assert isinstance(done, Adapted)
-    return done
+def adapted(messages: Sequence[Message], candidate: Reader) -> Adapted:
+    result = adapt(ChatRequest(tuple(messages)), candidate, ENGLISH)
+    assert isinstance(result, Adapted)
+    return result
 
 
-def talk(*groups: int, size: int = 30) -> list[tuple[Message, ...]]:
+def growing_conversation(*groups: int, size: int = 30) -> list[tuple[Message, ...]]:
     """Return the turns of a conversation in which the user sends `groups[n]` images in turn n."""
-    turns, messages, number = [], (), 0
+    conversations_so_far, messages, number = [], (), 0
     for count in groups:
-        files = tuple(picture(number + at, size) for at in range(count))
+        files = tuple(picture(number + offset, size) for offset in range(count))
         messages += (Message(Role.USER, (TextPart("look"), *files)),)
         number += count
-        turns.append(messages)
+        conversations_so_far.append(messages)
         messages += (Message(Role.ASSISTANT, (TextPart("I see"),)),)
-    return turns
+    return conversations_so_far
 
 
-def forms(messages: Sequence[Message], who: Reader) -> str:
+def forms(messages: Sequence[Message], candidate: Reader) -> str:
     """Return `N` for a native file and `d` for a described one, in order."""
-    return "".join("N" if delivery.natives else "d" for delivery in adapted(messages, who).deliveries)
+    return "".join("N" if delivery.natives else "d" for delivery in adapted(messages, candidate).deliveries)
 
 
 @pytest.mark.parametrize(
-    ("most", "groups", "expected"),
+    ("max_count", "groups", "expected"),
     [
         (8, (1,) * 8, "NNNNNNNN"),
         (8, (1,) * 9, "ddddNNNNN"),
@@ -91,36 +91,36 @@ def forms(messages: Sequence[Message], who: Reader) -> str:
         (4, (1, 6), "dNNNNdd"),
     ],
 )
-def test_a_full_limit_frees_half_of_it_at_once(most: int, groups: tuple[int, ...], expected: str) -> None:
+def test_a_full_limit_frees_half_of_it_at_once(max_count: int, groups: tuple[int, ...], expected: str) -> None:
     """Exceeding a limit frees half of it: the oldest files are described, and files of one message stay together."""
-    assert forms(talk(*groups)[-1], reader({"image": {"maxCount": most}})) == expected
+    assert forms(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}})) == expected
 
 
 def test_bytes_are_freed_by_the_half_too() -> None:
     """With a limit of 400 bytes, a fifth image of 100 leaves two. An image over the limit displaces no other."""
-    who = reader({"image": {"maxTotalBytes": 400}})
-    assert forms(talk(1, 1, 1, 1, size=100)[-1], who) == "NNNN"
-    assert forms(talk(1, 1, 1, 1, 1, size=100)[-1], who) == "ddNNN"
+    candidate = reader({"image": {"maxTotalBytes": 400}})
+    assert forms(growing_conversation(1, 1, 1, 1, size=100)[-1], candidate) == "NNNN"
+    assert forms(growing_conversation(1, 1, 1, 1, 1, size=100)[-1], candidate) == "ddNNN"
     huge = Message(Role.USER, (picture(9, 401),))
-    assert forms((*talk(1, 1, 1, 1, size=100)[-1], huge), who) == "NNNNd"
+    assert forms((*growing_conversation(1, 1, 1, 1, size=100)[-1], huge), candidate) == "NNNNd"
 
 
 def test_words_that_fill_the_request_free_half_of_it() -> None:
     """Text alone may use up the room, in which case the oldest images go."""
-    who = reader({"maxRequestBytes": 2000})
-    before = talk(1, 1, size=600)[-1]
-    assert forms(before, who) == "NN"
-    said = Message(Role.ASSISTANT, (TextPart("x" * 600),)), Message(Role.USER, (TextPart("and?"),))
-    assert forms((*before, *said), who) == "dd"
+    candidate = reader({"maxRequestBytes": 2000})
+    before = growing_conversation(1, 1, size=600)[-1]
+    assert forms(before, candidate) == "NN"
+    long_turns = Message(Role.ASSISTANT, (TextPart("x" * 600),)), Message(Role.USER, (TextPart("and?"),))
+    assert forms((*before, *long_turns), candidate) == "dd"
 
 
 def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() -> None:
     """With a limit of 8, the prefix breaks once per four new images, and everything before the break stays."""
-    who, turns = reader({"image": {"maxCount": 8}}), talk(*(1,) * 14)
-    states = [adapted(turn, who) for turn in turns]
+    candidate, turns = reader({"image": {"maxCount": 8}}), growing_conversation(*(1,) * 14)
+    states = [adapted(turn, candidate) for turn in turns]
     breaks = [find_break(*pair) for pair in itertools.pairwise(states)]
-    assert [at + 2 for at, each in enumerate(breaks) if each] == [9, 13]
-    assert [each.message for each in breaks if each] == [0, 8]
+    assert [index + 2 for index, prefix_break in enumerate(breaks) if prefix_break] == [9, 13]
+    assert [prefix_break.message for prefix_break in breaks if prefix_break] == [0, 8]
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothin
 )
 def test_a_preview_says_what_one_more_file_would_change(count: int, sentence: str) -> None:
     """A preview says what one more file would change; messages are counted from 1."""
-    who, chat = reader({"image": {"maxCount": 8}}), ChatRequest(talk(*(1,) * count)[-1])
-    predicted = predict_break(chat, adapted(chat.messages, who), who, ENGLISH)
+    candidate, chat = reader({"image": {"maxCount": 8}}), ChatRequest(growing_conversation(*(1,) * count)[-1])
+    predicted = predict_break(chat, adapted(chat.messages, candidate), candidate, ENGLISH)
     assert describe_prediction(predicted) == sentence
 
 
@@ -154,7 +154,7 @@ LIMITS = st.fixed_dictionaries(
     },
 )
 POLICIES = st.sampled_from(["describe", "extract", "convert", "extract+convert"])
-WAYS = st.fixed_dictionaries(
+QUIRKS = st.fixed_dictionaries(
     {},
     optional={
         "system_role": st.sampled_from(["system", "developer", "first_user"]),
@@ -213,21 +213,21 @@ USER = st.builds(Message, st.just(Role.USER), PARTS)
 @st.composite
 def conversations(draw: st.DrawFn) -> list[tuple[Message, ...]]:
     messages: tuple[Message, ...] = (*draw(st.lists(SYSTEM, max_size=2)), draw(USER))
-    turns = [messages]
+    conversations_so_far = [messages]
     for number in range(draw(st.integers(1, 6))):
         origin = draw(st.sampled_from(ORIGINS))
         calls = tuple(
             ToolCall(f"c{number}{n}", "shot", "{}", draw(st.none() | st.just("proof")), origin=origin)
             for n in range(draw(st.integers(0, 2)))
         )
-        words = (TextPart(draw(st.sampled_from(["I see", "yes "]))),) if not calls or draw(st.booleans()) else ()
+        texts = (TextPart(draw(st.sampled_from(["I see", "yes "]))),) if not calls or draw(st.booleans()) else ()
         reasoning = draw(st.none() | st.just("hm"))
-        answer = Message(Role.ASSISTANT, words, calls, reasoning=reasoning, thoughts=draw(THOUGHTS))
+        answer = Message(Role.ASSISTANT, texts, calls, reasoning=reasoning, thoughts=draw(THOUGHTS))
         results = tuple(Message(Role.TOOL, draw(PARTS), tool_call_id=call.id) for call in calls)
-        more = draw(st.lists(SYSTEM | USER, min_size=0 if calls else 1, max_size=2))
-        messages = (*messages, answer, *results, *more)
-        turns.append(messages)
-    return turns
+        next_messages = draw(st.lists(SYSTEM | USER, min_size=0 if calls else 1, max_size=2))
+        messages = (*messages, answer, *results, *next_messages)
+        conversations_so_far.append(messages)
+    return conversations_so_far
 
 
 def endpoint_of(protocol: str, limits: dict[str, Any], quirks: dict[str, Any], policy: str) -> ModelEndpoint:
@@ -245,19 +245,22 @@ def without_marks(value: Any) -> Any:
 
 def assert_continues(protocol: str, earlier: dict[str, Any], later: dict[str, Any]) -> None:
     name = {"gemini": "contents", "openai-responses": "input"}.get(protocol, "messages")
-    said, more = earlier.pop(name), later.pop(name)
+    messages_before, messages_after = earlier.pop(name), later.pop(name)
     assert later == earlier
     if protocol in ("openai", "openai-responses", "echo"):
-        assert more[: len(said)] == said
+        assert messages_after[: len(messages_before)] == messages_before
         return
-    assert more[: len(said) - 1] == said[:-1]
-    inside = "parts" if protocol == "gemini" else "content"
-    assert more[len(said) - 1]["role"] == said[-1]["role"]
-    assert more[len(said) - 1][inside][: len(said[-1][inside])] == said[-1][inside]
+    assert messages_after[: len(messages_before) - 1] == messages_before[:-1]
+    parts_field = "parts" if protocol == "gemini" else "content"
+    assert messages_after[len(messages_before) - 1]["role"] == messages_before[-1]["role"]
+    assert (
+        messages_after[len(messages_before) - 1][parts_field][: len(messages_before[-1][parts_field])]
+        == messages_before[-1][parts_field]
+    )
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini", "echo"])
-@given(turns=conversations(), limits=LIMITS, quirks=WAYS, policy=POLICIES, shape=st.none() | st.just(JSON_SHAPE))
+@given(turns=conversations(), limits=LIMITS, quirks=QUIRKS, policy=POLICIES, shape=st.none() | st.just(JSON_SHAPE))
 def test_each_turn_begins_with_the_turn_before_it(
     protocol: str,
     turns: list[tuple[Message, ...]],
@@ -271,55 +274,58 @@ def test_each_turn_begins_with_the_turn_before_it(
 
     Where a protocol merges consecutive messages of one role, the last turn may grow.
     """
-    to = endpoint_of(protocol, limits, quirks, policy)
+    candidate = endpoint_of(protocol, limits, quirks, policy)
     chats = [inject_directive(ChatRequest(turn, response_format=shape), "Please respond in English.") for turn in turns]
     for earlier, later in itertools.pairwise(chats):
-        before, after = prepare(earlier, to, ENGLISH), prepare(later, to, ENGLISH)
+        before, after = prepare(earlier, candidate, ENGLISH), prepare(later, candidate, ENGLISH)
         broken = find_break(Adapted(before.chat, before.deliveries), Adapted(after.chat, after.deliveries))
-        kept = len(before.chat.messages) if broken is None else broken.message
-        assert after.chat.messages[:kept] == before.chat.messages[:kept]
+        kept_count = len(before.chat.messages) if broken is None else broken.message
+        assert after.chat.messages[:kept_count] == before.chat.messages[:kept_count]
         if broken is not None:
             assert broken.reason.code in ROOM_CODES
             continue
-        assert_continues(protocol, *(without_marks(each.request.elide()) for each in (before, after)))
+        assert_continues(protocol, *(without_marks(prepared.request.elide()) for prepared in (before, after)))
 
 
 GROUPS = st.lists(st.integers(0, 7), min_size=1, max_size=12)
 
 
-def count_breaks(turns: Sequence[Sequence[Message]], who: Reader) -> int:
-    states = [adapted(turn, who) for turn in turns]
+def count_breaks(turns: Sequence[Sequence[Message]], candidate: Reader) -> int:
+    states = [adapted(turn, candidate) for turn in turns]
     return sum(find_break(*pair) is not None for pair in itertools.pairwise(states))
 
 
-@given(groups=GROUPS, most=st.integers(1, 9))
-def test_a_limit_on_files_breaks_the_prefix_once_for_half_of_it(groups: list[int], most: int) -> None:
+@given(groups=GROUPS, max_count=st.integers(1, 9))
+def test_a_limit_on_files_breaks_the_prefix_once_for_half_of_it(groups: list[int], max_count: int) -> None:
     """There are no more breaks than half-limits among the files sent, however many are sent at once."""
-    breaks = count_breaks(talk(*groups), reader({"image": {"maxCount": most}}))
-    assert breaks * most <= 2 * sum(groups)
+    breaks = count_breaks(growing_conversation(*groups), reader({"image": {"maxCount": max_count}}))
+    assert breaks * max_count <= 2 * sum(groups)
 
 
-@given(groups=GROUPS, size=st.integers(1, 100), most=st.integers(1, 500))
-def test_a_limit_on_bytes_breaks_the_prefix_once_for_half_of_it(groups: list[int], size: int, most: int) -> None:
+@given(groups=GROUPS, size=st.integers(1, 100), max_bytes=st.integers(1, 500))
+def test_a_limit_on_bytes_breaks_the_prefix_once_for_half_of_it(groups: list[int], size: int, max_bytes: int) -> None:
     """There are no more breaks than half-limits among the bytes sent."""
-    breaks = count_breaks(talk(*groups, size=size), reader({"image": {"maxTotalBytes": most}}))
-    assert breaks * most <= 2 * sum(groups) * size
+    breaks = count_breaks(growing_conversation(*groups, size=size), reader({"image": {"maxTotalBytes": max_bytes}}))
+    assert breaks * max_bytes <= 2 * sum(groups) * size
 
 
-@given(groups=GROUPS, most=st.integers(1, 9))
-def test_no_more_goes_than_a_limit_takes(groups: list[int], most: int) -> None:
+@given(groups=GROUPS, max_count=st.integers(1, 9))
+def test_no_more_goes_than_a_limit_takes(groups: list[int], max_count: int) -> None:
     """Of the newest message, as many files are sent as the limit allows."""
-    went = forms(talk(*groups)[-1], reader({"image": {"maxCount": most}}))
-    assert went.count("N") <= most
-    assert went[len(went) - groups[-1] :].count("N") == min(groups[-1], most)
+    sent_forms = forms(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}}))
+    assert sent_forms.count("N") <= max_count
+    assert sent_forms[len(sent_forms) - groups[-1] :].count("N") == min(groups[-1], max_count)
 
 
 def test_a_crowd_breaks_the_prefix_once() -> None:
     """Above a number of images, a smaller side limit applies to all of them; the prefix breaks once for it."""
-    who = reader({"image": {"maxSide": 100, "crowdCount": 2, "crowdMaxSide": 10}})
+    candidate = reader({"image": {"maxSide": 100, "crowdCount": 2, "crowdMaxSide": 10}})
     wide = [
-        [replace(part, width=50) if isinstance(part, FilePart) else part for part in each.parts]
-        for each in talk(*(1,) * 6)[-1]
+        [replace(part, width=50) if isinstance(part, FilePart) else part for part in message.parts]
+        for message in growing_conversation(*(1,) * 6)[-1]
     ]
-    messages = [replace(each, parts=tuple(parts)) for each, parts in zip(talk(*(1,) * 6)[-1], wide, strict=True)]
-    assert count_breaks([messages[: 2 * at + 1] for at in range(6)], who) == 1
+    messages = [
+        replace(message, parts=tuple(parts))
+        for message, parts in zip(growing_conversation(*(1,) * 6)[-1], wide, strict=True)
+    ]
+    assert count_breaks([messages[: 2 * number + 1] for number in range(6)], candidate) == 1

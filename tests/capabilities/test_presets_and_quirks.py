@@ -14,7 +14,7 @@ from capabilities.core.providers.presets import BY_NAME, PRESETS, preset_for_hos
 from capabilities.core.providers.quirks import QUIRKS, check_quirks, quirk
 
 ANYTHING = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
-WANTED = {
+EXPECTED_URLS = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1",
     "gemini": "https://generativelanguage.googleapis.com/v1beta",
@@ -39,7 +39,7 @@ WANTED = {
 
 def test_every_well_known_host_has_a_whole_row() -> None:
     """A row has names in both languages, a URL without trailing slash, a protocol, valid quirks and a source."""
-    assert {name: BY_NAME[name].base_url for name in WANTED} == WANTED
+    assert {name: BY_NAME[name].base_url for name in EXPECTED_URLS} == EXPECTED_URLS
     assert {preset.name: preset.protocol for preset in PRESETS if preset.protocol != "openai"} == {
         "openai-responses": "openai-responses",
         "anthropic": "anthropic",
@@ -103,10 +103,10 @@ def test_the_protocol_is_read_from_the_endpoint(endpoint: str, protocol: str) ->
 
 def test_a_provider_s_own_option_comes_before_its_host_s() -> None:
     """A provider's own quirk precedes its host's; null counts as absent."""
-    at = "https://api.mistral.ai/v1"
-    assert quirks_for(at, {})["input_audio_shape"] == "string"
-    assert quirks_for(at, {"input_audio_shape": "object"})["input_audio_shape"] == "object"
-    assert quirks_for(at, {"input_audio_shape": None})["input_audio_shape"] == "string"
+    endpoint = "https://api.mistral.ai/v1"
+    assert quirks_for(endpoint, {})["input_audio_shape"] == "string"
+    assert quirks_for(endpoint, {"input_audio_shape": "object"})["input_audio_shape"] == "object"
+    assert quirks_for(endpoint, {"input_audio_shape": None})["input_audio_shape"] == "string"
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ def test_every_kind_that_a_model_can_be_said_to_read_has_its_probe() -> None:
 
 def test_a_word_is_drawn_in_letters_that_people_read() -> None:
     """A letter has seven rows and five columns of pixels, with a gap between letters."""
-    drawn = ["".join("#" if pixel == 0 else "." for pixel in row) for row in draw("KEY", 17, 7, 1)]
-    assert drawn == [
+    rows = ["".join("#" if pixel == 0 else "." for pixel in row) for row in draw("KEY", 17, 7, 1)]
+    assert rows == [
         "#...#.#####.#...#",
         "#..#..#.....#...#",
         "#.#...#......#.#.",
@@ -213,13 +213,19 @@ def test_an_answer_that_does_not_depend_on_the_file_is_right_for_one_word_at_mos
 ) -> None:
     """A yes without reading requires guessing both drawn words, one of size × (size - 1) pairs."""
     probe = PROBES[name]
-    named = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]
-    for text, words in zip(answers, named, strict=False):
-        right = [word for word in words if read_answer(probe, word, ProbeAnswer(text=text)) is AnswerReading.RIGHT]
-        assert right == [] or right == words[:1] == words
-    drawn = ("4711", "0815") if name == "audio" else ("YOGURT", "WILLOW")
+    words_found = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]
+    for text, names in zip(answers, words_found, strict=False):
+        right = [
+            candidate
+            for candidate in names
+            if read_answer(probe, candidate, ProbeAnswer(text=text)) is AnswerReading.RIGHT
+        ]
+        assert right == [] or right == names[:1] == names
+    words_drawn = ("4711", "0815") if name == "audio" else ("YOGURT", "WILLOW")
     # An answer that happens to name a drawn word would be right by chance.
-    assume(not any(word in each for word in drawn for each in named))
-    said = iter(answers)
-    (finding,) = conduct([probe], lambda chats: [ProbeAnswer(text=next(said)) for _ in chats], lambda *_: drawn)
+    assume(not any(drawn in each for drawn in words_drawn for each in words_found))
+    replies = iter(answers)
+    (finding,) = conduct(
+        [probe], lambda chats: [ProbeAnswer(text=next(replies)) for _ in chats], lambda *_: words_drawn
+    )
     assert finding.outcome is not ProbeOutcome.YES

@@ -21,55 +21,55 @@ from tests.lab.reading_model import word_in
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.server import Lab
 
-SPOKEN = ("openai", "openai-responses", "anthropic", "gemini")
+PROBED_PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
 TIME = Timeouts(connect=5, first_content=20, between=20, total=60)
 Model = Callable[[ReceivedRequest], str | int]
 
 
-def say(text: str) -> Model:
+def answer_with(text: str) -> Model:
     return lambda _: f"say:{text}"
 
 
 def change_its_mind() -> Model:
-    words = iter([*WORDS[::3], *WORDS])
-    return lambda heard: f"say:{next(words)} {random.Random(heard.question).randrange(10)}"
+    next_words = iter([*WORDS[::3], *WORDS])
+    return lambda request: f"say:{next(next_words)} {random.Random(request.question).randrange(10)}"
 
 
 def read_politely(prefix: str, suffix: str = "", case: Callable[[str], str] = str) -> Model:
     """Return a model that reads the file and adds text of its own."""
 
-    def model(heard: ReceivedRequest) -> str:
-        word = word_in(heard.media[0])
+    def model(request: ReceivedRequest) -> str:
+        word = word_in(request.media[0])
         return f"say:{prefix}{case(word)}{suffix}" if word else "say:NONE"
 
     return model
 
 
-def read_first_letters(heard: ReceivedRequest) -> str:
-    return f"say:{word_in(heard.media[0])[:3] or 'NONE'}"
+def read_first_letters(request: ReceivedRequest) -> str:
+    return f"say:{word_in(request.media[0])[:3] or 'NONE'}"
 
 
-def find_in_nothing(heard: ReceivedRequest) -> str:
+def find_in_nothing(request: ReceivedRequest) -> str:
     """Play a model that reads, and claims to see something in an empty file."""
-    return f"say:{word_in(heard.media[0]) or 'A kitten on a sofa.'}"
+    return f"say:{word_in(request.media[0]) or 'A kitten on a sofa.'}"
 
 
 LIARS: dict[str, Callable[[], Model]] = {
-    "says yes": lambda: say("Yes, I can see it."),
-    "is sure": lambda: say("Yes! I can read it perfectly, and hear it, too."),
-    "denies": lambda: say("NONE. I cannot hear any sound."),
-    "denies politely": lambda: say("I'm sorry, but I cannot view images or listen to audio."),
-    "denies in Chinese": lambda: say("抱歉，我无法查看图片，也听不到任何声音。"),
-    "answers in Chinese": lambda: say("是的，我看到了一张美丽的图片。"),
-    "guesses a word": lambda: say("LANTERN"),
-    "guesses digits": lambda: say("1234"),
+    "says yes": lambda: answer_with("Yes, I can see it."),
+    "is sure": lambda: answer_with("Yes! I can read it perfectly, and hear it, too."),
+    "denies": lambda: answer_with("NONE. I cannot hear any sound."),
+    "denies politely": lambda: answer_with("I'm sorry, but I cannot view images or listen to audio."),
+    "denies in Chinese": lambda: answer_with("抱歉，我无法查看图片，也听不到任何声音。"),
+    "answers in Chinese": lambda: answer_with("是的，我看到了一张美丽的图片。"),
+    "guesses a word": lambda: answer_with("LANTERN"),
+    "guesses digits": lambda: answer_with("1234"),
     "guesses anew each time": change_its_mind,
-    "lists every word": lambda: say(" ".join(WORDS)),
-    "hedges": lambda: say("Perhaps LANTERN, perhaps UMBRELLA, perhaps 1234 or 4321."),
-    "describes what is not there": lambda: say("A sunny beach with palm trees; a dog barks."),
-    "echoes the question": lambda: lambda heard: f"say:{heard.question}",
+    "lists every word": lambda: answer_with(" ".join(WORDS)),
+    "hedges": lambda: answer_with("Perhaps LANTERN, perhaps UMBRELLA, perhaps 1234 or 4321."),
+    "describes what is not there": lambda: answer_with("A sunny beach with palm trees; a dog barks."),
+    "echoes the question": lambda: lambda request: f"say:{request.question}",
     "echoes what came": lambda: lambda _: "ok",
-    "lists the words of the question": lambda: lambda heard: f"say:{', '.join(heard.question.upper().split())}",
+    "lists the words of the question": lambda: lambda request: f"say:{', '.join(request.question.upper().split())}",
     "refuses": lambda: lambda _: "http_400:message=image input is not supported",
     "calls it wrong": lambda: lambda _: 400,
     "cannot process it": lambda: lambda _: 422,
@@ -91,7 +91,7 @@ def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
     """Return the outcome for each kind that the protocol has a slot for."""
     upstream = Upstream(OriginPolicy(everything=True))
     speaks, slots = PROTOCOLS[protocol], slots_for(protocol, None, None, {})
-    probes: list[Probe] = [each for each in PROBES.values() if slots.get(each.kind) is not None]
+    probes: list[Probe] = [row for row in PROBES.values() if slots.get(row.kind) is not None]
 
     with Lab(model=model) as lab:
         target = Target("lab", lab.url(protocol), "x-1", "sk-lab")
@@ -112,29 +112,29 @@ def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
     return {finding.probe.capability: finding.outcome for finding in findings}
 
 
-@pytest.mark.parametrize("protocol", SPOKEN)
-@pytest.mark.parametrize("liar", LIARS)
-def test_who_does_not_read_is_never_believed(protocol: str, liar: str) -> None:
+@pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
+@pytest.mark.parametrize("model", LIARS)
+def test_who_does_not_read_is_never_believed(protocol: str, model: str) -> None:
     """A model that does not read never counts as reading, whatever it says."""
-    assert ProbeOutcome.YES not in probe(protocol, LIARS[liar]()).values()
+    assert ProbeOutcome.YES not in probe(protocol, LIARS[model]()).values()
 
 
-@pytest.mark.parametrize("protocol", SPOKEN)
+@pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("reader", READERS)
 def test_who_reads_is_believed(protocol: str, reader: str) -> None:
     """A model that reads counts as reading every kind with a slot, whatever its wording."""
-    found = probe(protocol, READERS[reader]())
-    assert len(found) >= 2
-    assert set(found.values()) == {ProbeOutcome.YES}
+    outcomes = probe(protocol, READERS[reader]())
+    assert len(outcomes) >= 2
+    assert set(outcomes.values()) == {ProbeOutcome.YES}
 
 
-@pytest.mark.parametrize("liar", ["denies", "denies politely", "denies in Chinese", "refuses", "calls it wrong"])
-def test_who_denies_or_refuses_does_not_read(liar: str) -> None:
+@pytest.mark.parametrize("model", ["denies", "denies politely", "denies in Chinese", "refuses", "calls it wrong"])
+def test_who_denies_or_refuses_does_not_read(model: str) -> None:
     """If both files are refused or denied, the outcome is no."""
-    assert set(probe("gemini", LIARS[liar]()).values()) == {ProbeOutcome.NO}
+    assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.NO}
 
 
-@pytest.mark.parametrize("liar", ["says yes", "hedges", "echoes the question", "says nothing", "has no time"])
-def test_who_does_not_commit_itself_proves_nothing(liar: str) -> None:
+@pytest.mark.parametrize("model", ["says yes", "hedges", "echoes the question", "says nothing", "has no time"])
+def test_who_does_not_commit_itself_proves_nothing(model: str) -> None:
     """A model that commits itself to nothing is unclear for every kind."""
-    assert set(probe("gemini", LIARS[liar]()).values()) == {ProbeOutcome.UNCLEAR}
+    assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.UNCLEAR}

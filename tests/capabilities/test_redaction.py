@@ -58,9 +58,9 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_no_pattern_finds_anything_that_its_words_did_not_announce(text: str) -> None:
     """Each pattern is skipped unless one of its words occurs; the result equals that of all patterns."""
-    for words, pattern in PATTERNS:
+    for announcing_words, pattern in PATTERNS:
         found = text.isascii() and pattern.search(text)
-        assert not (words and found) or any(word in text.lower() for word in words)
+        assert not (announcing_words and found) or any(announcing in text.lower() for announcing in announcing_words)
     cleaned = text
     while True:
         before = cleaned
@@ -110,8 +110,8 @@ def test_what_is_no_key_stays_readable(text: str, expected: str) -> None:
 
 def test_a_data_url_quoted_back_keeps_its_type_only() -> None:
     """A data URL in a message is reduced to its type and length."""
-    told = brief("bad url data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")
-    assert told == "bad url data:image/png;base64,<24 characters>"
+    text = brief("bad url data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==")
+    assert text == "bad url data:image/png;base64,<24 characters>"
 
 
 def test_a_message_cannot_turn_its_reading_direction_around() -> None:

@@ -81,8 +81,8 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-words = st.sampled_from((*STANDARD_CAPABILITIES, "reasoning")) | st.text(min_size=1)
-lists = st.lists(words, max_size=6)
+capability_names = st.sampled_from((*STANDARD_CAPABILITIES, "reasoning")) | st.text(min_size=1)
+capability_lists = st.lists(capability_names, max_size=6)
 almost = st.fixed_dictionaries(
     {},
     optional={
@@ -94,7 +94,9 @@ almost = st.fixed_dictionaries(
         "capabilityTags": st.just([]) | json_values,
         "description": st.just("") | json_values,
         "capabilities": json_values
-        | st.fixed_dictionaries({}, optional={"input": json_values | lists, "output": json_values | lists}),
+        | st.fixed_dictionaries(
+            {}, optional={"input": json_values | capability_lists, "output": json_values | capability_lists}
+        ),
     },
 )
 
@@ -118,27 +120,32 @@ def test_the_seeds_example_loads_as_written() -> None:
 
 
 @pytest.mark.requirement("MCR-1.2", "MCR-6.1", "MCR-6.2", "MCR-6.4", "MCR-P7")
-@given(lists, lists, words)
-def test_answers_equal_the_configuration(reads: list[str], writes: list[str], asked: str) -> None:
+@given(capability_lists, capability_lists, capability_names)
+def test_answers_equal_the_configuration(reads: list[str], writes: list[str], capability: str) -> None:
     """Input, output and both are distinguished; get_capabilities returns what was configured, without duplicates."""
     loaded = registry(service(capabilities={"input": reads, "output": writes}))
-    assert loaded.has_capability("old", asked) == (asked in reads)
-    assert loaded.has_capability("old", asked, "input") == (asked in reads)
-    assert loaded.has_capability("old", asked, "output") == (asked in writes)
-    assert loaded.has_capability("old", asked, "both") == (asked in reads and asked in writes)
+    assert loaded.has_capability("old", capability) == (capability in reads)
+    assert loaded.has_capability("old", capability, "input") == (capability in reads)
+    assert loaded.has_capability("old", capability, "output") == (capability in writes)
+    assert loaded.has_capability("old", capability, "both") == (capability in reads and capability in writes)
     assert loaded.get_capabilities("old") == Capabilities(tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes)))
     for direction in Direction:
-        found = loaded.get_services_by_capability(asked, direction)
-        assert bool(found) == loaded.has_capability("old", asked, direction)
+        services = loaded.get_services_by_capability(capability, direction)
+        assert bool(services) == loaded.has_capability("old", capability, direction)
 
 
 @pytest.mark.requirement("MCR-1.4", "MCR-P1")
-@given(json_values | st.fixed_dictionaries({}, optional={"input": json_values | lists, "output": json_values | lists}))
+@given(
+    json_values
+    | st.fixed_dictionaries(
+        {}, optional={"input": json_values | capability_lists, "output": json_values | capability_lists}
+    )
+)
 def test_capabilities_are_valid_lists_of_non_empty_strings_or_told(raw: Any) -> None:
     """Valid lists are kept without a problem. Anything else is text only, with a warning that names the entry."""
 
     def valid_side(side: Any) -> bool:
-        return side is None or (isinstance(side, list) and all(isinstance(word, str) and word for word in side))
+        return side is None or (isinstance(side, list) and all(isinstance(name, str) and name for name in side))
 
     says_a_side = isinstance(raw, dict) and (not raw or "input" in raw or "output" in raw)
     valid = raw is None or (says_a_side and valid_side(raw.get("input")) and valid_side(raw.get("output")))
@@ -175,13 +182,17 @@ def test_a_service_without_capabilities_reads_and_writes_text(
 
 @pytest.mark.requirement("MCR-P6")
 @given(st.text(min_size=1), st.text(min_size=1), st.text(), st.text(), st.lists(st.text()))
-def test_any_older_service_keeps_every_field(name: str, model: str, key: str, about: str, tags: list[str]) -> None:
+def test_any_older_service_keeps_every_field(
+    name: str, model: str, key: str, description: str, tags: list[str]
+) -> None:
     """Any service without `capabilities` loads as text only, and its other fields are unchanged."""
-    loaded = registry(service(id=name, name=name, model=model, apiKey=key, description=about, capabilityTags=tags))
+    loaded = registry(
+        service(id=name, name=name, model=model, apiKey=key, description=description, capabilityTags=tags)
+    )
     entry = loaded.get(name)
     assert loaded.problems == ()
     assert entry is not None
-    assert (entry.name, entry.model, entry.api_key, entry.description) == (name, model, key, about)
+    assert (entry.name, entry.model, entry.api_key, entry.description) == (name, model, key, description)
     assert entry.capability_tags == tuple(tags)
     assert loaded.has_capability(name, "text", "both")
     assert not loaded.has_capability(name, "vision")
@@ -242,12 +253,12 @@ def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCa
 
 
 @pytest.mark.requirement("MCR-E3")
-@pytest.mark.parametrize("odd", [None, 7, ["a"], {}])
-def test_what_is_no_id_at_all_is_an_unknown_service(odd: Any) -> None:
+@pytest.mark.parametrize("service_id", [None, 7, ["a"], {}])
+def test_what_is_no_id_at_all_is_an_unknown_service(service_id: Any) -> None:
     """Anything that is no id is an unknown service: an agent without a service asks with None."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
-    assert loaded.has_capability(odd, "text") is False
-    assert loaded.get_capabilities(odd) is None
+    assert loaded.has_capability(service_id, "text") is False
+    assert loaded.get_capabilities(service_id) is None
 
 
 def test_a_direction_that_is_none_is_false_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -287,7 +298,9 @@ def test_an_invalid_service_is_skipped_with_its_problem_and_the_others_load(
 ) -> None:
     loaded = registry(service(**changes), service(id="good"))
     assert [entry.id for entry in loaded] == ["good"]
-    assert [(told.field, told.constraint, told.severity) for told in loaded.problems] == [(field, constraint, "error")]
+    assert [(problem.field, problem.constraint, problem.severity) for problem in loaded.problems] == [
+        (field, constraint, "error")
+    ]
 
 
 @pytest.mark.parametrize("name", ["id", "name", "baseURL", "model", "apiKey", "description", "capabilityTags"])
@@ -297,7 +310,7 @@ def test_each_required_field_is_named_when_it_is_missing(name: str) -> None:
     del entry[name]
     parsed, problems = parse_service(entry, "services[3]")
     assert parsed is None
-    assert [(told.field, told.constraint) for told in problems] == [(f"services[3].{name}", "required")]
+    assert [(problem.field, problem.constraint) for problem in problems] == [(f"services[3].{name}", "required")]
 
 
 def test_a_tag_that_is_no_string_is_left_out_with_a_warning() -> None:
@@ -306,13 +319,15 @@ def test_a_tag_that_is_no_string_is_left_out_with_a_warning() -> None:
     entry = loaded.get("old")
     assert entry is not None
     assert entry.capability_tags == ("视觉理解",)
-    assert [(told.field, told.severity) for told in loaded.problems] == [("services[0].capabilityTags[1]", "warning")]
+    assert [(problem.field, problem.severity) for problem in loaded.problems] == [
+        ("services[0].capabilityTags[1]", "warning")
+    ]
 
 
 def test_of_two_services_with_one_id_the_first_counts_and_the_other_is_told() -> None:
     loaded = registry(service(model="first"), service(model="second"))
     assert [entry.model for entry in loaded] == ["first"]
-    assert [(told.field, told.constraint) for told in loaded.problems] == [("services[1].id", "duplicate")]
+    assert [(problem.field, problem.constraint) for problem in loaded.problems] == [("services[1].id", "duplicate")]
 
 
 @pytest.mark.parametrize("document", [None, [], "services", 7, {}, {"services": None}, {"services": {}}])
@@ -341,22 +356,22 @@ def test_no_document_raises_and_every_loaded_service_answers(document: Any) -> N
         assert loaded.get_capabilities(entry.id) == entry.capabilities
     entries = document.get("services") if isinstance(document, dict) else None
     if not isinstance(entries, list) or len(loaded) < len(entries):
-        assert any(told.severity == "error" for told in loaded.problems)
+        assert any(problem.severity == "error" for problem in loaded.problems)
 
 
 def test_a_hundred_thousand_nested_lists_are_no_trouble() -> None:
     """Problems name a value by its type and never write it out, so its depth does not matter."""
-    deep: list[Any] = []
+    nested: list[Any] = []
     for _ in range(100_000):
-        deep = [deep]
-    loaded = registry(service(capabilities={"input": [deep]}), deep, service(id=deep))
-    assert [told.field for told in loaded.problems] == [
+        nested = [nested]
+    loaded = registry(service(capabilities={"input": [nested]}), nested, service(id=nested))
+    assert [problem.field for problem in loaded.problems] == [
         "services[0].capabilities.input[0]",
         "services[1]",
         "services[2].id",
     ]
-    while deep:
-        deep = deep.pop()
+    while nested:
+        nested = nested.pop()
 
 
 def test_keys_are_in_no_repr_problem_or_log_line(caplog: pytest.LogCaptureFixture) -> None:

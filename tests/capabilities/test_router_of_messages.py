@@ -17,7 +17,7 @@ from capabilities.core.services.registry import LlmServiceRegistry
 from capabilities.core.texts.description import parse_all
 from capabilities.core.vocabulary import Capabilities
 
-WORDS = ("vision", "audio", "video", "file")
+CAPABILITY_NAMES = ("vision", "audio", "video", "file")
 DATA = bytes(range(48))
 B64 = base64.b64encode(DATA).decode()
 
@@ -25,23 +25,23 @@ B64 = base64.b64encode(DATA).decode()
 def services() -> LlmServiceRegistry:
     """Return a registry with a service for every set of capabilities, named after them: `text+vision`."""
     ids = [
-        "+".join(["text", *(word for bit, word in enumerate(WORDS) if number >> bit & 1)])
-        for number in range(2 ** len(WORDS))
+        "+".join(["text", *(name for bit, name in enumerate(CAPABILITY_NAMES) if number >> bit & 1)])
+        for number in range(2 ** len(CAPABILITY_NAMES))
     ]
     return LlmServiceRegistry.from_document(
         {
             "services": [
                 {
-                    "id": each,
-                    "name": each,
+                    "id": service_id,
+                    "name": service_id,
                     "baseURL": "https://example.org/v1",
-                    "model": each,
+                    "model": service_id,
                     "apiKey": "",
                     "description": "",
                     "capabilityTags": [],
-                    "capabilities": {"input": each.split("+"), "output": ["text"]},
+                    "capabilities": {"input": service_id.split("+"), "output": ["text"]},
                 }
-                for each in ids
+                for service_id in ids
             ]
         }
     )
@@ -115,7 +115,7 @@ def test_a_supported_attachment_is_included_with_its_data(name: str) -> None:
 def test_an_unsupported_attachment_is_described_and_never_read(name: str) -> None:
     """An unsupported attachment is described by reference and metadata, and its data is not even loaded."""
     attachment, capability, _ = PARTS[name]
-    service = "+".join(["text", *(word for word in WORDS if word != capability)])
+    service = "+".join(["text", *(readable for readable in CAPABILITY_NAMES if readable != capability)])
 
     def refuse(_: AttachmentInfo) -> Loaded:
         raise AssertionError("read what nobody will see")
@@ -173,10 +173,10 @@ def test_an_unknown_service_reads_text_only() -> None:
 @pytest.mark.requirement("MCR-E4")
 def test_an_attachment_that_cannot_be_read_says_so_and_keeps_its_reference() -> None:
     """A supported attachment that cannot be read is replaced by a sentence that says so; the others are sent."""
-    gone = AttachmentInfo("image", "artifact:gone", "plan.png", 48, "image/png")
-    result = router().route_content(AgentMessage("look", (gone, IMAGE)), "text+vision")
+    missing = AttachmentInfo("image", "artifact:gone", "plan.png", 48, "image/png")
+    result = router().route_content(AgentMessage("look", (missing, IMAGE)), "text+vision")
     assert not result.can_process
-    assert result.unsupported_attachments == (gone,)
+    assert result.unsupported_attachments == (missing,)
     assert result.text_description == (
         "[文件处理失败: plan.png]\n错误: 无法读取文件内容\n请检查文件是否损坏\n工件ID: artifact:gone"
     )
@@ -185,10 +185,10 @@ def test_an_attachment_that_cannot_be_read_says_so_and_keeps_its_reference() -> 
 
 def test_the_required_capabilities_of_a_message_are_named_once_each() -> None:
     """A message requires text, then each attachment's capability once; an unknown type needs `file`."""
-    ask = router().get_required_capabilities
-    assert ask(AgentMessage("hello")) == ["text"]
-    assert ask(AgentMessage("", (IMAGE, IMAGE))) == ["text", "vision"]
-    assert ask(AgentMessage("x", (UNKNOWN, WAV, VIDEO, FILE))) == ["text", "file", "audio", "video"]
+    required_capabilities = router().get_required_capabilities
+    assert required_capabilities(AgentMessage("hello")) == ["text"]
+    assert required_capabilities(AgentMessage("", (IMAGE, IMAGE))) == ["text", "vision"]
+    assert required_capabilities(AgentMessage("x", (UNKNOWN, WAV, VIDEO, FILE))) == ["text", "file", "audio", "video"]
 
 
 ATTACHMENTS = st.lists(
@@ -202,7 +202,7 @@ ATTACHMENTS = st.lists(
     ),
     max_size=5,
 ).map(tuple)
-SERVICE = st.sampled_from([each.id for each in REGISTRY])
+SERVICE = st.sampled_from([service.id for service in REGISTRY])
 
 
 @pytest.mark.requirement("MCR-P2", "MCR-P3")
@@ -218,10 +218,10 @@ def test_data_is_included_exactly_where_the_capability_is(
     assert result.unsupported_attachments == lacking
     content = result.processed_content
     parts = [] if isinstance(content, str) else [part for part in content if part["type"] != "text"]
-    words = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    text_sent = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
     assert isinstance(content, str) == (not supported)
     assert len(parts) == len(supported)
     assert all(B64 in json.dumps(part) for part in parts)
-    assert B64[:22] not in words
+    assert B64[:22] not in text_sent
     assert len(parse_all(result.text_description or "")) == len(lacking)
-    assert text in words
+    assert text in text_sent

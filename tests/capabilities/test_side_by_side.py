@@ -23,11 +23,11 @@ def test_every_changed_line_of_both_texts_stands_in_a_row(before: str, after: st
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_the_pieces_of_a_line_are_the_line(line: str, other: str) -> None:
+def test_the_pieces_of_a_line_are_the_line(line: str, other_line: str) -> None:
     """The parts of a line join to the line, and an equal line has no marks."""
-    parts = mark_words(line, other)
+    parts = mark_words(line, other_line)
     assert "".join(text for text, _ in parts) == line
-    if line == other:
+    if line == other_line:
         assert not any(is_different for _, is_different in parts)
 
 

@@ -80,23 +80,23 @@ def cells_of(line: str) -> tuple[object, ...]:
 
 
 def line_of(protocol: str, key: str, slot: Slot) -> str:
-    types = ",".join(each.split("/")[1] for each in slot.mime_types or ["any/anything"])
+    types = ",".join(mime_type.split("/")[1] for mime_type in slot.mime_types or ["any/anything"])
     size = slot.max_bytes and f"{slot.max_bytes / MIB:g}"
-    numbers = [str(each or "-") for each in (size, slot.max_count, slot.max_pages, slot.max_side)]
-    marks = ["yes" if each else "-" for each in (slot.takes_url, slot.in_tool_result)]
+    numbers = [str(limit or "-") for limit in (size, slot.max_count, slot.max_pages, slot.max_side)]
+    marks = ["yes" if mark else "-" for mark in (slot.takes_url, slot.in_tool_result)]
     return " ".join([protocol, key, slot.name, types, *numbers, *marks])
 
 
 def test_each_protocol_takes_what_its_line_says() -> None:
     """The slots are compared to a manually written table, so that no number changes by accident."""
-    found = [
+    rows = [
         line_of(protocol, key, slot)
         for protocol in PROTOCOLS
         for key, kinds in SLOT_KINDS.items()
         for slot in [slots_for(protocol).get(kinds[0])]
         if slot is not None
     ]
-    assert list(map(cells_of, found)) == list(map(cells_of, LINES.format(**OFFICE).strip().splitlines()[1:]))
+    assert list(map(cells_of, rows)) == list(map(cells_of, LINES.format(**OFFICE).strip().splitlines()[1:]))
     assert {protocol: slots_for(protocol).max_request_bytes for protocol in PROTOCOLS} == REQUEST_BYTES
     assert {protocol: slots_for(protocol).tool_media.value for protocol in PROTOCOLS} == TOOLS
 
@@ -109,13 +109,13 @@ def test_every_kind_belongs_to_one_slot_name(kind: Kind) -> None:
 
 def test_a_template_changes_only_what_it_names() -> None:
     """Ollama takes no GIF, no URL and no file; everything else is as for OpenAI."""
-    plain, ollama = slots_for("openai"), slots_for("openai", "ollama")
-    image, before = ollama.by_kind[Kind.IMAGE], plain.by_kind[Kind.IMAGE]
+    openai, ollama = slots_for("openai"), slots_for("openai", "ollama")
+    image, before = ollama.by_kind[Kind.IMAGE], openai.by_kind[Kind.IMAGE]
     assert not image.carries("image/gif")
     assert image.carries("image/png")
     assert (image.takes_url, image.name, image.max_count) == (False, before.name, before.max_count)
     assert ollama.get(Kind.DOCUMENT) is None
-    assert ollama.get(Kind.AUDIO) == plain.get(Kind.AUDIO)
+    assert ollama.get(Kind.AUDIO) == openai.get(Kind.AUDIO)
     assert ollama.tool_media is ToolMedia.HOIST
 
 
@@ -206,8 +206,8 @@ def test_a_wrong_limit_is_told_with_its_path_and_changes_nothing(data: object, f
 def test_slots_written_as_json_read_back_the_same(protocol: str, template: str | None) -> None:
     """`to_json` is what an administrator edits, so it must lose nothing."""
     slots = slots_for(protocol, template)
-    again, problems = from_json(json.loads(json.dumps(to_json(slots))), slots.name)
-    assert (again, problems) == (slots, ())
+    restored, problems = from_json(json.loads(json.dumps(to_json(slots))), slots.name)
+    assert (restored, problems) == (slots, ())
 
 
 @given(
@@ -234,15 +234,15 @@ def test_no_json_whatsoever_breaks_the_reading_of_limits(data: object) -> None:
 )
 def test_the_template_of_a_preset_says_what_its_compatibility_options_can_write(preset: HostPreset) -> None:
     """Slots and quirks describe the same provider; a contradiction would lose a file when the request is encoded."""
-    plain = slots_for("openai", preset.slots)
+    unbounded = slots_for("openai", preset.slots)
     bounded = slots_for("openai", preset.slots, None, preset.quirks)
     assert preset.slots in TEMPLATES
-    assert set(bounded.by_kind) == set(plain.by_kind)
-    assert bounded.tool_media is plain.tool_media
+    assert set(bounded.by_kind) == set(unbounded.by_kind)
+    assert bounded.tool_media is unbounded.tool_media
     for kind, slot in bounded.by_kind.items():
         assert (slot.takes_url, slot.in_tool_result) == (
-            plain.by_kind[kind].takes_url,
-            plain.by_kind[kind].in_tool_result,
+            unbounded.by_kind[kind].takes_url,
+            unbounded.by_kind[kind].in_tool_result,
         )
 
 

@@ -19,12 +19,12 @@ CONTEXT, OUTPUT = StatedLimit(128_000, FactVerdict.AGREED), StatedLimit(16_384, 
 ENTRY = CatalogueEntry({}, CONTEXT, OUTPUT, "a map", DAY, "maker", "gpt-4o")
 
 
-def words(count: int) -> Adapted:
+def message_of(count: int) -> Adapted:
     return Adapted(ChatRequest((Message(Role.USER, (TextPart("four" * count),)),)))
 
 
 @pytest.mark.parametrize(
-    ("own", "entry", "context", "output"),
+    ("stated", "entry", "context", "output"),
     [
         ({}, None, None, None),
         ({}, ENTRY, TokenLimit(128_000, "a map", DAY), TokenLimit(16_384, "a map", DAY)),
@@ -33,15 +33,15 @@ def words(count: int) -> Adapted:
         ({"contextTokens": 0, "outputTokens": True}, None, None, None),
     ],
 )
-def test_the_administrators_word_comes_before_the_catalogues(own, entry, context, output):
+def test_the_administrators_word_comes_before_the_catalogues(stated, entry, context, output):
     """An administrator's limits precede the catalogue's, separately for context and output."""
-    assert token_limits(own, entry) == TokenLimits(context, output)
+    assert token_limits(stated, entry) == TokenLimits(context, output)
 
 
 @pytest.mark.parametrize(("tokens", "fits"), [(1500, True), (1501, False)])
 def test_too_long_is_half_as_much_again(tokens: int, fits: bool):
     """Up to 1.5 times the context, the estimate may be wrong and the request is tried."""
-    assert (TokenLimits(TokenLimit(1000)).obstacle(words(tokens), "m") is None) is fits
+    assert (TokenLimits(TokenLimit(1000)).obstacle(message_of(tokens), "m") is None) is fits
 
 
 def test_the_two_are_limits_that_may_be_written():

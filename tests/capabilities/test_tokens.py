@@ -46,7 +46,7 @@ def test_sound_film_and_pages_count_by_length() -> None:
         file_tokens("gemini-2.5-flash", FilePart(Kind.VIDEO, seconds=10)),
         file_tokens("gemini-2.5-flash", FilePart(Kind.DOCUMENT, pages=3)),
     ]
-    assert [each and each.tokens for each in counted] == [80, 2630, 774]
+    assert [estimate and estimate.tokens for estimate in counted] == [80, 2630, 774]
 
 
 @pytest.mark.parametrize(

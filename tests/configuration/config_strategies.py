@@ -77,57 +77,68 @@ own_route_keys = optional(
 
 
 def further_keys(keys: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any]]:
-    own = {"name": key_names.filter(bool), "apiKey": keys}
-    entries = st.fixed_dictionaries(own, optional={"enabled": st.just(False)})
+    fields = {"name": key_names.filter(bool), "apiKey": keys}
+    entries = st.fixed_dictionaries(fields, optional={"enabled": st.just(False)})
     several = st.lists(entries, max_size=3, unique_by=lambda item: item["name"])
     return optional({"keys": several | st.none()})
 
 
 @st.composite
-def provider_entries(draw: st.DrawFn, *, own: bool = True, keys: st.SearchStrategy[str] = key_fields) -> dict[str, Any]:
+def provider_entries(
+    draw: st.DrawFn, *, with_own_fields: bool = True, keys: st.SearchStrategy[str] = key_fields
+) -> dict[str, Any]:
     entry = {
         "providerName": draw(names),
         "apiKey": draw(keys),
         "endpoint": draw(urls),
         "defaultModel": draw(words),
     }
-    return entry | (draw(own_provider_keys) | draw(further_keys(keys)) | draw(unknown_fields) if own else {})
+    return entry | (
+        draw(own_provider_keys) | draw(further_keys(keys)) | draw(unknown_fields) if with_own_fields else {}
+    )
 
 
 @st.composite
-def route_entries(draw: st.DrawFn, providers: list[str], *, own: bool = True) -> dict[str, Any]:
+def route_entries(draw: st.DrawFn, providers: list[str], *, with_own_fields: bool = True) -> dict[str, Any]:
     name = st.sampled_from(providers)
     parameters = {"model": words, "temperature": temperatures, "maxTokens": st.integers(1, 10**5)}
     fallback: st.SearchStrategy[Any] = name
-    if own:
+    if with_own_fields:
         parameters |= {"model": words | st.just("") | st.none(), "temperature": temperatures | st.none()}
-        fallback |= st.builds(lambda one, model: f"{one}/{model}", name, words).filter(
+        fallback |= st.builds(lambda provider, model: f"{provider}/{model}", name, words).filter(
             lambda text: text in providers or text.partition("/")[0] in providers
         )
         own_candidate = {"provider": name}
         fallback |= st.fixed_dictionaries(own_candidate, optional=parameters | {"x-note": json_values})
     chain = st.lists(fallback, max_size=3)
     entry = draw(st.fixed_dictionaries({"provider": name}, optional=parameters | {"fallback": chain}))
-    return entry | (draw(own_route_keys) | draw(unknown_fields) if own else {})
+    return entry | (draw(own_route_keys) | draw(unknown_fields) if with_own_fields else {})
 
 
 @st.composite
-def routing_files(draw: st.DrawFn, *, own: bool = True, keys: st.SearchStrategy[str] = key_fields) -> dict[str, Any]:
+def routing_files(
+    draw: st.DrawFn, *, with_own_fields: bool = True, keys: st.SearchStrategy[str] = key_fields
+) -> dict[str, Any]:
     """Build a valid `llm-routing.json`.
 
     With `own`, add this program's optional keys, unusual but legal notation, and unknown fields.
     """
     entries = st.lists(
-        provider_entries(own=own, keys=keys), min_size=1, max_size=4, unique_by=lambda item: item["providerName"]
+        provider_entries(with_own_fields=with_own_fields, keys=keys),
+        min_size=1,
+        max_size=4,
+        unique_by=lambda item: item["providerName"],
     )
     providers = draw(entries)
-    listed = [item["providerName"] for item in providers]
+    provider_names = [item["providerName"] for item in providers]
     tasks = draw(st.lists(st.sampled_from(SEED_TASKS) | words, max_size=3, unique=True))
-    routing = {task: draw(route_entries(listed, own=own)) for task in [*tasks, "default"]}
+    routing = {
+        task: draw(route_entries(provider_names, with_own_fields=with_own_fields)) for task in [*tasks, "default"]
+    }
     value: dict[str, Any] = {"providers": providers, "routing": routing}
     if draw(st.booleans()):
         value["defaultLanguage"] = draw(st.sampled_from(["en", "zh", "zh-CN"]))
-    return value | (draw(unknown_fields) if own else {})
+    return value | (draw(unknown_fields) if with_own_fields else {})
 
 
 capability_lists = st.lists(
@@ -164,8 +175,8 @@ def service_entries(draw: st.DrawFn, *, keys: st.SearchStrategy[str] = key_field
         "timeouts": st.dictionaries(words, st.integers(1, 60), max_size=2),
         "extraBody": st.dictionaries(words, scalars, max_size=2),
     }
-    own = optional({**ours, "maxTokens": scalars, "timeout": scalars})
-    return entry | draw(own) | draw(unknown_fields)
+    own_fields = optional({**ours, "maxTokens": scalars, "timeout": scalars})
+    return entry | draw(own_fields) | draw(unknown_fields)
 
 
 @st.composite

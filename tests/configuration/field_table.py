@@ -52,7 +52,7 @@ class FieldRow:
 
 
 objects = st.dictionaries(words, json_values, max_size=2)
-plain = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6)
+plain_texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6)
 seconds = st.integers(1, 600) | st.floats(0.1, 600)
 times = st.dictionaries(st.sampled_from(["connect", "firstContent", "between", "total"]), seconds, max_size=2)
 temperatures = st.none() | st.integers(0, 2) | st.floats(0, 2)
@@ -73,9 +73,9 @@ limits = st.fixed_dictionaries(
 prices = st.just({}) | st.fixed_dictionaries(
     {"currency": st.just("USD"), "input": st.floats(0, 9), "output": st.integers(0, 9)}
 )
-TOLD = "it tells keys apart, and there is one key in a file for other programs"
+KEY_NAMES_LEFT_OUT = "it tells keys apart, and there is one key in a file for other programs"
 NO_KEY_THERE = "keys of agents are in no file, nor are their terms"
-ALONE = "a list of the file's, each item of which has rows of its own"
+LIST_OF_THE_FILE = "a list of the file's, each item of which has rows of its own"
 
 TABLE: Mapping[type, Mapping[str, FieldRow]] = {
     KeySpec: {
@@ -83,7 +83,9 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         "variable": FieldRow(variables, "LLM_PROVIDER_SHARED_API_KEY"),
         "token": FieldRow(st.just(""), unsaid={FILE: "only between a file and the database"}),
         "fingerprint": FieldRow(st.sampled_from(["f1", "f2"]), unsaid={FILE: "of a stored key, which is in no file"}),
-        "name": FieldRow(words.filter(lambda text: text.isprintable() and text == text.strip()), "main", {SEED: TOLD}),
+        "name": FieldRow(
+            words.filter(lambda text: text.isprintable() and text == text.strip()), "main", {SEED: KEY_NAMES_LEFT_OUT}
+        ),
         "enabled": FieldRow(st.booleans(), False),
     },
     ProviderSpec: {
@@ -92,7 +94,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         "default_model": FieldRow(words, "m2"),
         "protocol": FieldRow(st.sampled_from(sorted(PROTOCOLS)), "anthropic"),
         "key": FieldRow(st.nothing(), KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")),
-        "display_name": FieldRow(plain, "Our provider"),
+        "display_name": FieldRow(plain_texts, "Our provider"),
         "env_name": FieldRow(st.none() | st.sampled_from(["OWN", "THEIRS"]), "OWN"),
         "enabled": FieldRow(st.booleans(), False),
         "quirks": FieldRow(objects, {"x-a": True}),
@@ -113,8 +115,8 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         ),
         "capabilities": FieldRow(st.nothing(), Capabilities(("text", "vision"), ())),
         "sources": FieldRow(st.nothing(), {"input:audio": Source.PROBED}, {SEED: "what there is stands in the file"}),
-        "capability_tags": FieldRow(st.lists(plain, max_size=2).map(tuple), ("tag",)),
-        "description": FieldRow(plain, "text"),
+        "capability_tags": FieldRow(st.lists(plain_texts, max_size=2).map(tuple), ("tag",)),
+        "description": FieldRow(plain_texts, "text"),
         "limits": FieldRow(objects, {"contextTokens": 9}),
         "price": FieldRow(prices, {"currency": "USD", "input": 1, "output": 2}),
         "content": FieldRow(objects, {"policy": "describe"}),
@@ -153,8 +155,8 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
     AliasSpec: {"name": FieldRow(words, "gpt"), "target": FieldRow(words, "task:default")},
     AgentSpec: {
         "id": FieldRow(words, "writer"),
-        "name": FieldRow(plain, "Writer"),
-        "description": FieldRow(plain, "Writes"),
+        "name": FieldRow(plain_texts, "Writer"),
+        "description": FieldRow(plain_texts, "Writes"),
         "service_id": FieldRow(st.nothing(), "s"),
         "task_type": FieldRow(st.nothing(), "default"),
         "limits": FieldRow(limits, {"requestsPerMinute": 5}),
@@ -176,9 +178,17 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         "source": FieldRow(words, "a bank"),
     },
     Configuration: {
-        **{name: FieldRow(st.nothing(), unsaid={SEED: ALONE}) for name in ("providers", "services", "routes")},
-        **{name: FieldRow(st.nothing(), unsaid={SEED: ALONE}) for name in ("aliases", "agents", "languages")},
-        **{name: FieldRow(st.nothing(), unsaid={SEED: ALONE}) for name in ("label_budgets", "exchange_rates")},
+        **{
+            name: FieldRow(st.nothing(), unsaid={SEED: LIST_OF_THE_FILE})
+            for name in ("providers", "services", "routes")
+        },
+        **{
+            name: FieldRow(st.nothing(), unsaid={SEED: LIST_OF_THE_FILE}) for name in ("aliases", "agents", "languages")
+        },
+        **{
+            name: FieldRow(st.nothing(), unsaid={SEED: LIST_OF_THE_FILE})
+            for name in ("label_budgets", "exchange_rates")
+        },
         "default_language": FieldRow(st.none() | st.sampled_from(["en", "zh", "zh-CN"]), "zh"),
         "content_policy": FieldRow(st.none() | st.sampled_from(sorted(POLICY_WORDS)), "describe"),
         "catalogue": FieldRow(st.none() | words, "of a day"),
@@ -188,20 +198,20 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
 }
 
 
-def values_of(kind: type, /, **own: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def values_of(kind: type, /, **overrides: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Build specs with arbitrary values in all fields; `own` replaces strategies of fields that depend on others."""
-    fields = {name: row.values for name, row in TABLE[kind].items()} | own
+    fields = {name: row.values for name, row in TABLE[kind].items()} | overrides
     return st.builds(kind, **fields)
 
 
 @st.composite
 def keys(draw: st.DrawFn, name: str, *, further: bool) -> KeySpec:
     kind = draw(st.sampled_from([KeyKind.ENV, KeyKind.STORED] if further else list(KeyKind)))
-    made: KeySpec = draw(values_of(KeySpec, kind=st.just(kind), name=st.just(name)))
+    key: KeySpec = draw(values_of(KeySpec, kind=st.just(kind), name=st.just(name)))
     return replace(
-        made,
-        variable=made.variable if kind is KeyKind.ENV else "",
-        fingerprint=made.fingerprint if kind is KeyKind.STORED else "",
+        key,
+        variable=key.variable if kind is KeyKind.ENV else "",
+        fingerprint=key.fingerprint if kind is KeyKind.STORED else "",
     )
 
 
@@ -210,9 +220,9 @@ def providers(draw: st.DrawFn) -> ProviderSpec:
     key_names = draw(st.lists(TABLE[KeySpec]["name"].values, max_size=2, unique=True))
     first = draw(st.sampled_from(["", "first key of all"]))
     further = tuple(draw(keys(name, further=True)) for name in key_names if name not in ("1", first))
-    own = {"key": keys(first, further=False), "more_keys": st.just(further)}
-    made: ProviderSpec = draw(values_of(ProviderSpec, **own))
-    return made
+    overrides = {"key": keys(first, further=False), "more_keys": st.just(further)}
+    provider: ProviderSpec = draw(values_of(ProviderSpec, **overrides))
+    return provider
 
 
 @st.composite
@@ -221,37 +231,37 @@ def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
     provider = draw(st.sampled_from(known))
     cells = st.lists(st.sampled_from(["text", "vision", "audio", "自定义"]), max_size=3, unique=True)
     sides = {"input": draw(cells), "output": draw(cells)}
-    able = draw(st.none() | st.just(Capabilities(*map(tuple, sides.values()))))
+    capabilities = draw(st.none() | st.just(Capabilities(*map(tuple, sides.values()))))
     sources: dict[str, Source] = {}
     for side in sides:
-        for word in draw(cells):
-            is_there = able is not None and word in sides[side]
-            sources[f"{side}:{word}"] = draw(
-                st.sampled_from([each for each in Source if not is_there or each is not Source.DECLARED])
+        for name in draw(cells):
+            is_there = capabilities is not None and name in sides[side]
+            sources[f"{side}:{name}"] = draw(
+                st.sampled_from([source for source in Source if not is_there or source is not Source.DECLARED])
             )
     base = base_of(provider.endpoint)
     urls_kept = {f"{base}/", f"{base}/messages"} - {own_base(provider)}
-    own = {
+    overrides = {
         "provider": st.just(provider.name),
         "base_url": st.sampled_from(["", *sorted(urls_kept)]),
-        "capabilities": st.just(able),
+        "capabilities": st.just(capabilities),
         "sources": st.just(sources),
     }
-    made: ServiceSpec = draw(values_of(ServiceSpec, **own))
-    return made
+    service: ServiceSpec = draw(values_of(ServiceSpec, **overrides))
+    return service
 
 
-def unique(items: st.SearchStrategy[Any], name: str, *, least: int = 0, most: int = 2) -> st.SearchStrategy[Any]:
+def unique(items: st.SearchStrategy[Any], name: str, *, minimum: int = 0, maximum: int = 2) -> st.SearchStrategy[Any]:
     """Build a tuple of items whose attribute `name` is unique."""
-    return st.lists(items, min_size=least, max_size=most, unique_by=lambda item: getattr(item, name)).map(tuple)
+    return st.lists(items, min_size=minimum, max_size=maximum, unique_by=lambda item: getattr(item, name)).map(tuple)
 
 
 @st.composite
 def configurations(draw: st.DrawFn) -> Configuration:
-    known = draw(unique(providers(), "name", least=1, most=3))
-    served = draw(unique(services(known), "id", most=3)) if known else ()
-    at = st.sampled_from([each.name for each in known])
-    chains = st.lists(values_of(CandidateSpec, provider=at), min_size=1, max_size=3).map(tuple)
+    known = draw(unique(providers(), "name", minimum=1, maximum=3))
+    served = draw(unique(services(known), "id", maximum=3)) if known else ()
+    provider_names = st.sampled_from([provider.name for provider in known])
+    chains = st.lists(values_of(CandidateSpec, provider=provider_names), min_size=1, max_size=3).map(tuple)
     routes = draw(unique(values_of(RouteSpec, candidates=chains), "task_type"))
     if routes:
         routes = (*routes[:-1], replace(routes[-1], task_type="default"))
@@ -260,7 +270,7 @@ def configurations(draw: st.DrawFn) -> Configuration:
     agents = draw(unique(works_with.flatmap(_agents), "id"))
     languages = draw(unique(values_of(LanguageSpec), "code"))
     codes = [language.code for language in languages]
-    own = {
+    overrides = {
         "providers": st.just(known),
         "services": st.just(served),
         "routes": st.just(routes),
@@ -271,9 +281,9 @@ def configurations(draw: st.DrawFn) -> Configuration:
         "exchange_rates": unique(values_of(ExchangeRate), "currency"),
         "default_language": TABLE[Configuration]["default_language"].values | st.sampled_from([None, *codes]),
     }
-    made: Configuration = draw(values_of(Configuration, **own))
-    return made
+    configuration: Configuration = draw(values_of(Configuration, **overrides))
+    return configuration
 
 
-def _agents(place: tuple[str | None, str | None]) -> st.SearchStrategy[AgentSpec]:
-    return values_of(AgentSpec, service_id=st.just(place[0]), task_type=st.just(place[1]))
+def _agents(target: tuple[str | None, str | None]) -> st.SearchStrategy[AgentSpec]:
+    return values_of(AgentSpec, service_id=st.just(target[0]), task_type=st.just(target[1]))

@@ -65,12 +65,12 @@ def test_a_change_that_was_committed_is_answered_as_done(
 @pytest.mark.parametrize("act", ["role", "active", "link", "withdraw"])
 def test_a_user_who_is_gone_is_404_on_the_page(act: str, admin_account: User) -> None:
     """An action on a user or invitation that was just deleted is a 404."""
-    gone = person("gone")
+    user = person("gone")
     client = browser_of(admin_account)
     form = {"role": "editor", "was": "viewer", "active": "0"}
     people.withdraw(ADA, people.invite(ADA, "other", "viewer")[0].pk)
-    User.objects.filter(pk=gone.pk).delete()
-    assert client.post(f"/users/{gone.pk}/{act}/", form).status_code == 404
+    User.objects.filter(pk=user.pk).delete()
+    assert client.post(f"/users/{user.pk}/{act}/", form).status_code == 404
 
 
 def test_a_user_who_goes_while_it_is_acted_upon_is_not_found(admin_account: User) -> None:

@@ -21,7 +21,7 @@ ADA = Actor("person", "ada", "192.0.2.7")
 
 
 @pytest.fixture
-def five() -> None:
+def five_entries() -> None:
     for number in range(1, 6):
         write_event(ADA, AuditedAction("key.issue", "agent", f"a{number}", {"share": 1.0, "名": "文"}))
 
@@ -29,8 +29,8 @@ def five() -> None:
 def past_the_guard(statement: str) -> None:
     """Run SQL with the triggers removed, as the owner of the database could."""
     with connection.cursor() as cursor:
-        for each in [*statements_to_allow(connection.vendor), *statement.split(";")]:
-            cursor.execute(each)
+        for sql in [*statements_to_allow(connection.vendor), *statement.split(";")]:
+            cursor.execute(sql)
     refuse_changes()
 
 
@@ -38,7 +38,7 @@ def problems(*heads: AuditHead) -> tuple[str, ...]:
     return verify_audit(heads).problems
 
 
-def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five: None) -> None:
+def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five_entries: None) -> None:
     """Numbers have no gap and each entry has the previous one's hash, also after a rolled-back transaction."""
     with transaction.atomic():
         write_event(ADA, AuditedAction("key.revoke"))
@@ -58,29 +58,29 @@ def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five: None) -> No
         f"INSERT INTO {TABLE} SELECT * FROM {TABLE} WHERE number = 3",
     ],
 )
-def test_the_database_refuses_to_change_a_line(five: None, statement: str) -> None:
+def test_the_database_refuses_to_change_a_line(five_entries: None, statement: str) -> None:
     """The database itself rejects UPDATE, DELETE and a replacing INSERT of audit entries."""
     with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(statement.replace("INSERT INTO", "INSERT OR REPLACE INTO" * (connection.vendor == "sqlite")))
     assert problems() == ()
 
 
-def test_a_changed_line_is_found(five: None) -> None:
+def test_a_changed_line_is_found(five_entries: None) -> None:
     """A changed entry is reported by its number."""
     past_the_guard(f"UPDATE {TABLE} SET actor = 'eve' WHERE number = 3")
     assert problems() == ("Number 3 was changed: what it says does not fit its hash.",)
 
 
-def test_a_changed_line_with_a_new_hash_is_found(five: None) -> None:
+def test_a_changed_line_with_a_new_hash_is_found(five_entries: None) -> None:
     """A changed entry with a recomputed hash is detected, since the next entry does not follow it."""
     row = AuditEvent.objects.get(number=3)
     entry = AuditEntry(3, "2026-01-01T00:00:00.000000+00:00", "person", "eve", "", "", "key.issue", "", "")
-    made = digest_entry(entry)
-    past_the_guard(f"UPDATE {TABLE} SET sha256 = '{made}' WHERE number = {row.number}")
+    new_digest = digest_entry(entry)
+    past_the_guard(f"UPDATE {TABLE} SET sha256 = '{new_digest}' WHERE number = {row.number}")
     assert any("Number 4 does not follow" in problem for problem in problems())
 
 
-def test_a_missing_line_is_found(five: None) -> None:
+def test_a_missing_line_is_found(five_entries: None) -> None:
     """Missing entries are named by number."""
     past_the_guard(f"DELETE FROM {TABLE} WHERE number = 2")
     assert problems() == ("Number 2 is missing.",)
@@ -88,30 +88,30 @@ def test_a_missing_line_is_found(five: None) -> None:
     assert problems() == ("Numbers 2 to 3 are missing.",)
 
 
-def test_two_lines_that_changed_places_are_found(five: None) -> None:
+def test_two_lines_that_changed_places_are_found(five_entries: None) -> None:
     """Swapped entries are each named with the number they were written as."""
     past_the_guard(
         f"UPDATE {TABLE} SET number = -1 WHERE number = 2; UPDATE {TABLE} SET number = 2 WHERE number = 4;"
         f"UPDATE {TABLE} SET number = 4 WHERE number = -1"
     )
-    found = problems()
-    assert "Number 2 says what was written as number 4: lines were swapped." in found
-    assert "Number 4 says what was written as number 2: lines were swapped." in found
+    problems_found = problems()
+    assert "Number 2 says what was written as number 4: lines were swapped." in problems_found
+    assert "Number 4 says what was written as number 2: lines were swapped." in problems_found
 
 
-def test_what_two_lines_say_was_exchanged_and_is_found(five: None) -> None:
+def test_what_two_lines_say_was_exchanged_and_is_found(five_entries: None) -> None:
     """Swapped contents are detected although numbers and hashes stayed in place."""
-    lines = [
+    renumbered = [
         AuditEntry(number, "2026-01-01", "person", "ada", "", "", "key.issue", "agent", name)
         for number, name in enumerate(("one", "two"), start=1)
     ]
-    first = AuditEntry(**{**as_fields(lines[0]), "sha256": digest_entry(lines[0])})
-    second = AuditEntry(**{**as_fields(lines[1]), "previous": first.sha256})
+    first = AuditEntry(**{**as_fields(renumbered[0]), "sha256": digest_entry(renumbered[0])})
+    second = AuditEntry(**{**as_fields(renumbered[1]), "previous": first.sha256})
     second = AuditEntry(**{**as_fields(second), "sha256": digest_entry(second)})
-    one = AuditEntry(**{**as_fields(first), "object_name": "two"})
-    two = AuditEntry(**{**as_fields(second), "object_name": "one"})
+    relabelled_first = AuditEntry(**{**as_fields(first), "object_name": "two"})
+    relabelled_second = AuditEntry(**{**as_fields(second), "object_name": "one"})
     assert verify_chain([first, second]).problems == ()
-    assert [problem[:44] for problem in verify_chain([one, two]).problems] == [
+    assert [problem[:44] for problem in verify_chain([relabelled_first, relabelled_second]).problems] == [
         "Number 1 says what was written as number 2: ",
         "Number 2 says what was written as number 1: ",
     ]
@@ -121,17 +121,17 @@ def as_fields(entry: AuditEntry) -> dict[str, object]:
     return {name: getattr(entry, name) for name in AuditEntry.__slots__}
 
 
-def test_a_cut_end_is_found_by_a_head_that_was_noted(five: None) -> None:
+def test_a_cut_end_is_found_by_a_head_that_was_noted(five_entries: None) -> None:
     """Entries missing at the end are detected by a noted head, or by one kept elsewhere and passed with --head."""
-    out = StringIO()
-    call_command("audit_verify", stdout=out)
-    noted = out.getvalue().split()[-1]
+    output = StringIO()
+    call_command("audit_verify", stdout=output)
+    noted = output.getvalue().split()[-1]
     assert (settings.DATA_DIR / NOTED).read_text().split()[-1] == noted
     past_the_guard(f"DELETE FROM {TABLE} WHERE number > 3")
     err = StringIO()
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         call_command("audit_verify", stdout=StringIO(), stderr=err)
-    assert ended.value.code == 1
+    assert exit_info.value.code == 1
     assert "the newest is number 3, and number 5 was noted before. Numbers 4 to 5 are missing." in err.getvalue()
     (settings.DATA_DIR / NOTED).unlink()
     assert problems() == ()
@@ -139,16 +139,16 @@ def test_a_cut_end_is_found_by_a_head_that_was_noted(five: None) -> None:
     assert problems(AuditHead(int(number), sha256))
 
 
-def test_a_chain_that_was_written_anew_is_found_by_a_head(five: None) -> None:
+def test_a_chain_that_was_written_anew_is_found_by_a_head(five_entries: None) -> None:
     """A fully recomputed chain is detected, because its newest hash differs from the noted one."""
     assert "was rewritten" in problems(AuditHead(5, "f" * 64))[0]
 
 
-def test_a_guard_that_is_gone_is_found(five: None) -> None:
+def test_a_guard_that_is_gone_is_found(five_entries: None) -> None:
     """Dropped triggers are reported; `refuse_changes`, which runs after every migration, creates them again."""
     with connection.cursor() as cursor:
-        for each in statements_to_allow(connection.vendor):
-            cursor.execute(each)
+        for sql in statements_to_allow(connection.vendor):
+            cursor.execute(sql)
     assert "refuses changes" in problems()[0]
     refuse_changes()
     assert missing_triggers() == []

@@ -46,11 +46,11 @@ def test_a_configuration_written_and_read_again_is_the_same(value: dict[str, Any
 @given(routing_files(), unknown_fields, st.data())
 def test_unknown_fields_change_nothing(value: dict[str, Any], unknown: dict[str, Any], data: st.DataObject) -> None:
     """In any legal file, unknown fields at the root, in a provider or in a route do not change the parsed value."""
-    more = copy.deepcopy(value)
-    places = [more, *more["providers"], *more["routing"].values()]
-    place = data.draw(st.sampled_from(places))
-    place.update({key: item for key, item in unknown.items() if key not in place})
-    assert parsed(more) == parsed(value)
+    extended = copy.deepcopy(value)
+    objects = [extended, *extended["providers"], *extended["routing"].values()]
+    chosen = data.draw(st.sampled_from(objects))
+    chosen.update({key: item for key, item in unknown.items() if key not in chosen})
+    assert parsed(extended) == parsed(value)
 
 
 @pytest.mark.requirement("MMR-P3")
@@ -60,14 +60,14 @@ def test_a_missing_required_field_is_named(value: dict[str, Any], data: st.DataO
     route = data.draw(st.sampled_from(sorted(value["routing"])))
     index = data.draw(st.integers(0, len(value["providers"]) - 1))
     broken = copy.deepcopy(value)
-    holder, field = data.draw(
+    entry, field = data.draw(
         st.sampled_from(
             [(broken, "providers"), (broken, "routing"), (broken["routing"], "default")]
             + [(broken["routing"][route], "provider")]
             + [(broken["providers"][index], name) for name in REQUIRED]
         )
     )
-    del holder[field]
+    del entry[field]
     problems = [item for item in ConfigLoader.validate(broken) if item.constraint == "required"]
     assert any(item.field.endswith(field) and field in item.message for item in problems if item.severity == "error")
     with pytest.raises(InvalidConfigurationError, match=field):
@@ -84,13 +84,16 @@ def test_a_route_to_an_unknown_provider_is_an_error(value: dict[str, Any], name:
         route["provider"] = unknown
     else:
         route["fallback"] = [*route.get("fallback", []), unknown]
-    found = [problem for problem in ConfigLoader.validate(value) if problem.constraint == "reference"]
-    assert len(found) == 1
-    assert unknown in found[0].message
-    assert found[0].severity == "error"
+    problems = [problem for problem in ConfigLoader.validate(value) if problem.constraint == "reference"]
+    assert len(problems) == 1
+    assert unknown in problems[0].message
+    assert problems[0].severity == "error"
 
 
-@given(json_values | st.builds(lambda one, two: {"providers": one, "routing": two}, json_values, json_values))
+@given(
+    json_values
+    | st.builds(lambda providers, routing: {"providers": providers, "routing": routing}, json_values, json_values)
+)
 def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
     """For any JSON value, validation returns problems, each with a known constraint."""
     constraints = {"required", "type", "reference", "enum", "duplicate", "range"}
@@ -102,9 +105,9 @@ def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
 @given(routing_files(own=False), json_values, st.data())
 def test_any_value_in_any_place_is_judged_without_an_exception(value: Any, junk: Any, data: st.DataObject) -> None:
     """A legal file with one field replaced by any JSON value is either accepted or changes nothing."""
-    places = [value, value["routing"], *value["providers"], *value["routing"].values()]
-    place = data.draw(st.sampled_from(places))
-    place[data.draw(st.sampled_from(sorted(place)))] = junk
+    objects = [value, value["routing"], *value["providers"], *value["routing"].values()]
+    chosen = data.draw(st.sampled_from(objects))
+    chosen[data.draw(st.sampled_from(sorted(chosen)))] = junk
     outcome = import_values(EMPTY, [value])
     assert outcome.accepted or outcome.configuration == EMPTY
 
@@ -266,7 +269,7 @@ def test_a_providers_key_is_in_no_repr() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "expected"),
     [
         ({"404": "next", "5xx": "retry", "http_429_quota": "raise", "preset": "strict", "fallbackOn": ["quota"]}, []),
         ({"404": "nxt"}, [('["404"]', "enum", "error")]),
@@ -276,14 +279,14 @@ def test_a_providers_key_is_in_no_repr() -> None:
         ({"fallbackOn": ["no_such_error"]}, [(".fallbackOn", "enum", "warning")]),
     ],
 )
-def test_each_word_of_an_error_table_is_judged(table: dict[str, Any], told: list[tuple[str, str, str]]) -> None:
+def test_each_word_of_an_error_table_is_judged(table: dict[str, Any], expected: list[tuple[str, str, str]]) -> None:
     """An unknown action is an error. An unknown fault has no effect and is a warning."""
     value = example()
     value["routing"]["default"]["onError"] = table
     path = "routing.default.onError"
-    found = ConfigLoader.validate(value)
-    assert [(item.field, item.constraint, item.severity) for item in found] == [
-        (path + field, constraint, severity) for field, constraint, severity in told
+    problems = ConfigLoader.validate(value)
+    assert [(item.field, item.constraint, item.severity) for item in problems] == [
+        (path + field, constraint, severity) for field, constraint, severity in expected
     ]
 
 

@@ -31,9 +31,9 @@ def changed(**fields: Any) -> Configuration:
 
 
 @given(routing_files(), routing_files())
-def test_there_is_no_difference_exactly_when_the_configurations_are_equal(one: Any, other: Any) -> None:
+def test_there_is_no_difference_exactly_when_the_configurations_are_equal(first: Any, second: Any) -> None:
     """diff(a, b) is empty iff a == b, and every change has a sentence."""
-    old, new = (import_values(EMPTY, [value]).configuration for value in (one, other))
+    old, new = (import_values(EMPTY, [value]).configuration for value in (first, second))
     changes = diff(old, new)
     assert (changes == ()) == (old == new)
     assert diff(old, old) == ()
@@ -44,11 +44,11 @@ def test_there_is_no_difference_exactly_when_the_configurations_are_equal(one: A
 def test_a_difference_turned_round_adds_what_it_removed(routing: Any, services: Any) -> None:
     """An object added in one direction is removed in the other."""
     new = import_values(EMPTY, [routing, services]).configuration
-    there, back = diff(EMPTY, new), diff(new, EMPTY)
+    forward, backward = diff(EMPTY, new), diff(new, EMPTY)
     added = [
-        (item.kind, item.name) for item in there if item.action is ChangeKind.ADDED and not item.field and item.name
+        (item.kind, item.name) for item in forward if item.action is ChangeKind.ADDED and not item.field and item.name
     ]
-    removed = [(item.kind, item.name) for item in back if item.action is ChangeKind.REMOVED and not item.field]
+    removed = [(item.kind, item.name) for item in backward if item.action is ChangeKind.REMOVED and not item.field]
     assert [item for item in removed if item[1]] == added
     assert len(added) >= len(new.providers) + len(new.services) - 1
 
@@ -62,14 +62,14 @@ def test_no_key_is_in_a_difference(routing: Any) -> None:
         provider["key"]["token"] = "gAAAA-ciphertext"
     sealed = from_json(snapshot)
     changes = diff(EMPTY, sealed)
-    told = repr(changes) + "".join(map(sentence, changes)) + repr(side_by_side(EMPTY, sealed))
-    assert not any(entry["apiKey"] in told for entry in routing["providers"])
-    assert "ciphertext" not in told
+    texts = repr(changes) + "".join(map(sentence, changes)) + repr(side_by_side(EMPTY, sealed))
+    assert not any(entry["apiKey"] in texts for entry in routing["providers"])
+    assert "ciphertext" not in texts
     assert diff(new, sealed) == ()
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "expected"),
     [
         ({"temperature": 0}, "temperature of task route “planning” changes from 0.8 to 0."),
         ({"max_tokens": None}, "max_tokens of task route “planning” is removed; it was 4096."),
@@ -78,9 +78,9 @@ def test_no_key_is_in_a_difference(routing: Any) -> None:
         ({"on_error": {"a.b": "next"}}, 'on_error["a.b"] of task route “planning” is set to “next”.'),
     ],
 )
-def test_a_changed_field_is_one_sentence(fields: dict[str, Any], words: str) -> None:
+def test_a_changed_field_is_one_sentence(fields: dict[str, Any], expected: str) -> None:
     """The sentence of a change says what changed, where, from which value and to which."""
-    assert [sentence(change) for change in diff(example(), changed(**fields))] == [words]
+    assert [sentence(change) for change in diff(example(), changed(**fields))] == [expected]
 
 
 def test_a_chain_is_told_whole_in_its_order() -> None:

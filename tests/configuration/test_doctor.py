@@ -28,13 +28,13 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 
 @pytest.fixture(autouse=True)
-def _whole() -> None:
+def _complete_installation() -> None:
     demo.load()
     User.objects.create_superuser("admin", password="correct horse battery staple")
 
 
 def problems() -> dict[str, list[str]]:
-    return {name: found for name, check in CHECKS.items() if (found := check())}
+    return {name: found_problems for name, check in CHECKS.items() if (found_problems := check())}
 
 
 def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,8 +42,8 @@ def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str])
     store_bytes(SYSTEM, b"whole", filename="a.bin")
     assert problems() == {}
     call_command("doctor")
-    said = capsys.readouterr().out
-    assert re.findall(r"^(?:ok|warn(?= open files)) +([a-z ]+)", said, re.MULTILINE) == [
+    output = capsys.readouterr().out
+    assert re.findall(r"^(?:ok|warn(?= open files)) +([a-z ]+)", output, re.MULTILINE) == [
         *("databases", "migrations", "configuration", "history", "audit log", "provider keys", "artifact store"),
         *("artifacts", "administrators", "data directory", "artifacts are in", "redis", "open files"),
         *("file types", "pages of other origins", "models", "routes", "budgets", "prices"),
@@ -86,9 +86,9 @@ def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:
     damaged = store_bytes(SYSTEM, b"will be damaged", filename="b.bin")
     byte_store().delete(missing.sha256)
     overwrite(byte_store(), damaged.sha256, b"will be DAMAGED")
-    found = " ".join(problems()["artifacts"])
-    assert missing.pk in found
-    assert damaged.pk in found
+    lines = " ".join(problems()["artifacts"])
+    assert missing.pk in lines
+    assert damaged.pk in lines
 
 
 def test_rows_that_were_written_past_the_ledger_are_found() -> None:
@@ -115,9 +115,9 @@ def test_a_provider_key_that_cannot_be_opened_is_found_and_not_told(settings: An
     assert problems() == {}
     settings.SECRET_FILES = {}  # with a file listed, the keys could be read from it again
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
-    found = problems()["provider keys"]
-    assert found[0].startswith("openai: ")
-    assert "secret" not in found[0]
+    lines = problems()["provider keys"]
+    assert lines[0].startswith("openai: ")
+    assert "secret" not in lines[0]
 
 
 def test_an_installation_nobody_can_administrate_is_found(capsys: pytest.CaptureFixture[str]) -> None:

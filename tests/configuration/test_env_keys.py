@@ -42,16 +42,16 @@ def test_name_is_upper_cased_with_every_other_character_an_underscore(provider: 
     """NAME has one character of A–Z 0–9 _ for each character of the upper-cased provider name."""
     name = name_part(provider)
     assert len(name) == len(provider.upper())
-    for one, other in zip(provider.upper(), name, strict=True):
-        assert other == (one if one in "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789" else "_")
+    for character, written in zip(provider.upper(), name, strict=True):
+        assert written == (character if character in "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789" else "_")
 
 
 @pytest.mark.requirement("MMR-E1")
 @given(st.text(st.sampled_from("ABCLMPROVIDERKEYS_0a$"), max_size=25) | any_text, words)
 def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret: str) -> None:
     """Only LLM_PROVIDER_*_API_KEY, numbered or not, and explicitly allowed names yield a value."""
-    plain = variable.rstrip("0123456789").removesuffix("_") if variable[-1:].isdigit() else variable
-    allowed = plain.startswith("LLM_PROVIDER_") and plain.endswith("_API_KEY") and len(plain) > 21
+    unnumbered = variable.rstrip("0123456789").removesuffix("_") if variable[-1:].isdigit() else variable
+    allowed = unnumbered.startswith("LLM_PROVIDER_") and unnumbered.endswith("_API_KEY") and len(unnumbered) > 21
     assert (read(variable, {variable: secret}) is None) or allowed
     assert read(variable, {variable: secret}, [variable]) == secret
     assert read(variable, {variable: ""}, [variable]) is None
@@ -102,21 +102,21 @@ def test_the_forms_of_a_key_field(text: str, form: KeyNotation) -> None:
 @given(st.dictionaries(any_text, st.none(), max_size=5))
 def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> None:
     """Two providers never share a variable, and every provider either has one, is nameless or collides."""
-    found = overrides(names)
-    assert len(set(found.variables.values())) == len(found.variables)
+    result = overrides(names)
+    assert len(set(result.variables.values())) == len(result.variables)
     unnamed = {name for name in names if not name_part(name).strip("_")}
-    assert set(found.nameless) == unnamed
-    colliding = {name for group in found.colliding for name in group}
-    assert found.variables.keys() | unnamed | colliding == names.keys()
-    assert not found.variables.keys() & (unnamed | colliding)
+    assert set(result.nameless) == unnamed
+    colliding = {name for group in result.colliding for name in group}
+    assert result.variables.keys() | unnamed | colliding == names.keys()
+    assert not result.variables.keys() & (unnamed | colliding)
 
 
 def test_env_name_tells_apart_what_the_names_do_not() -> None:
     """`envName` of a provider replaces NAME or the whole variable."""
     names = {"a.b": None, "a-b": "A_B_TWO", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY", "a b": None}
-    found = overrides(names)
-    assert found.variables == {"a-b": "LLM_PROVIDER_A_B_TWO_API_KEY", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY"}
-    assert found.colliding == (("a.b", "a b"),)
+    result = overrides(names)
+    assert result.variables == {"a-b": "LLM_PROVIDER_A_B_TWO_API_KEY", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY"}
+    assert result.colliding == (("a.b", "a b"),)
     assert key_variable("a.b") == "LLM_PROVIDER_A_B_API_KEY"
 
 
@@ -125,8 +125,8 @@ def test_an_override_wins_over_the_variable_a_provider_names() -> None:
     """The override wins over the variable that a provider names; if it is unset or empty, that variable is read."""
     key = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=key)
-    shared, own = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
-    assert key_of(provider, shared | own) == "own"
+    shared, named = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
+    assert key_of(provider, shared | named) == "own"
     assert key_of(provider, shared | {"LLM_PROVIDER_P_API_KEY": ""}) == "shared"
     assert key_of(provider, {}) is None
 
@@ -140,7 +140,7 @@ def test_processes_that_start_at_once_agree_on_a_secret(tmp_path: Path) -> None:
         return keep_secret(path, f"secret {number}")
 
     with ThreadPoolExecutor(8) as threads:
-        kept = set(threads.map(begin, range(8)))
-    assert kept == {path.read_text()}
-    assert [each.name for each in tmp_path.iterdir()] == ["secret_key"]
+        secrets = set(threads.map(begin, range(8)))
+    assert secrets == {path.read_text()}
+    assert [path_entry.name for path_entry in tmp_path.iterdir()] == ["secret_key"]
     assert path.stat().st_mode & 0o777 == 0o600

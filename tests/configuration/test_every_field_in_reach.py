@@ -20,16 +20,16 @@ from tests.configuration.field_table import TABLE
 from tests.configuration.test_every_field_survives import with_sample
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text("utf-8")
-KEPT = "kept as it is: what a file has and this version does not know"
+KEPT_UNKNOWN = "kept as it is: what a file has and this version does not know"
 
-ELSEWHERE: Mapping[type, Mapping[str, str]] = {
+NOT_IN_FORM: Mapping[type, Mapping[str, str]] = {
     ProviderSpec: {
         "name": "its identity: set where it is made, and then in its address",
         "key": "key_act",
         "quirks": "quirk_",
         "timeouts": "timeout_",
         "in_routing_file": "the page of the export has a switch for each provider",
-        "extra": KEPT,
+        "extra": KEPT_UNKNOWN,
         "more_keys": "the page of the provider's keys has a form for each",
     },
     ServiceSpec: {
@@ -43,15 +43,15 @@ ELSEWHERE: Mapping[type, Mapping[str, str]] = {
         "content": "policy",
         "timeouts": "timeout_",
         "extra_body": "extra_body_json",
-        "extra": KEPT,
+        "extra": KEPT_UNKNOWN,
     },
     RouteSpec: {
         "candidates": "each has a form of its own",
         "on_error": "preset",
         "content": "policy",
-        "extra": KEPT,
+        "extra": KEPT_UNKNOWN,
     },
-    CandidateSpec: {"extra": KEPT},
+    CandidateSpec: {"extra": KEPT_UNKNOWN},
 }
 """Maps a field to its name (or the prefix of its names) in the form, or to the reason why it is not in the form."""
 
@@ -64,26 +64,26 @@ def form_fields(kind: type) -> set[str]:
     return set({RouteSpec: RouteForm, CandidateSpec: CandidateForm}[kind].base_fields)
 
 
-@pytest.mark.parametrize("kind", ELSEWHERE)
+@pytest.mark.parametrize("kind", NOT_IN_FORM)
 @pytest.mark.django_db
 def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None:
     """Every field is in its form or has a reason why not."""
-    there, other = form_fields(kind), ELSEWHERE[kind]
-    missing = [field.name for field in fields(kind) if field.name not in there and field.name not in other]
+    form_names, reasons = form_fields(kind), NOT_IN_FORM[kind]
+    missing = [field.name for field in fields(kind) if field.name not in form_names and field.name not in reasons]
     assert missing == []
-    words = [word for word in other.values() if " " not in word]
-    assert [word for word in words if not any(name.startswith(word) for name in there)] == []
+    prefixes = [reason for reason in reasons.values() if " " not in reason]
+    assert [prefix for prefix in prefixes if not any(name.startswith(prefix) for name in form_names)] == []
 
 
 def entries_of(kind: type, name: str) -> Iterator[Any]:
     """Yield the entries that the administrators' API returns and accepts, with the field set to its sample."""
-    for made in with_sample(kind, name):
+    for configuration in with_sample(kind, name):
         if kind is ProviderSpec:
-            yield write_entry(made, EntryKind.PROVIDER, made.providers[0].name)
+            yield write_entry(configuration, EntryKind.PROVIDER, configuration.providers[0].name)
         elif kind is ServiceSpec:
-            yield write_entry(made, EntryKind.SERVICE, made.services[0].id)
+            yield write_entry(configuration, EntryKind.SERVICE, configuration.services[0].id)
         else:
-            yield write_entry(made, EntryKind.ROUTE, made.routes[0].task_type)
+            yield write_entry(configuration, EntryKind.ROUTE, configuration.routes[0].task_type)
 
 
 def keys_in(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -93,7 +93,7 @@ def keys_in(entry: Mapping[str, Any]) -> Iterator[str]:
         yield from candidate if isinstance(candidate, Mapping) else ()
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in ELSEWHERE for name in TABLE[kind]])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in NOT_IN_FORM for name in TABLE[kind]])
 def test_every_field_of_a_file_is_in_its_document(kind: type, name: str) -> None:
     """Every key of an entry is described in docs/configuration.md, to which the administrators' API refers."""
     keys = {key for entry in entries_of(kind, name) for key in keys_in(entry) if not key.startswith("x-")}

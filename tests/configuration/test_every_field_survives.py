@@ -42,7 +42,7 @@ FIELDS = [(kind, name) for kind in SPECS for name in TABLE[kind]]
 
 
 def texts(configuration: Configuration, mode: Mode = Mode.FULL) -> list[str]:
-    return [export(configuration, each, mode).text for each in FileFormat]
+    return [export(configuration, file_format, mode).text for file_format in FileFormat]
 
 
 def in_files(configuration: Configuration) -> Configuration:
@@ -60,54 +60,54 @@ def test_every_field_of_every_spec_has_a_row() -> None:
 
 
 @given(configurations())
-def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(made: Configuration) -> None:
+def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(configuration: Configuration) -> None:
     """For any configuration, import(export(c)) differs only in keys and exports the same bytes again."""
-    files = texts(made)
+    files = texts(configuration)
     outcome = import_files(EMPTY, files)
     assert outcome.accepted, outcome.problems
-    assert diff(in_files(made), outcome.configuration) == ()
+    assert diff(in_files(configuration), outcome.configuration) == ()
     assert texts(outcome.configuration) == files
     assert diff(outcome.configuration, import_files(EMPTY, files[::-1]).configuration) == ()
 
 
 @given(configurations())
-def test_a_configuration_imported_onto_itself_changes_nothing(made: Configuration) -> None:
+def test_a_configuration_imported_onto_itself_changes_nothing(configuration: Configuration) -> None:
     """Importing a configuration's own export changes nothing, with or without pruning; stored keys stay stored."""
     for prune in (False, True):
-        outcome = import_files(made, texts(made), prune=prune)
+        outcome = import_files(configuration, texts(configuration), prune=prune)
         assert outcome.accepted, outcome.problems
-        assert diff(made, outcome.configuration) == ()
-        assert same_value(made, outcome.configuration)
+        assert diff(configuration, outcome.configuration) == ()
+        assert same_value(configuration, outcome.configuration)
         assert outcome.keys == {}
 
 
 @given(configurations())
-def test_an_entry_that_was_read_and_written_back_changes_nothing(made: Configuration) -> None:
+def test_an_entry_that_was_read_and_written_back_changes_nothing(configuration: Configuration) -> None:
     """A GET followed by a PUT of a provider, service or route changes nothing."""
     entries = [
-        *((EntryKind.PROVIDER, provider.name) for provider in made.providers),
-        *((EntryKind.SERVICE, service.id) for service in made.services),
-        *((EntryKind.ROUTE, route.task_type) for route in made.routes),
+        *((EntryKind.PROVIDER, provider.name) for provider in configuration.providers),
+        *((EntryKind.SERVICE, service.id) for service in configuration.services),
+        *((EntryKind.ROUTE, route.task_type) for route in configuration.routes),
     ]
     for kind, name in entries:
-        body = json.loads(json.dumps(write_entry(made, kind, name)))
-        outcome = merge_entry(made, kind, name, body, NOWHERE, lambda key, _endpoint: sha256(key))
+        body = json.loads(json.dumps(write_entry(configuration, kind, name)))
+        outcome = merge_entry(configuration, kind, name, body, NOWHERE, lambda key, _endpoint: sha256(key))
         assert outcome.accepted, outcome.problems
-        assert diff(made, outcome.configuration) == ()
+        assert diff(configuration, outcome.configuration) == ()
 
 
 @given(configurations())
-def test_a_revision_keeps_all_of_it(made: Configuration) -> None:
+def test_a_revision_keeps_all_of_it(configuration: Configuration) -> None:
     """from_json(to_json(c)) == c, through real JSON."""
-    assert same_value(from_json(json.loads(json.dumps(to_json(made)))), made)
+    assert same_value(from_json(json.loads(json.dumps(to_json(configuration)))), configuration)
 
 
 @settings(max_examples=40)
 @given(configurations())
 @pytest.mark.django_db
-def test_rows_keep_all_of_it(made: Configuration) -> None:
+def test_rows_keep_all_of_it(configuration: Configuration) -> None:
     """Rows read back equal what was written, whatever was stored before."""
-    stored = without_stored_keys(made)
+    stored = without_stored_keys(configuration)
     rows.write(stored)
     assert diff(stored, rows.read()) == ()
 
@@ -133,12 +133,15 @@ def with_sample(kind: type, name: str) -> Iterator[Configuration]:
     if kind is Configuration:
         yield replace(BASE, **{name: sample})
     elif kind is ProviderSpec:
-        made = replace(A, **{name: sample})
+        provider = replace(A, **{name: sample})
         yield replace(
             BASE,
-            providers=(made, B),
-            services=tuple(replace(service, provider=made.name) for service in BASE.services),
-            routes=(replace(BASE.routes[0], candidates=(CandidateSpec(made.name), CandidateSpec("b"))), BASE.routes[1]),
+            providers=(provider, B),
+            services=tuple(replace(service, provider=provider.name) for service in BASE.services),
+            routes=(
+                replace(BASE.routes[0], candidates=(CandidateSpec(provider.name), CandidateSpec("b"))),
+                BASE.routes[1],
+            ),
         )
     elif kind is KeySpec:
         yield replace(BASE, providers=(replace(A, key=replace(A.key, **{name: sample})), B))
@@ -147,44 +150,49 @@ def with_sample(kind: type, name: str) -> Iterator[Configuration]:
     elif kind is RouteSpec:
         yield replace(BASE, routes=(replace(BASE.routes[0], **{name: sample}), BASE.routes[1]))
     elif kind is CandidateSpec:
-        for at in range(2):
+        for index in range(2):
             chain = list(BASE.routes[0].candidates)
-            chain[at] = replace(chain[at], **{name: sample})
+            chain[index] = replace(chain[index], **{name: sample})
             yield replace(BASE, routes=(replace(BASE.routes[0], candidates=tuple(chain)), BASE.routes[1]))
     else:
-        place = {
+        list_field = {
             AliasSpec: "aliases",
             AgentSpec: "agents",
             LanguageSpec: "languages",
             LabelBudgetSpec: "label_budgets",
             ExchangeRate: "exchange_rates",
         }[kind]
-        yield replace(BASE, **{place: (_item(kind, name),)})
+        yield replace(BASE, **{list_field: (_item(kind, name),)})
 
 
 def _item(kind: type, name: str) -> Any:
-    samples = {each: row.sample for each, row in TABLE[kind].items() if each not in ("service_id", "task_type", "keys")}
+    samples = {
+        field: row.sample for field, row in TABLE[kind].items() if field not in ("service_id", "task_type", "keys")
+    }
     return kind(**samples, **({name: TABLE[kind][name].sample} if name not in samples else {}))
 
 
-def _sampled(*ways: str) -> list[tuple[type, str]]:
+def _sampled(*exports: str) -> list[tuple[type, str]]:
     """Return the fields that have a sample and that every one of the given exports can express."""
     return [
         (kind, name)
         for kind, name in FIELDS
-        if not (set(ways) | {FILE}) & TABLE[kind][name].unsaid.keys() and TABLE[kind][name].sample is not None
+        if not (set(exports) | {FILE}) & TABLE[kind][name].unsaid.keys() and TABLE[kind][name].sample is not None
     ]
 
 
-@pytest.mark.parametrize(("kind", "name"), _sampled(SEED), ids=lambda each: getattr(each, "__name__", each))
+@pytest.mark.parametrize(("kind", "name"), _sampled(SEED), ids=lambda value: getattr(value, "__name__", value))
 def test_the_seed_export_says_a_field_in_its_files_or_on_stderr(kind: type, name: str) -> None:
     """The seed export contains each field or reports it as left out."""
-    before = [export(BASE, each, Mode.SEED) for each in FileFormat]
-    for made in with_sample(kind, name):
-        assert made == BASE or [export(made, each, Mode.SEED) for each in FileFormat] != before
+    before = [export(BASE, file_format, Mode.SEED) for file_format in FileFormat]
+    for configuration in with_sample(kind, name):
+        assert (
+            configuration == BASE
+            or [export(configuration, file_format, Mode.SEED) for file_format in FileFormat] != before
+        )
 
 
-EVERY = pytest.mark.parametrize(("kind", "name"), _sampled(), ids=lambda each: getattr(each, "__name__", each))
+EVERY = pytest.mark.parametrize(("kind", "name"), _sampled(), ids=lambda value: getattr(value, "__name__", value))
 
 
 @EVERY
@@ -194,15 +202,15 @@ def test_each_way_keeps_every_field(kind: type, name: str) -> None:
 
     A forgotten field fails by name. Undo writes the value of a revision over rows that differ from it.
     """
-    for made in with_sample(kind, name):
-        rows.write(made)
-        stored = diff(made, rows.read())
+    for configuration in with_sample(kind, name):
+        rows.write(configuration)
+        stored = diff(configuration, rows.read())
         rows.write(from_json(to_json(BASE)))
         lost = {
             "rows": stored,
             "undo": diff(BASE, rows.read()),
-            "revision": diff(made, from_json(json.loads(json.dumps(to_json(made))))),
-            "files": diff(made, import_files(EMPTY, texts(made)).configuration),
+            "revision": diff(configuration, from_json(json.loads(json.dumps(to_json(configuration))))),
+            "files": diff(configuration, import_files(EMPTY, texts(configuration)).configuration),
         }
         assert lost == dict.fromkeys(lost, ())
 
@@ -210,4 +218,4 @@ def test_each_way_keeps_every_field(kind: type, name: str) -> None:
 @EVERY
 def test_the_difference_sees_every_field(kind: type, name: str) -> None:
     """The difference contains every field, since a change without a difference would create no revision."""
-    assert all(diff(BASE, made) for made in with_sample(kind, name) if made != BASE)
+    assert all(diff(BASE, configuration) for configuration in with_sample(kind, name) if configuration != BASE)

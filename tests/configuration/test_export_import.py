@@ -60,8 +60,10 @@ def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None
     outcome = import_files(EMPTY, files)
     assert outcome.problems == ()
     assert list(texts(outcome.configuration)) == files
-    shown = {word for service in outcome.configuration.services for word in service.effective_capabilities.input}
-    assert shown >= {"text", "vision", "audio", "file"}
+    capabilities = {
+        capability for service in outcome.configuration.services for capability in service.effective_capabilities.input
+    }
+    assert capabilities >= {"text", "vision", "audio", "file"}
     design = outcome.configuration.route("design")
     assert design is not None
     assert [item.model for item in design.candidates] == ["echo-503", "echo-vision", "echo-text"]
@@ -71,9 +73,9 @@ def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None
 def test_the_second_export_equals_the_first_byte_for_byte(routing: Any, services: Any) -> None:
     """For any two valid files, export(import(export(import(files)))) is the first export."""
     first = texts(imported(routing, services).configuration)
-    again = import_files(EMPTY, first)
-    assert again.accepted, again.problems
-    assert texts(again.configuration) == first
+    second = import_files(EMPTY, first)
+    assert second.accepted, second.problems
+    assert texts(second.configuration) == first
 
 
 @given(routing_files(), services_files(), st.booleans())
@@ -96,16 +98,16 @@ def test_a_configuration_of_its_export_is_the_configuration(routing: Any) -> Non
 @given(routing_files(), services_files())
 def test_an_export_says_everything_the_file_said(routing: Any, services: Any) -> None:
     """Except for key fields, the exported JSON equals the imported one, including unknown fields and odd notation."""
-    found = [json.loads(text) for text in texts(imported(routing, services).configuration)]
+    files_written = [json.loads(text) for text in texts(imported(routing, services).configuration)]
     for value, kind in (
         (routing, "providers"),
         (services, "services"),
-        *zip(found, ("providers", "services"), strict=True),
+        *zip(files_written, ("providers", "services"), strict=True),
     ):
         for entry in value[kind]:
-            for holder in (entry, *(entry.get("keys") or ())):
-                holder.pop("apiKey")
-    assert found == [routing, services]
+            for entry_or_key in (entry, *(entry.get("keys") or ())):
+                entry_or_key.pop("apiKey")
+    assert files_written == [routing, services]
 
 
 @pytest.mark.requirement("MMR-E1")
@@ -114,8 +116,8 @@ def test_no_key_is_in_any_export_snapshot_or_problem(routing: Any, services: Any
     """Literal keys are returned separately from the configuration; exports contain only `${…}`."""
     outcome = imported(routing, services)
     secrets = [entry["apiKey"] for entry in (*routing["providers"], *services["services"])]
-    seen = "".join((*texts(outcome.configuration, mode), json.dumps(to_json(outcome.configuration)), repr(outcome)))
-    assert not any(secret in seen for secret in secrets)
+    all_text = "".join((*texts(outcome.configuration, mode), json.dumps(to_json(outcome.configuration)), repr(outcome)))
+    assert not any(secret in all_text for secret in secrets)
     assert set(outcome.keys.values()) <= set(secrets)
     stored = {item.name for item in outcome.configuration.providers if item.key.kind is KeyKind.STORED}
     assert set(outcome.keys) == stored
@@ -155,13 +157,13 @@ def test_unknown_fields_are_reported_with_their_paths() -> None:
 
 def test_a_bad_file_changes_nothing_even_beside_a_good_one() -> None:
     """One error in any file rejects the import; the problems of all files are reported."""
-    good, bad = example("llm-routing.json"), {"services": [{"id": "x"}]}
-    outcome = import_values(EMPTY, [good, bad])
+    valid, invalid = example("llm-routing.json"), {"services": [{"id": "x"}]}
+    outcome = import_values(EMPTY, [valid, invalid])
     assert outcome.configuration == EMPTY
     assert outcome.keys == {}
     assert {"services[0].baseURL", "services[0].model"} <= {item.field for item in outcome.problems}
-    assert not import_files(EMPTY, [json.dumps(good), "{"]).accepted
-    assert import_files(EMPTY, [json.dumps(good), "{"]).configuration == EMPTY
+    assert not import_files(EMPTY, [json.dumps(valid), "{"]).accepted
+    assert import_files(EMPTY, [json.dumps(valid), "{"]).configuration == EMPTY
     assert not import_values(EMPTY, [{"something": 1}]).accepted
 
 
@@ -173,8 +175,8 @@ def test_a_stored_key_gives_way_to_another_key_only(text: str) -> None:
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
     value["providers"][0]["apiKey"] = text
-    again = imported(value, onto=stored)
-    assert again.configuration == stored
+    second = imported(value, onto=stored)
+    assert second.configuration == stored
     value["providers"][0]["endpoint"] = "https://elsewhere.example.com/v1/chat/completions"
     moved = imported(value, onto=stored).configuration.provider("openai")
     assert moved is not None
@@ -193,23 +195,23 @@ def test_services_meet_the_routing_files_provider_with_the_same_base_and_key() -
     }
     configuration = imported(services, example("llm-routing.json")).configuration
     assert [item.provider for item in configuration.services] == ["openai", "example", "example"]
-    found = configuration.service_at("openai", "gpt-4")
-    assert found is not None
-    assert found.id == "text-model"
+    service = configuration.service_at("openai", "gpt-4")
+    assert service is not None
+    assert service.id == "text-model"
     assert [item.name for item in configuration.providers if item.in_routing_file] == ["openai", "anthropic"]
 
 
 def test_each_distinct_base_url_and_key_is_one_provider_with_a_stable_name() -> None:
     """A provider made for a service is named after its host, stably and whatever the order of the file."""
     entry = example("llmservices.json")["services"][0]
-    places = [("https://a.cn/v1", "sk-one-1"), ("https://a.cn/v1", "sk-two-2"), ("https://a.cn/v2/", "sk-one-1")]
-    services = [entry | {"id": f"s{i}", "baseURL": url, "apiKey": key} for i, (url, key) in enumerate(places * 2)]
+    origins = [("https://a.cn/v1", "sk-one-1"), ("https://a.cn/v1", "sk-two-2"), ("https://a.cn/v2/", "sk-one-1")]
+    services = [entry | {"id": f"s{i}", "baseURL": url, "apiKey": key} for i, (url, key) in enumerate(origins * 2)]
     first = imported({"services": services})
     names = [item.provider for item in first.configuration.services]
     assert names == ["a", "a-v1", "a-v2"] * 2
     assert first.keys == {"a": "sk-one-1", "a-v1": "sk-two-2", "a-v2": "sk-one-1"}
-    again = imported({"services": services[::-1]}, onto=first.configuration)
-    assert again.configuration == first.configuration
+    second = imported({"services": services[::-1]}, onto=first.configuration)
+    assert second.configuration == first.configuration
     rotated = [item | {"apiKey": "sk-new-3"} if item["apiKey"] == "sk-two-2" else item for item in services]
     after = imported({"services": rotated}, onto=first.configuration)
     assert [item.provider for item in after.configuration.services] == names
@@ -223,14 +225,14 @@ def test_merging_keeps_what_the_file_does_not_mention_and_pruning_removes_it() -
         "providers": [example("llm-routing.json")["providers"][1]],
         "routing": {"fresh": {"provider": "anthropic"}, "default": {"provider": "anthropic"}},
     }
-    both = imported(small, onto=configuration).configuration
-    assert [item.task_type for item in both.routes] == ["planning", "chapter_generation", "default", "fresh"]
-    assert both.default_language == "zh"
-    alone = imported(small, onto=configuration, prune=True).configuration
-    assert [item.name for item in alone.providers] == ["anthropic", "example"]
-    assert [item.task_type for item in alone.routes] == ["fresh", "default"]
-    assert alone.default_language is None
-    assert alone.services == configuration.services
+    merged = imported(small, onto=configuration).configuration
+    assert [item.task_type for item in merged.routes] == ["planning", "chapter_generation", "default", "fresh"]
+    assert merged.default_language == "zh"
+    pruned = imported(small, onto=configuration, prune=True).configuration
+    assert [item.name for item in pruned.providers] == ["anthropic", "example"]
+    assert [item.task_type for item in pruned.routes] == ["fresh", "default"]
+    assert pruned.default_language is None
+    assert pruned.services == configuration.services
 
 
 @pytest.mark.parametrize(
@@ -289,11 +291,11 @@ def test_the_seed_export_has_an_entry_per_provider_and_model_and_lists_what_it_c
     value["providers"].append(example("llm-routing.json")["providers"][0] | {"providerName": "e", "protocol": "echo"})
     value["routing"]["planning"] |= {"fallback": ["anthropic/claude-3-opus", "anthropic", "e"], "retries": 0}
     outcome = export(imported(value).configuration, FileFormat.ROUTING, Mode.SEED)
-    written = json.loads(outcome.text)
-    assert [item["providerName"] for item in written["providers"]] == ["openai", "anthropic", "anthropic-claude-3-opus"]
-    assert written["providers"][0]["endpoint"] == "https://api.openai.com/v1/chat/completions"
-    assert written["providers"][2]["apiKey"] == "${LLM_PROVIDER_ANTHROPIC_API_KEY}"
-    assert written["routing"]["planning"]["fallback"] == ["anthropic-claude-3-opus", "anthropic"]
+    file = json.loads(outcome.text)
+    assert [item["providerName"] for item in file["providers"]] == ["openai", "anthropic", "anthropic-claude-3-opus"]
+    assert file["providers"][0]["endpoint"] == "https://api.openai.com/v1/chat/completions"
+    assert file["providers"][2]["apiKey"] == "${LLM_PROVIDER_ANTHROPIC_API_KEY}"
+    assert file["routing"]["planning"]["fallback"] == ["anthropic-claude-3-opus", "anthropic"]
     assert outcome.left_out == (
         "Provider “e” is left out: it uses the protocol echo.",
         "Route “planning”: its retries cannot be expressed.",
@@ -318,8 +320,8 @@ def test_a_stored_key_is_not_missed_in_the_environment() -> None:
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
-    told = import_files(stored, texts(stored)[:1], key_context=KeyContext(env={})).problems
-    assert [item.field for item in told] == ["providers[1].apiKey"]
+    problems = import_files(stored, texts(stored)[:1], key_context=KeyContext(env={})).problems
+    assert [item.field for item in problems] == ["providers[1].apiKey"]
     assert stored.providers[0].key == KeySpec(KeyKind.STORED, fingerprint=stored.providers[0].key.fingerprint)
 
 
@@ -334,17 +336,17 @@ def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
 def test_prints_that_depend_on_the_origin_find_their_keys_again() -> None:
     """With fingerprints bound to the origin, importing the same files again adds no key."""
 
-    def at(key: str, endpoint: str) -> str:
+    def fingerprint(key: str, endpoint: str) -> str:
         return f"{key[-1]}@{endpoint.split('/')[2]}"
 
     routing, services = example("llm-routing.json"), example("llmservices.json")
     routing["providers"][0]["apiKey"] = "sk-first-key-1"
     services["services"][0] |= {"baseURL": "https://api.openai.com/v1", "apiKey": "sk-first-key-1"}
-    first = import_values(EMPTY, [routing, services], fingerprint_at=at)
+    first = import_values(EMPTY, [routing, services], fingerprint_at=fingerprint)
     assert first.keys == {"openai": "sk-first-key-1"}
     assert first.configuration.services[0].provider == "openai"
-    again = import_values(first.configuration, [services, routing], fingerprint_at=at)
-    assert (again.configuration, again.keys) == (first.configuration, {})
+    second = import_values(first.configuration, [services, routing], fingerprint_at=fingerprint)
+    assert (second.configuration, second.keys) == (first.configuration, {})
 
 
 @pytest.mark.parametrize("mode", [Mode.SEED, Mode.GATEWAY])

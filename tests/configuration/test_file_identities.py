@@ -30,35 +30,38 @@ TWINS = tuple(ProviderSpec(name, "https://one.example/v1", "m", key=SHARED) for 
 
 
 def full(configuration: Configuration) -> list[str]:
-    return [export(configuration, each).text for each in FileFormat]
+    return [export(configuration, file_format).text for file_format in FileFormat]
 
 
-def both_ways(configuration: Configuration) -> list[Configuration]:
+def reimported(configuration: Configuration) -> list[Configuration]:
     """Import the configuration's export into nothing, onto itself, and onto itself with pruning; return the results."""
     files = full(configuration)
-    found = [import_files(EMPTY, files), *(import_files(configuration, files, prune=prune) for prune in (False, True))]
-    assert all(each.accepted for each in found)
-    return [each.configuration for each in found]
+    outcomes = [
+        import_files(EMPTY, files),
+        *(import_files(configuration, files, prune=prune) for prune in (False, True)),
+    ]
+    assert all(outcome.accepted for outcome in outcomes)
+    return [outcome.configuration for outcome in outcomes]
 
 
 @pytest.mark.parametrize("mode", [Mode.FULL, Mode.SEED])
 def test_no_export_pairs_a_key_with_the_address_of_another_provider(mode: Mode) -> None:
     """No export pairs a provider's key with the base URL that a moved service kept from its old provider."""
     moved = ServiceSpec("s", "S", "new", "m", base_url="https://old.example/v1")
-    made = Configuration(providers=(OLD, NEW), services=(moved,))
-    entry = json.loads(export(made, FileFormat.SERVICES, mode).text)["services"][0]
+    configuration = Configuration(providers=(OLD, NEW), services=(moved,))
+    entry = json.loads(export(configuration, FileFormat.SERVICES, mode).text)["services"][0]
     assert (entry["baseURL"], entry["apiKey"]) == ("https://new.example/v1", "${LLM_PROVIDER_NEW_API_KEY}")
-    assert all(diff(with_own_addresses(made), each) == () for each in both_ways(made))
+    assert all(diff(with_own_addresses(configuration), imported) == () for imported in reimported(configuration))
 
 
 def test_twins_at_one_address_keep_their_own_services() -> None:
     """Services of two providers with the same base URL and variable stay with their own provider."""
-    services = tuple(ServiceSpec(f"s-{each.name}", "S", each.name, "m") for each in TWINS)
-    for made in (
+    services = tuple(ServiceSpec(f"s-{provider.name}", "S", provider.name, "m") for provider in TWINS)
+    for configuration in (
         Configuration(providers=TWINS, services=services),
         Configuration(providers=(TWINS[0], replace(TWINS[1], in_routing_file=False)), services=services),
     ):
-        assert all(diff(made, each) == () for each in both_ways(made))
+        assert all(diff(configuration, imported) == () for imported in reimported(configuration))
 
 
 @pytest.mark.parametrize(
@@ -82,8 +85,8 @@ def test_a_provider_that_only_services_brought_in_keeps_what_was_set(fields: dic
     brought = import_values(EMPTY, [values]).configuration
     assert routing_value(brought)["providers"] == []
     assert services_value(brought) == values
-    made = replace(brought, providers=(replace(brought.providers[0], **fields),))
-    assert all(diff(made, each) == () for each in both_ways(made))
+    configuration = replace(brought, providers=(replace(brought.providers[0], **fields),))
+    assert all(diff(configuration, imported) == () for imported in reimported(configuration))
 
 
 SERVICE = {
@@ -98,8 +101,8 @@ SERVICE = {
 
 
 def test_a_provider_that_nothing_uses_survives_the_removal_of_what_files_do_not_mention() -> None:
-    made = Configuration(providers=(replace(OLD, in_routing_file=False),))
-    assert all(diff(made, each) == () for each in both_ways(made))
+    configuration = Configuration(providers=(replace(OLD, in_routing_file=False),))
+    assert all(diff(configuration, imported) == () for imported in reimported(configuration))
 
 
 def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
@@ -108,23 +111,28 @@ def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
     brought = import_values(EMPTY, values).configuration
     assert brought.services[0].base_url == "https://api.example.com/v1/chat/completions"
     moved = replace(brought, providers=(replace(brought.providers[0], endpoint="https://elsewhere.example/v1"),))
-    for each in both_ways(with_own_addresses(moved)):
-        assert [item.name for item in each.providers] == ["example"]
-        assert services_value(each)["services"][0]["baseURL"] == "https://elsewhere.example/v1"
+    for imported in reimported(with_own_addresses(moved)):
+        assert [item.name for item in imported.providers] == ["example"]
+        assert services_value(imported)["services"][0]["baseURL"] == "https://elsewhere.example/v1"
 
 
 def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
     """A service's `providerName` wins over its base URL: a warning, or an error if the entry also has a key."""
-    made = Configuration(providers=(OLD, NEW))
+    configuration = Configuration(providers=(OLD, NEW))
     entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}
-    outcome = import_values(made, [{"services": [entry]}])
+    outcome = import_values(configuration, [{"services": [entry]}])
     assert [(problem.field, problem.severity) for problem in outcome.problems] == [("services[0].baseURL", "warning")]
-    assert (outcome.configuration.services[0].provider, outcome.configuration.providers) == ("new", made.providers)
-    refused = import_values(made, [{"services": [entry | {"apiKey": "sk-a-key-of-old"}]}])
+    assert (outcome.configuration.services[0].provider, outcome.configuration.providers) == (
+        "new",
+        configuration.providers,
+    )
+    refused = import_values(configuration, [{"services": [entry | {"apiKey": "sk-a-key-of-old"}]}])
     assert not refused.accepted
-    assert refused.configuration == made
-    taken = import_values(made, [{"services": [entry | {"baseURL": NEW.endpoint, "apiKey": "sk-a-key-of-new"}]}])
-    assert taken.keys == {"new": "sk-a-key-of-new"}
+    assert refused.configuration == configuration
+    accepted = import_values(
+        configuration, [{"services": [entry | {"baseURL": NEW.endpoint, "apiKey": "sk-a-key-of-new"}]}]
+    )
+    assert accepted.keys == {"new": "sk-a-key-of-new"}
 
 
 def test_an_entry_that_names_a_new_provider_makes_it() -> None:
@@ -135,10 +143,10 @@ def test_an_entry_that_names_a_new_provider_makes_it() -> None:
 
 def test_a_configuration_without_a_route_is_imported() -> None:
     """A file with providers only is valid; a file with routes needs `default`."""
-    made = Configuration(providers=(OLD,))
-    assert all(diff(made, each) == () for each in both_ways(made))
-    bad = routing_value(replace(made, routes=(RouteSpec("task", (CandidateSpec("old"),)),)))
-    assert [problem.field for problem in import_values(EMPTY, [bad]).problems] == ["routing.default"]
+    configuration = Configuration(providers=(OLD,))
+    assert all(diff(configuration, imported) == () for imported in reimported(configuration))
+    invalid_file = routing_value(replace(configuration, routes=(RouteSpec("task", (CandidateSpec("old"),)),)))
+    assert [problem.field for problem in import_values(EMPTY, [invalid_file]).problems] == ["routing.default"]
 
 
 def test_the_seed_export_gives_out_no_key_that_is_disabled() -> None:
@@ -147,13 +155,13 @@ def test_the_seed_export_gives_out_no_key_that_is_disabled() -> None:
     off = replace(OLD.key, enabled=False)
     routes = (RouteSpec("default", (CandidateSpec("old"), CandidateSpec("new"))),)
     services = (ServiceSpec("s", "S", "old", "m"),)
-    made = Configuration((replace(OLD, key=off, more_keys=(further,)), NEW), services, routes)
-    for each in FileFormat:
-        text = export(made, each, Mode.SEED).text
+    configuration = Configuration((replace(OLD, key=off, more_keys=(further,)), NEW), services, routes)
+    for file_format in FileFormat:
+        text = export(configuration, file_format, Mode.SEED).text
         assert "${LLM_PROVIDER_OLD_API_KEY_2}" in text
         assert "${LLM_PROVIDER_OLD_API_KEY}" not in text
-    gone = replace(made, providers=(replace(OLD, key=off), NEW))
-    assert [export(gone, each, Mode.SEED).left_out[0] for each in FileFormat] == [
+    without_key = replace(configuration, providers=(replace(OLD, key=off), NEW))
+    assert [export(without_key, file_format, Mode.SEED).left_out[0] for file_format in FileFormat] == [
         "Provider “old” is left out: all its keys are disabled.",
         "Model service “s” is left out: every key of old is disabled.",
     ]

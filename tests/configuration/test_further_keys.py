@@ -21,13 +21,13 @@ ADA = Actor("person", "ada")
 SECRETS = ("sk-first-0123456789abcdef", "sk-second-0123456789abcdef")
 
 
-def file_of(**more: object) -> str:
+def file_of(**fields: object) -> str:
     provider = {
         "providerName": "openai",
         "apiKey": SECRETS[0],
         "endpoint": "https://api.openai.com/v1",
         "defaultModel": "gpt-4o",
-        **more,
+        **fields,
     }
     return json.dumps({"providers": [provider], "routing": {"default": {"provider": "openai"}}})
 
@@ -81,9 +81,9 @@ def test_further_keys_do_not_follow_to_another_origin():
 def test_the_seed_export_writes_the_first_key_and_says_what_it_cannot():
     """The seed export contains only the first key and reports the others (decision 20)."""
     full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
-    found = export(full, FileFormat.ROUTING, Mode.SEED)
-    assert '"keys"' not in found.text
-    assert "Provider “openai”: its further keys cannot be expressed." in found.left_out
+    exported = export(full, FileFormat.ROUTING, Mode.SEED)
+    assert '"keys"' not in exported.text
+    assert "Provider “openai”: its further keys cannot be expressed." in exported.left_out
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_the_seed_export_writes_the_first_key_and_says_what_it_cannot():
 )
 def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
     """An invalid additional key rejects the import with its path."""
-    found = import_files(EMPTY, [file_of(keys=keys)])
-    assert not found.accepted
-    assert (field, constraint) in {(problem.field, problem.constraint) for problem in found.problems}
+    outcome = import_files(EMPTY, [file_of(keys=keys)])
+    assert not outcome.accepted
+    assert (field, constraint) in {(problem.field, problem.constraint) for problem in outcome.problems}
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
@@ -124,8 +124,8 @@ def test_rows_hold_what_the_value_says_and_undo_needs_no_plaintext():
     second = Provider.objects.get().more_keys.get(name="second")
     assert open_key(second.stored_key, "https://api.openai.com/v1") == SECRETS[1]
     assert StoredKey.objects.count() == 2
-    held = json.dumps([newest.snapshot, newest.changes, Revision.objects.last().snapshot])
-    assert not any(secret in held for secret in SECRETS)
+    stored = json.dumps([newest.snapshot, newest.changes, Revision.objects.last().snapshot])
+    assert not any(secret in stored for secret in SECRETS)
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
@@ -134,13 +134,13 @@ def test_the_keys_that_take_turns_are_those_that_can_be_used(monkeypatch):
     monkeypatch.setenv("LLM_PROVIDER_OPENAI_API_KEY_9", SECRETS[0])
     keys = [*FURTHER, {"name": "same", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_9}"}]
     import_configuration(ADA, [file_of(keys=keys)])
-    found = snapshot.build().provider_keys["openai"]
-    assert [each.name for each in found.every] == ["1", "second", "3", "fourth", "same"]
-    assert [each.name for each in found.pool] == ["1", "second"]
-    assert found.first.value == SECRETS[0]
+    provider_keys = snapshot.build().provider_keys["openai"]
+    assert [key.name for key in provider_keys.every] == ["1", "second", "3", "fourth", "same"]
+    assert [key.name for key in provider_keys.pool] == ["1", "second"]
+    assert provider_keys.first.value == SECRETS[0]
     import_configuration(ADA, [file_of(keyEnabled=False, keys=FURTHER)])
-    alone = snapshot.build().provider_keys["openai"]
-    assert (alone.pool, alone.first.value) == ((), SECRETS[1])
+    provider_keys = snapshot.build().provider_keys["openai"]
+    assert (provider_keys.pool, provider_keys.first.value) == ((), SECRETS[1])
     import_configuration(ADA, [file_of(keyEnabled=False, keys=[])])
     assert str(snapshot.build().keys["openai"].reason) == "openai has no key that is enabled."
     assert not any(secret in repr(snapshot.build()) for secret in SECRETS)

@@ -30,20 +30,20 @@ TEXT = """{
 
 def test_every_place_has_its_line_and_column() -> None:
     """A field is located at its name, an item at its first character; brackets inside strings are ignored."""
-    found = places_of(TEXT)
-    assert found["providers[0].providerName"] == TextPlace(3, 6)
-    assert found["providers[1]"] == TextPlace(4, 5)
-    assert found["providers[1].endpoint"] == TextPlace(6, 7)
-    assert found['routing["a.b"].fallback[0]'] == TextPlace(10, 18)
-    assert found['routing["a.b"].fallback[1]'] == TextPlace(11, 7)
+    positions = places_of(TEXT)
+    assert positions["providers[0].providerName"] == TextPlace(3, 6)
+    assert positions["providers[1]"] == TextPlace(4, 5)
+    assert positions["providers[1].endpoint"] == TextPlace(6, 7)
+    assert positions['routing["a.b"].fallback[0]'] == TextPlace(10, 18)
+    assert positions['routing["a.b"].fallback[1]'] == TextPlace(11, 7)
 
 
 def test_what_is_missing_is_told_at_the_place_around_it() -> None:
     """A missing field is located at the start of its object, a missing root field at the start of the file."""
-    found = places_of(TEXT)
-    assert find_place(found, "providers[0].apiKey") == TextPlace(3, 5)
-    assert find_place(found, "routing.default.provider") == TextPlace(9, 3)
-    assert find_place(found, "defaultLanguage") == TextPlace(1, 1)
+    positions = places_of(TEXT)
+    assert find_place(positions, "providers[0].apiKey") == TextPlace(3, 5)
+    assert find_place(positions, "routing.default.provider") == TextPlace(9, 3)
+    assert find_place(positions, "defaultLanguage") == TextPlace(1, 1)
     assert find_place({}, "services[0]") is None
 
 
@@ -54,17 +54,17 @@ JSON = st.recursive(
 )
 
 
-def places(value: Any, path: str = "") -> Iterator[str]:
+def paths(value: Any, path: str = "") -> Iterator[str]:
     yield path
     pairs: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in pairs:
-        yield from places(item, child(path, key))
+        yield from paths(item, child(path, key))
 
 
 @given(JSON, st.sampled_from([None, 1, 2]))
 def test_the_places_of_any_json_text_are_those_of_its_value(value: Any, indent: int | None) -> None:
     """For any value and indentation, exactly the paths of the value are found, each at a non-blank character."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    found, lines = places_of(text), text.split("\n")
-    assert set(found) == set(places(value))
-    assert all(lines[place.line - 1][place.column - 1].strip() for place in found.values())
+    positions, lines = places_of(text), text.split("\n")
+    assert set(positions) == set(paths(value))
+    assert all(lines[position.line - 1][position.column - 1].strip() for position in positions.values())

@@ -58,8 +58,8 @@ def by_agent(body: Any) -> Any:
     return client.post("/api/v1/config/import", json.dumps(body).encode(), "application/json")
 
 
-def file_with(name: str, **more: str) -> Any:
-    provider = {"providerName": name, "apiKey": REFERENCE, "endpoint": HOSTILE, "defaultModel": "m", **more}
+def file_with(name: str, **fields: str) -> Any:
+    provider = {"providerName": name, "apiKey": REFERENCE, "endpoint": HOSTILE, "defaultModel": "m", **fields}
     return {"providers": [provider], "routing": {"default": {"provider": "echo"}}}
 
 
@@ -77,7 +77,7 @@ def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "more"),
+    ("name", "fields"),
     [
         ("keyed", {}),
         ("other", {}),
@@ -87,11 +87,11 @@ def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
         ("other", {"apiKey": "${LLM_PROVIDER_SPARE_API_KEY}"}),
     ],
 )
-def test_an_imported_provider_at_another_host_gets_nobody_elses_key(name: str, more: dict[str, str]) -> None:
+def test_an_imported_provider_at_another_host_gets_nobody_elses_key(name: str, fields: dict[str, str]) -> None:
     """No imported provider at another host gets the key, whether by address, name, `envName` or reference."""
-    assert by_agent(file_with(name, **more)).status_code == 200
+    assert by_agent(file_with(name, **fields)).status_code == 200
     assert value_of(name) is None
-    answer = by_token("POST", "/config/import", file_with(name, **more, displayName="again"), "config:write")
+    answer = by_token("POST", "/config/import", file_with(name, **fields, displayName="again"), "config:write")
     assert answer.status_code == 200
     assert value_of(name) is None
 
@@ -107,10 +107,10 @@ def test_a_further_key_is_bound_like_the_first(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
     row = Provider.objects.get(name="keyed")
     add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))
-    assert [each.state.value for each in snapshot.current().provider_keys["keyed"].every] == [SECRET, SECRET]
+    assert [key.state.value for key in snapshot.current().provider_keys["keyed"].every] == [SECRET, SECRET]
     row.endpoint = HOSTILE
     save_provider(Actor("token", "root's token"), row)
-    assert [each.state.value for each in snapshot.current().provider_keys["keyed"].every] == [None, None]
+    assert [key.state.value for key in snapshot.current().provider_keys["keyed"].every] == [None, None]
 
 
 def test_an_administrators_edit_waits_for_the_button_too() -> None:
@@ -124,8 +124,8 @@ def test_an_administrators_edit_waits_for_the_button_too() -> None:
     assert value_of("keyed") == SECRET
 
 
-def allow(client: Client, **more: str) -> Any:
-    body = {"variable": VARIABLE, "origin": "https://evil.example:443", **more}
+def allow(client: Client, **fields: str) -> Any:
+    body = {"variable": VARIABLE, "origin": "https://evil.example:443", **fields}
     return client.post("/providers/keyed/keys/allow/", body)
 
 
@@ -161,13 +161,13 @@ def test_nobody_but_an_administrator_on_the_page_allows(viewer_account: User) ->
 
 
 @pytest.mark.parametrize(
-    "more", [{"origin": "https://worse.example:443"}, {"variable": "LLM_PROVIDER_SPARE_API_KEY"}, {"origin": ""}]
+    "fields", [{"origin": "https://worse.example:443"}, {"variable": "LLM_PROVIDER_SPARE_API_KEY"}, {"origin": ""}]
 )
-def test_only_what_the_page_showed_is_allowed(admin_account: User, more: dict[str, str]) -> None:
+def test_only_what_the_page_showed_is_allowed(admin_account: User, fields: dict[str, str]) -> None:
     """An approval applies only to the origin and variable that the page showed."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     before = VariableOrigin.objects.count()
-    assert allow(browser_of(admin_account), **more).status_code == 302
+    assert allow(browser_of(admin_account), **fields).status_code == 302
     assert (value_of("keyed"), VariableOrigin.objects.count()) == (None, before)
 
 
@@ -203,4 +203,4 @@ def test_a_present_installation_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch
     assert snapshot.refresh().keys["keyed"].source is KeyFrom.MISSING
     import_module("capabilities.migrations.0013_variable_origins").bind_present_uses(apps, None)
     keys = snapshot.refresh().provider_keys
-    assert [each.state.value for each in (*keys["keyed"].every, *keys["twin"].every)] == [SECRET] * 3
+    assert [key.state.value for key in (*keys["keyed"].every, *keys["twin"].every)] == [SECRET] * 3

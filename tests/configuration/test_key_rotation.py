@@ -43,9 +43,9 @@ def test_a_new_key_in_front_opens_nothing_less(stored: list[StoredKey], settings
 def test_after_rotation_the_old_key_is_not_needed(stored: list[StoredKey], settings: Any) -> None:
     """A rotation encrypts every stored key again, keeps fingerprints, and is audited without a secret."""
     settings.ENCRYPTION_KEYS = [NEW, OLD]
-    out = StringIO()
-    call_command("rotate_keys", stdout=out)
-    assert "re-encrypted: 2." in out.getvalue()
+    output = StringIO()
+    call_command("rotate_keys", stdout=output)
+    assert "re-encrypted: 2." in output.getvalue()
     settings.ENCRYPTION_KEYS = [NEW]
     assert opened() == list(KEYS)
     assert [row.fingerprint for row in StoredKey.objects.order_by("pk")] == [row.fingerprint for row in stored]

@@ -29,6 +29,6 @@ def test_a_preset_offers_models_that_were_served_when_the_catalogue_was_built(pr
 
 def test_the_demo_names_models_that_were_served_when_the_catalogue_was_built() -> None:
     """The demo's providers, services and chains name only models that were served when the catalogue was built."""
-    found = import_files(EMPTY, [path.read_bytes() for path in FILES])
-    assert found.configuration.routes
-    assert [end for end in list_ends(found.configuration, default_catalogue()) if end.retirement.day <= BUILT] == []
+    outcome = import_files(EMPTY, [path.read_bytes() for path in FILES])
+    assert outcome.configuration.routes
+    assert [end for end in list_ends(outcome.configuration, default_catalogue()) if end.retirement.day <= BUILT] == []

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 def services(name: str) -> str:
     entry = {"id": name, "name": name, "baseURL": "https://api.example.com/v1", "model": "m"}
-    more = {"apiKey": "", "capabilityTags": [], "capabilities": {"input": ["text"], "output": ["text"]}}
-    return json.dumps({"services": [{**entry, **more, "description": "A model."}]})
+    fields = {"apiKey": "", "capabilityTags": [], "capabilities": {"input": ["text"], "output": ["text"]}}
+    return json.dumps({"services": [{**entry, **fields, "description": "A model."}]})
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def run(*arguments: Any) -> tuple[str, str]:
-    out, err = StringIO(), StringIO()
-    call_command(*[str(argument) for argument in arguments], stdout=out, stderr=err)
-    return out.getvalue(), err.getvalue()
+    output, errors = StringIO(), StringIO()
+    call_command(*[str(argument) for argument in arguments], stdout=output, stderr=errors)
+    return output.getvalue(), errors.getvalue()
 
 
 def stored() -> list[str]:
@@ -42,8 +42,8 @@ def stored() -> list[str]:
 @pytest.mark.requirement("MCR-1.1")
 def test_import_config_reads_the_local_file_and_says_so(file: Path) -> None:
     """`import_config` reads the local file instead of the common one and says so on stderr."""
-    _, told = run("import_config", file)
-    assert f"Reading {file.with_name('llmservices.local.json')} instead of {file}." in told
+    _, messages = run("import_config", file)
+    assert f"Reading {file.with_name('llmservices.local.json')} instead of {file}." in messages
     assert stored() == ["local"]
 
 
@@ -55,8 +55,8 @@ def test_a_local_file_that_is_named_beside_the_common_one_is_read_once(file: Pat
 
 def test_without_a_local_file_the_common_one_is_read(file: Path) -> None:
     file.with_name("llmservices.local.json").unlink()
-    _, told = run("import_config", file)
-    assert "instead" not in told
+    _, messages = run("import_config", file)
+    assert "instead" not in messages
     assert stored() == ["common"]
 
 
@@ -72,6 +72,6 @@ def test_the_first_start_reads_the_local_file(file: Path, monkeypatch: pytest.Mo
     """The first start reads the local file if LLM_SERVICES_CONFIG names the common one."""
     monkeypatch.setenv("LLM_SERVICES_CONFIG", str(file))
     monkeypatch.delenv("LLM_ROUTING_CONFIG", raising=False)
-    _, told = run("bootstrap", "--no-demo")
-    assert "llmservices.local.json instead of" in told
+    _, messages = run("bootstrap", "--no-demo")
+    assert "llmservices.local.json instead of" in messages
     assert stored() == ["local"]

@@ -34,7 +34,7 @@ class Clock:
     """Clock that a test sets; it records which threads have read it."""
 
     now: float = 1000.0
-    asked: set[int] = field(default_factory=set)
+    threads_asked: set[int] = field(default_factory=set)
     all_have_asked: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self) -> float:
@@ -55,11 +55,11 @@ def newest(clock: Clock) -> StampedCache[snapshot.Snapshot]:
 
 
 def at_once(call: Callable[[], T]) -> list[T]:
-    found: list[T] = []
+    results: list[T] = []
 
     def run() -> None:
         try:
-            found.append(call())
+            results.append(call())
         finally:
             connections.close_all()
 
@@ -68,7 +68,7 @@ def at_once(call: Callable[[], T]) -> list[T]:
         thread.start()
     for thread in threads:
         thread.join()
-    return found
+    return results
 
 
 def enters(cache: KeyCache, key: str) -> bool:
@@ -77,10 +77,10 @@ def enters(cache: KeyCache, key: str) -> bool:
 
 def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_all(key, clock):
     """After an idle period one caller checks for all: the others wait for its result, which is new."""
-    looks = []
+    stamp_reads = []
 
     def stamp() -> int:
-        looks.append(clock.all_have_asked.wait(60))
+        stamp_reads.append(clock.all_have_asked.wait(60))
         return snapshot.stamp()
 
     newest = StampedCache(snapshot.build, stamp, clock)
@@ -90,10 +90,10 @@ def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_a
     )
     clock.now += PAUSE
     clock.asked.clear()
-    found = at_once(newest.current)
-    assert {each.stamp for each in found} == {old.stamp + 1}
-    assert {each.configuration.route("planning").temperature for each in found} == {0.125}
-    assert looks == [True]
+    snapshots = at_once(newest.current)
+    assert {current.stamp for current in snapshots} == {old.stamp + 1}
+    assert {current.configuration.route("planning").temperature for current in snapshots} == {0.125}
+    assert stamp_reads == [True]
 
 
 def test_a_key_revoked_elsewhere_lets_none_of_many_calls_in_after_a_pause(key, clock, newest):
@@ -170,15 +170,15 @@ def test_a_snapshot_is_never_half_of_two_revisions(key):
     before = snapshot.build()
     changed = []
 
-    def meddle(execute: Any, sql: str, *rest: Any) -> Any:
-        found = execute(sql, *rest)
+    def write_between(execute: Any, sql: str, *arguments: Any) -> Any:
+        result = execute(sql, *arguments)
         if not changed and "routing_admin_installation" in sql:
             changed.append(sql)
             execute_in_other_connection(NEXT_STAMP, "UPDATE routing_admin_taskroute SET temperature = 0.125")
-        return found
+        return result
 
-    with connection.execute_wrapper(meddle):
-        made = snapshot.build()
+    with connection.execute_wrapper(write_between):
+        built = snapshot.build()
     assert changed
-    assert (made.stamp, made.configuration) == (before.stamp, before.configuration)
+    assert (built.stamp, built.configuration) == (before.stamp, before.configuration)
     assert snapshot.build().configuration != before.configuration

@@ -35,7 +35,7 @@ ROUTING: dict[str, Any] = {"providers": [A], "routing": {"default": {"provider":
 AGENT = AgentSpec(
     "writer", "Writer", "", None, "default", {"moneyPerDay": "2.5", "currency": "USD"}, {"pk": {"team": "x"}}
 )
-MADE = Configuration(
+CONFIGURATION = Configuration(
     providers=(ProviderSpec("a", "https://a.example/v1", "m"),),
     routes=(RouteSpec("default", (CandidateSpec("a"),)),),
     aliases=(AliasSpec("gpt-4", "task:default"), AliasSpec("*", "auto")),
@@ -50,41 +50,44 @@ MADE = Configuration(
 def test_an_old_export_leaves_what_it_does_not_speak_of() -> None:
     """A file without aliases, agents, languages and budgets keeps the stored ones, even with pruning."""
     for prune in (False, True):
-        after = import_values(MADE, [ROUTING], prune=prune)
+        after = import_values(CONFIGURATION, [ROUTING], prune=prune)
         assert after.accepted
-        assert diff(replace(MADE, default_language=after.configuration.default_language), after.configuration) == ()
+        assert (
+            diff(replace(CONFIGURATION, default_language=after.configuration.default_language), after.configuration)
+            == ()
+        )
 
 
 def test_a_part_that_the_file_has_is_merged_or_made_the_same() -> None:
     """A part in the file is merged item by item; with --prune only the file's items remain."""
     value = ROUTING | {"aliases": {"new": "auto"}}
-    merged, pruned = (import_values(MADE, [value], prune=prune).configuration for prune in (False, True))
+    merged, pruned = (import_values(CONFIGURATION, [value], prune=prune).configuration for prune in (False, True))
     assert [alias.name for alias in merged.aliases] == ["gpt-4", "*", "new"]
     assert pruned.aliases == (AliasSpec("new", "auto"),)
-    assert import_values(MADE, [ROUTING | {"aliases": {}}], prune=True).configuration.aliases == ()
-    assert pruned.agents == merged.agents == MADE.agents
+    assert import_values(CONFIGURATION, [ROUTING | {"aliases": {}}], prune=True).configuration.aliases == ()
+    assert pruned.agents == merged.agents == CONFIGURATION.agents
 
 
 def test_keys_of_agents_are_in_no_file_and_stay_where_they_are() -> None:
     """Exports contain neither agents' keys nor their terms, and an import keeps the stored ones."""
-    text = json.dumps(routing_value(MADE))
+    text = json.dumps(routing_value(CONFIGURATION))
     assert "pk" not in text
-    assert import_values(MADE, [routing_value(MADE)]).configuration.agents[0].keys == AGENT.keys
+    assert import_values(CONFIGURATION, [routing_value(CONFIGURATION)]).configuration.agents[0].keys == AGENT.keys
 
 
 def test_a_language_of_its_own_is_the_default_elsewhere() -> None:
     """A custom default language is exported with its directive."""
-    found = import_values(EMPTY, [routing_value(MADE)])
-    assert found.accepted
-    assert found.configuration.default_language == "pt"
+    outcome = import_values(EMPTY, [routing_value(CONFIGURATION)])
+    assert outcome.accepted
+    assert outcome.configuration.default_language == "pt"
     assert not import_values(EMPTY, [ROUTING | {"defaultLanguage": "pt"}]).accepted
 
 
 def test_other_programs_get_none_of_it() -> None:
     """The seed export reports these parts as left out; the gateway export does not need them."""
-    seed = export(MADE, FileFormat.ROUTING, Mode.SEED)
+    seed = export(CONFIGURATION, FileFormat.ROUTING, Mode.SEED)
     assert "Not in this file: agents, languages, label budgets, refreshed catalogue." in seed.left_out
-    gateway = export(MADE, FileFormat.ROUTING, Mode.GATEWAY, public_url="http://here")
+    gateway = export(CONFIGURATION, FileFormat.ROUTING, Mode.GATEWAY, public_url="http://here")
     for text in (seed.text, gateway.text):
         assert not json.loads(text).keys() & set(OWN_KEYS)
 
@@ -121,7 +124,7 @@ def test_other_programs_get_none_of_it() -> None:
         ({"exchangeRates": [{"currency": "USD"}]}, "exchangeRates[0]"),
         ({"catalogue": 1}, "catalogue"),
     ],
-    ids=lambda each: each if isinstance(each, str) else None,
+    ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_a_bad_part_is_named_with_its_place(part: dict[str, Any], field: str) -> None:
     """An invalid part is one error with its path, and nothing is imported."""
@@ -147,7 +150,7 @@ def test_an_unknown_field_of_an_agent_and_an_alias_that_leads_nowhere_are_warned
     ]
 
 
-FOUND = ServiceSpec(
+PROBED = ServiceSpec(
     "s",
     "S",
     "a",
@@ -159,30 +162,38 @@ FOUND = ServiceSpec(
 
 def test_an_import_keeps_what_probes_and_the_catalogue_found_and_what_was_switched_off() -> None:
     """An import keeps found capabilities like PUT does: for the same model, unless the file declares something else."""
-    made = replace(MADE, services=(FOUND,))
-    entry = services_value(made)["services"][0]
+    configuration = replace(CONFIGURATION, services=(PROBED,))
+    entry = services_value(configuration)["services"][0]
     assert entry["capabilitySources"] == {
         "input": {"vision": "probed", "audio": "declared no"},
         "output": {"audio": "contested no"},
     }
-    bare = {key: item for key, item in entry.items() if key != "capabilitySources"}
-    assert diff(made, import_values(made, [{"services": [bare]}]).configuration) == ()
-    body = {key: item for key, item in write_entry(made, EntryKind.SERVICE, "s").items() if key != "capabilitySources"}  # type: ignore[union-attr]
-    put = merge_entry(made, EntryKind.SERVICE, "s", body, NOWHERE, lambda key, _endpoint: sha256(key))
-    assert diff(made, put.configuration) == ()
-    other = import_values(made, [{"services": [bare | {"model": "another"}]}]).configuration.services[0]
-    assert (other.capabilities, other.sources) == (Capabilities(("text",), ("text",)), {})
-    declared = bare | {"capabilities": {"input": ["text", "audio"], "output": ["text"]}}
-    able = import_values(made, [{"services": [declared]}]).configuration.services[0]
-    assert able.capabilities == Capabilities(("text", "audio", "vision"), ("text",))
-    assert "input:audio" not in able.sources
-    cleared = import_values(made, [{"services": [bare | {"capabilitySources": {}}]}]).configuration.services[0]
+    without_sources = {key: item for key, item in entry.items() if key != "capabilitySources"}
+    assert diff(configuration, import_values(configuration, [{"services": [without_sources]}]).configuration) == ()
+    body = {
+        key: item
+        for key, item in write_entry(configuration, EntryKind.SERVICE, "s").items()
+        if key != "capabilitySources"
+    }  # type: ignore[union-attr]
+    merged = merge_entry(configuration, EntryKind.SERVICE, "s", body, NOWHERE, lambda key, _endpoint: sha256(key))
+    assert diff(configuration, merged.configuration) == ()
+    changed = import_values(
+        configuration, [{"services": [without_sources | {"model": "another"}]}]
+    ).configuration.services[0]
+    assert (changed.capabilities, changed.sources) == (Capabilities(("text",), ("text",)), {})
+    declared = without_sources | {"capabilities": {"input": ["text", "audio"], "output": ["text"]}}
+    service = import_values(configuration, [{"services": [declared]}]).configuration.services[0]
+    assert service.capabilities == Capabilities(("text", "audio", "vision"), ("text",))
+    assert "input:audio" not in service.sources
+    cleared = import_values(
+        configuration, [{"services": [without_sources | {"capabilitySources": {}}]}]
+    ).configuration.services[0]
     assert cleared.sources == {}
 
 
 def test_the_seed_export_has_what_was_found_among_the_capabilities() -> None:
     """The seed export includes capabilities from probes and the catalogue, since other programs rely on them."""
-    made = replace(MADE, services=(FOUND,))
-    entry = json.loads(export(made, FileFormat.SERVICES, Mode.SEED).text)["services"][0]
+    configuration = replace(CONFIGURATION, services=(PROBED,))
+    entry = json.loads(export(configuration, FileFormat.SERVICES, Mode.SEED).text)["services"][0]
     assert entry["capabilities"] == {"input": ["text", "vision"], "output": ["text"]}
     assert "capabilitySources" not in entry

@@ -19,7 +19,7 @@ from routing_admin.console.routes.forms import CandidateForm, RouteForm
 from routing_admin.core.files.llm_routing_checks import validate
 
 BOUNDS = f"from 1 to {MAX_TOKENS[1]}"
-BAD: dict[str, Any] = {
+INVALID: dict[str, Any] = {
     "providers": [
         {"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"},
         {"providerName": "", "apiKey": 5, "endpoint": "x"},
@@ -29,15 +29,15 @@ BAD: dict[str, Any] = {
         "other": {"provider": "nope", "fallback": ["neither"], "maxTokens": 0},
     },
 }
-PLACES = {problem.field for problem in validate(BAD) if problem.severity == "error"}
+PATHS = {problem.field for problem in validate(INVALID) if problem.severity == "error"}
 
 
 def check_lines(lines: list[str]) -> None:
     """Assert that each path has a line that names it once."""
-    assert {next(place for place in PLACES if line.startswith(place)) for line in lines} == PLACES
+    assert {next(path for path in PATHS if line.startswith(path)) for line in lines} == PATHS
     for line in lines:
-        place = next(each for each in PLACES if line.startswith(each))
-        assert line.count(place) == 1
+        path = next(candidate for candidate in PATHS if line.startswith(candidate))
+        assert line.count(path) == 1
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_problem_is_one_line_that_says_where_it_is(problem: Problem, line: str
 def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
     """A command prints one line per problem, and nothing is imported."""
     file = tmp_path / "llm-routing.json"
-    file.write_text(json.dumps(BAD))
+    file.write_text(json.dumps(INVALID))
     with pytest.raises(CommandError) as refused:
         call_command("import_config", str(file), stdout=StringIO(), stderr=StringIO())
     check_lines(str(refused.value).splitlines())
@@ -66,26 +66,28 @@ def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
 
 def test_the_api_names_each_place_once(caller: Callable[..., Any]) -> None:
     """The API's message names each path once; `details` contain the paths separately."""
-    answer = caller("text-agent", "config:write").post("/config/import", BAD)
+    answer = caller("text-agent", "config:write").post("/config/import", INVALID)
     assert answer.status_code == 422
     check_lines(answer.json()["message"].split("; "))
-    assert {each["path"] for each in answer.json()["details"]} == PLACES
+    assert {detail["path"] for detail in answer.json()["details"]} == PATHS
 
 
 def test_a_page_names_each_place_once(admin: Client, demo: None) -> None:
     """A page shows each path once, in a code element before the sentence."""
-    page = admin.post("/config/import/", {"text": json.dumps(BAD)}).content.decode()
-    for place in PLACES:
-        assert f"<code>{place}</code>" in page
-        assert not re.search(rf"{re.escape(place)}(:? must| is missing|: )", page)
+    page = admin.post("/config/import/", {"text": json.dumps(INVALID)}).content.decode()
+    for path in PATHS:
+        assert f"<code>{path}</code>" in page
+        assert not re.search(rf"{re.escape(path)}(:? must| is missing|: )", page)
 
 
 @pytest.mark.parametrize("value", [0, -1, MAX_TOKENS[1] + 1])
 def test_a_limit_on_tokens_out_of_range_says_the_range(value: int, caller: Callable[..., Any]) -> None:
     """A token limit out of range is reported with the range, in files, forms and calls."""
     routing = {"routing": {"default": {"provider": "a", "maxTokens": value}}}
-    (said,) = (each.message for each in validate(BAD | routing) if each.field == "routing.default.maxTokens")
-    assert BOUNDS in said
+    (message,) = (
+        problem.message for problem in validate(INVALID | routing) if problem.field == "routing.default.maxTokens"
+    )
+    assert BOUNDS in message
     for form in (RouteForm({"task_type": "t", "max_tokens": value}), CandidateForm({"max_tokens": value})):
         assert str(MAX_TOKENS[0 if value < 1 else 1]) in str(form.errors["max_tokens"])
     answer = caller("text-agent").post("/llm/send", {"prompt": "x", "maxTokens": value})

@@ -63,20 +63,20 @@ def test_an_expired_artifact_goes_with_its_bytes() -> None:
     deleted = artifact(b"deleted", deleted_at=NOW - UNDO)
     recent = artifact(b"recent", deleted_at=NOW - UNDO + timedelta(minutes=1))
     living = artifact(b"living", expires_at=NOW + DAY)
-    done = prune(SYSTEM, NOW)
-    assert (done.artifacts, done.bytes) == (2, len(b"expired") + len(b"deleted"))
-    kept = {row.pk: byte_store().exists(row.sha256) for row in (expired, deleted, recent, living)}
-    assert kept == {expired.pk: False, deleted.pk: False, recent.pk: True, living.pk: True}
+    pruned = prune(SYSTEM, NOW)
+    assert (pruned.artifacts, pruned.bytes) == (2, len(b"expired") + len(b"deleted"))
+    stored = {row.pk: byte_store().exists(row.sha256) for row in (expired, deleted, recent, living)}
+    assert stored == {expired.pk: False, deleted.pk: False, recent.pk: True, living.pk: True}
     assert set(Artifact.objects.values_list("pk", flat=True)) == {recent.pk, living.pk}
 
 
 def test_bytes_that_another_artifact_has_stay() -> None:
     """Bytes shared with another artifact are kept, since equal files are stored once."""
-    gone, stays = artifact(b"the same", expires_at=NOW - DAY), artifact(b"the same")
-    done = prune(SYSTEM, NOW)
-    assert (done.artifacts, done.bytes) == (1, 0)
-    assert gone.sha256 == stays.sha256
-    byte_store().verify(stays.sha256)
+    expired, recent = artifact(b"the same", expires_at=NOW - DAY), artifact(b"the same")
+    pruned = prune(SYSTEM, NOW)
+    assert (pruned.artifacts, pruned.bytes) == (1, 0)
+    assert expired.sha256 == recent.sha256
+    byte_store().verify(recent.sha256)
 
 
 def test_ended_sessions_and_agents_made_at_run_time_go() -> None:
@@ -86,8 +86,8 @@ def test_ended_sessions_and_agents_made_at_run_time_go() -> None:
     Agent.objects.create(agent_id="old", origin=Agent.Origin.RUNTIME, expires_at=NOW - 2 * UNDO)
     Agent.objects.create(agent_id="living", origin=Agent.Origin.RUNTIME, expires_at=NOW + DAY)
     Agent.objects.create(agent_id="ours", expires_at=NOW - 2 * UNDO)
-    done = prune(SYSTEM, NOW)
-    assert (done.sessions, done.agents) == (1, 1)
+    pruned = prune(SYSTEM, NOW)
+    assert (pruned.sessions, pruned.agents) == (1, 1)
     assert set(Agent.objects.values_list("agent_id", flat=True)) == {"living", "ours"}
 
 

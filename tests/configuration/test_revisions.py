@@ -98,12 +98,12 @@ def test_of_two_that_make_a_thing_of_one_name_the_second_is_told(demo: None) -> 
 def test_a_stale_version_is_refused_and_changes_nothing() -> None:
     """The second of two users who edit the same version gets a conflict."""
     provider = make_provider()
-    seen = provider.version
-    save_provider(ADA, provider, expected=seen)
+    version = provider.version
+    save_provider(ADA, provider, expected=version)
     stale = Provider.objects.get()
     stale.default_model = "other"
     with pytest.raises(ConflictError):
-        save_provider(ADA, stale, expected=seen)
+        save_provider(ADA, stale, expected=version)
     assert Provider.objects.get().default_model == "deepseek-chat"
 
 
@@ -129,9 +129,9 @@ def test_undo_of_an_older_revision_is_refused(demo: None) -> None:
 def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
     """Removing the demo is one click that can be undone."""
     before = rows.read()
-    gone = load.remove(ADA)
+    removal = load.remove(ADA)
     assert rows.read() == EMPTY
-    undo(ADA, gone.revision)
+    undo(ADA, removal.revision)
     assert rows.read() == before
 
 
@@ -234,9 +234,9 @@ def test_a_configuration_of_thousands_can_be_read(demo: None) -> None:
     Provider.objects.bulk_create(providers)
     routes = TaskRoute.objects.bulk_create([TaskRoute(task_type=f"task-{n}") for n in numbers])
     chains = zip(routes, providers, strict=True)
-    Candidate.objects.bulk_create([Candidate(route=route, provider=each, position=1) for route, each in chains])
-    read = rows.read()
-    assert read.route("task-1499").candidates == (CandidateSpec("p1499"),)
+    Candidate.objects.bulk_create([Candidate(route=route, provider=provider, position=1) for route, provider in chains])
+    configuration = rows.read()
+    assert configuration.route("task-1499").candidates == (CandidateSpec("p1499"),)
 
 
 def test_an_agent_uses_a_service_or_a_route_that_is_there(demo: None) -> None:
@@ -272,10 +272,10 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) ->
     """A suggested agent must be able to receive the file by capability, media type and limits."""
     picture = FilePart(Kind.IMAGE, "image/png", "plan.png", 2048, content=None)
     sound = FilePart(Kind.AUDIO, "audio/mpeg", "note.mp3", 2048)
-    odd = FilePart(Kind.IMAGE, "image/x-unheard-of", "plan.odd", 2048)
+    file = FilePart(Kind.IMAGE, "image/x-unheard-of", "plan.odd", 2048)
     assert readers_of(snapshot.current(), picture) == ["multimodal-agent", "vision-agent"]
     assert readers_of(snapshot.current(), sound) == ["multimodal-agent"]
-    assert readers_of(snapshot.current(), odd) == []
+    assert readers_of(snapshot.current(), file) == []
     assert readers_of(snapshot.current(), picture, but="vision-agent") == ["multimodal-agent"]
 
 
@@ -284,10 +284,10 @@ def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo: Non
     mine = TaskRoute(task_type="mine")
     save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
     load.remove(ADA)
-    left = rows.read()
-    assert [route.task_type for route in left.routes] == ["default", "mine"]
-    assert [provider.name for provider in left.providers] == ["echo"]
-    assert (left.agents, left.services) == ((), ())
+    remaining = rows.read()
+    assert [route.task_type for route in remaining.routes] == ["default", "mine"]
+    assert [provider.name for provider in remaining.providers] == ["echo"]
+    assert (remaining.agents, remaining.services) == ((), ())
 
 
 def test_a_dry_run_refuses_what_applying_would_refuse() -> None:

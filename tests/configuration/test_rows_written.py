@@ -21,10 +21,12 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
 KEYS = tuple(KeySpec(KeyKind.ENV, f"LLM_PROVIDER_A_API_KEY_{name}", name=name) for name in "23")
 A = ProviderSpec("a", "https://a.example/v1", "m", extra={"x-note": 1}, more_keys=KEYS)
-MADE = Configuration(providers=(A,), languages=(LanguageSpec("pt", "Responda."), LanguageSpec("de", "Antworte.")))
+CONFIGURATION = Configuration(
+    providers=(A,), languages=(LanguageSpec("pt", "Responda."), LanguageSpec("de", "Antworte."))
+)
 
 
-def written(configuration: Configuration) -> int:
+def write(configuration: Configuration) -> int:
     with ledger.change(ADA, AuditedAction("configuration.import")):
         rows.write(configuration)
     return Revision.objects.count()
@@ -33,35 +35,37 @@ def written(configuration: Configuration) -> int:
 @pytest.mark.parametrize("field", ["extra", "quirks", "timeouts"])
 def test_true_over_one_is_written_as_one_revision(field: str) -> None:
     """Changing 1 to true creates a revision, although they are equal in Python."""
-    made = [replace(MADE, providers=(replace(A, **{field: {"x": value}}),)) for value in (1, True, 0, False)]
-    assert [written(each) for each in made] == [1, 2, 3, 4]
-    assert [repr(getattr(each.providers[0], field)) for each in (rows.read(), newest_configuration())] == [
-        "{'x': False}"
-    ] * 2
+    configurations = [
+        replace(CONFIGURATION, providers=(replace(A, **{field: {"x": value}}),)) for value in (1, True, 0, False)
+    ]
+    assert [write(configuration) for configuration in configurations] == [1, 2, 3, 4]
+    assert [
+        repr(getattr(configuration.providers[0], field)) for configuration in (rows.read(), newest_configuration())
+    ] == ["{'x': False}"] * 2
 
 
 def test_the_order_of_further_keys_is_written_and_said() -> None:
     """The order of additional keys is stored, since keys are used in that order."""
-    written(MADE)
-    turned = replace(MADE, providers=(replace(A, more_keys=KEYS[::-1]),))
-    told = [sentence(each) for each in diff(MADE, turned)]
-    assert told == ['more_keys of provider “a” changes from ["2", "3"] to ["3", "2"].']
-    assert written(turned) == 2
-    assert diff(turned, rows.read()) == ()
-    fewer = replace(MADE, providers=(replace(A, more_keys=KEYS[1:]),))
-    assert [each.field for each in diff(MADE, fewer)] == ['more_keys["2"]']
+    write(CONFIGURATION)
+    reordered = replace(CONFIGURATION, providers=(replace(A, more_keys=KEYS[::-1]),))
+    sentences = [sentence(change) for change in diff(CONFIGURATION, reordered)]
+    assert sentences == ['more_keys of provider “a” changes from ["2", "3"] to ["3", "2"].']
+    assert write(reordered) == 2
+    assert diff(reordered, rows.read()) == ()
+    fewer = replace(CONFIGURATION, providers=(replace(A, more_keys=KEYS[1:]),))
+    assert [change.field for change in diff(CONFIGURATION, fewer)] == ['more_keys["2"]']
 
 
 def test_the_order_of_languages_means_nothing() -> None:
     """Another order of languages is no change, since rows are always read in the same order."""
-    assert diff(MADE, replace(MADE, languages=MADE.languages[::-1])) == ()
+    assert diff(CONFIGURATION, replace(CONFIGURATION, languages=CONFIGURATION.languages[::-1])) == ()
 
 
 def test_what_reads_back_as_something_else_is_rolled_back() -> None:
     """A change whose rows read back differently is rolled back, such as a number as a key in JSON."""
-    odd: Any = {1: "x"}
+    unwritable: Any = {1: "x"}
     with pytest.raises(InvalidError, match="cannot be stored: provider a extra"):
-        written(replace(MADE, providers=(replace(A, extra=odd),)))
+        write(replace(CONFIGURATION, providers=(replace(A, extra=unwritable),)))
     assert rows.read() == Configuration()
     assert Revision.objects.count() == 0
 
@@ -69,6 +73,6 @@ def test_what_reads_back_as_something_else_is_rolled_back() -> None:
 def test_a_catalogue_that_is_not_here_is_warned_of() -> None:
     """An unknown catalogue is a warning; its name is kept, and the shipped catalogue is used."""
     provider = '{"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}'
-    done = import_configuration(ADA, [f'{{"providers": [{provider}], "routing": {{}}, "catalogue": "of a day"}}'])
-    assert [problem.field for problem in done.preview.imported.problems] == ["catalogue"]
+    result = import_configuration(ADA, [f'{{"providers": [{provider}], "routing": {{}}, "catalogue": "of a day"}}'])
+    assert [problem.field for problem in result.preview.imported.problems] == ["catalogue"]
     assert rows.read().catalogue == "of a day"

@@ -59,17 +59,17 @@ def test_files_without_capabilities_load_and_mean_text(value: dict[str, Any]) ->
 
 @pytest.mark.requirement("MCR-1.3", "MCR-5.4")
 @given(words)
-def test_any_word_is_a_capability(word: str) -> None:
+def test_any_word_is_a_capability(name: str) -> None:
     """Custom capabilities are accepted without a problem."""
-    value = {"services": [SERVICE | {"capabilities": {"input": ["text", word], "output": ["text"]}}]}
+    value = {"services": [SERVICE | {"capabilities": {"input": ["text", name], "output": ["text"]}}]}
     assert validate_services(value) == []
     able = import_values(EMPTY, [value]).configuration.services[0].effective_capabilities
-    assert able.has(word) or word == "text"
+    assert able.has(name) or name == "text"
 
 
 @pytest.mark.requirement("MCR-1.4", "MCR-E1", "MCR-P1")
 @pytest.mark.parametrize(
-    ("bad", "field"),
+    ("value", "field"),
     [
         ("vision", "services[0].capabilities"),
         ({"input": "vision"}, "services[0].capabilities.input"),
@@ -77,12 +77,12 @@ def test_any_word_is_a_capability(word: str) -> None:
         ({"output": [""]}, "services[0].capabilities.output[0]"),
     ],
 )
-def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loads(bad: Any, field: str) -> None:
+def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loads(value: Any, field: str) -> None:
     """Invalid capabilities are a warning: the service counts as text only, and the export is unchanged."""
-    outcome = import_values(EMPTY, [{"services": [SERVICE | {"capabilities": bad}]}])
+    outcome = import_values(EMPTY, [{"services": [SERVICE | {"capabilities": value}]}])
     assert [(item.field, item.severity) for item in outcome.problems] == [(field, "warning")]
     assert outcome.configuration.services[0].effective_capabilities == TEXT_ONLY
-    assert services_value(outcome.configuration)["services"][0]["capabilities"] == bad
+    assert services_value(outcome.configuration)["services"][0]["capabilities"] == value
 
 
 @pytest.mark.requirement("MCR-1.4")
@@ -92,9 +92,9 @@ def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(val
     spoilt = {**value, "services": [*value["services"], {"id": "spoilt", "name": junk}]}
     registry = LlmServiceRegistry.from_document(spoilt)
     assert [service.id for service in registry] == [entry["id"] for entry in value["services"]]
-    place = f"services[{len(value['services'])}].baseURL"
+    path = f"services[{len(value['services'])}].baseURL"
     for problems in (registry.problems, validate_services(spoilt)):
-        assert place in {item.field for item in problems if item.severity == "error"}
+        assert path in {item.field for item in problems if item.severity == "error"}
     assert not import_values(EMPTY, [spoilt]).accepted
 
 
@@ -113,7 +113,7 @@ def test_two_services_with_one_id_are_told() -> None:
     assert [(item.field, item.constraint) for item in problems] == [("services[1].id", "duplicate")]
 
 
-@given(json_values | st.builds(lambda one: {"services": one}, json_values | st.lists(json_values)))
+@given(json_values | st.builds(lambda services: {"services": services}, json_values | st.lists(json_values)))
 def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
     """Validation and loading never raise for any JSON value."""
     assert isinstance(validate_services(value), list)
@@ -130,8 +130,8 @@ def test_what_was_probed_or_looked_up_is_not_written_as_if_declared() -> None:
     }
     configuration = from_json(json.loads(json.dumps(snapshot)))
     assert configuration.services[0].effective_capabilities.has("vision")
-    written = services_value(configuration)["services"][0]
-    assert written["capabilities"] == {"input": ["text"], "output": ["text"]}
+    entry = services_value(configuration)["services"][0]
+    assert entry["capabilities"] == {"input": ["text"], "output": ["text"]}
 
 
 def test_services_with_placeholder_keys_join_the_provider_whose_key_was_entered() -> None:
@@ -147,11 +147,11 @@ def test_services_with_placeholder_keys_join_the_provider_whose_key_was_entered(
 @pytest.mark.requirement("MCR-5.3")
 def test_a_services_own_times_and_fields_of_its_requests_survive_export_and_import() -> None:
     """`timeouts` and `extraBody` are parsed and exported only if they are set."""
-    own = {"timeouts": {"firstContent": 300}, "extraBody": {"enable_thinking": False}}
-    configuration = imported(**own)
+    fields = {"timeouts": {"firstContent": 300}, "extraBody": {"enable_thinking": False}}
+    configuration = imported(**fields)
     service = configuration.services[0]
-    assert (service.timeouts, service.extra_body) == (own["timeouts"], own["extraBody"])
-    assert own.keys().isdisjoint(service.extra)
-    written = services_value(configuration)
-    assert import_values(EMPTY, [written]).configuration == configuration
-    assert services_value(imported())["services"][0].keys().isdisjoint(own)
+    assert (service.timeouts, service.extra_body) == (fields["timeouts"], fields["extraBody"])
+    assert fields.keys().isdisjoint(service.extra)
+    file = services_value(configuration)
+    assert import_values(EMPTY, [file]).configuration == configuration
+    assert services_value(imported())["services"][0].keys().isdisjoint(fields)

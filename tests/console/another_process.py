@@ -84,14 +84,14 @@ def before_the_change(act: Callable[[], None]) -> Iterator[None]:
 def after_the_change(act: Callable[[], None]) -> Iterator[None]:
     """Call `act` once, right after this process has committed its next revision and before its next query."""
     waiting = [act]
-    made = False
+    is_audited = False
 
     # A revision writes an audit event in its own transaction. The first query outside of it is after the commit.
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        nonlocal made
-        if waiting and made and not connection.in_atomic_block:
+        nonlocal is_audited
+        if waiting and is_audited and not connection.in_atomic_block:
             waiting.pop()()
-        made = made or 'INSERT INTO "routing_admin_auditevent"' in sql
+        is_audited = is_audited or 'INSERT INTO "routing_admin_auditevent"' in sql
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(watch):

@@ -49,13 +49,13 @@ class _Reader(HTMLParser):
             self.open.append(control)
 
     def handle_endtag(self, tag: str) -> None:
-        if any(each.tag == tag for each in self.open):
+        if any(element.tag == tag for element in self.open):
             while self.open.pop().tag != tag:
                 pass
 
     def handle_data(self, data: str) -> None:
-        for each in self.open:
-            each.words.append(data)
+        for element in self.open:
+            element.words.append(data)
 
 
 class Page:
@@ -85,28 +85,32 @@ class Page:
         return next((control for control in self.controls if target and control.attributes.get("id") == target), None)
 
     def switch(self, name: str) -> Control | None:
-        return next((each for each in self._of_role("switch") if each.name == name), None)
+        return next((control for control in self._of_role("switch") if control.name == name), None)
 
     @property
     def switches(self) -> list[Control]:
         return self._of_role("switch")
 
     def picture(self, name: str) -> Control | None:
-        drawn = [each for each in self._of_role("img") if each.name == name]
+        icons = [control for control in self._of_role("img") if control.name == name]
         photos = [
             control for control in self.controls if control.tag == "img" and control.attributes.get("alt") == name
         ]
-        return next(iter([*drawn, *photos]), None)
+        return next(iter([*icons, *photos]), None)
 
-    def quotation(self, words: str) -> Control | None:
-        return self._named(words, "q")
+    def quotation(self, text: str) -> Control | None:
+        return self._named(text, "q")
 
     def error(self, label: str) -> str:
         """Return the error message that a screen reader reads with the field; empty if there is none."""
         field = self.field(label)
         described = (field.attributes.get("aria-describedby") or "").split() if field else []
-        named = [control for control in self.controls if control.attributes.get("id") in described]
-        return " ".join(each.name for each in named) if field and "aria-invalid" in field.attributes else ""
+        descriptions = [control for control in self.controls if control.attributes.get("id") in described]
+        return (
+            " ".join(description.name for description in descriptions)
+            if field and "aria-invalid" in field.attributes
+            else ""
+        )
 
     def hidden(self, name: str) -> str:
         """Return the value of the hidden input of that name; empty if there is none."""
@@ -115,7 +119,7 @@ class Page:
             for control in self.controls
             if control.tag == "input" and control.attributes.get("type") == "hidden"
         )
-        return next((each.value for each in inputs if each.attributes.get("name") == name), "")
+        return next((input_.value for input_ in inputs if input_.attributes.get("name") == name), "")
 
     def _of_role(self, role: str) -> list[Control]:
         return [control for control in self.controls if control.attributes.get("role") == role]

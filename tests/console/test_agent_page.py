@@ -36,29 +36,29 @@ def installed(demo: None) -> None:
     RequestLog.objects.all().delete()
 
 
-def make(client: Client, agent: str = "text-agent", **more: str) -> str:
+def make(client: Client, agent: str = "text-agent", **fields: str) -> str:
     """Create a link on the agent's page and return its address, which that page shows once."""
-    answer = client.post(f"/links/make/{agent}/", {"link-name": "Mei", "link-days": "90", **more})
-    found = LINK.search(text_of(answer))
-    assert found is not None
-    return found[0]
+    answer = client.post(f"/links/make/{agent}/", {"link-name": "Mei", "link-days": "90", **fields})
+    link = LINK.search(text_of(answer))
+    assert link is not None
+    return link[0]
 
 
-def log(pk: str, agent: str = "text-agent", ago: float = 0, **more: Any) -> RequestLog:
-    at = timezone.now() - timedelta(minutes=ago)
+def log(pk: str, agent: str = "text-agent", ago: float = 0, **columns: Any) -> RequestLog:
+    started_at = timezone.now() - timedelta(minutes=ago)
     chain = [{"name": "gpt", "code": 503, "tone": "bad"}, {"name": "echo", "code": 200, "tone": "ok"}]
     values = {"surface": "v1", "outcome": "ok", "status": 200, "task_type": "design", "chain": chain, "model": "echo"}
-    row = RequestLog.objects.create(id=pk, agent=agent, started_at=at, **values | more)
+    row = RequestLog.objects.create(id=pk, agent=agent, started_at=started_at, **values | columns)
     tries = [{"startedMs": 0, "durationMs": 9, "outcome": "http_503", "status": 503, "key": "the spare key"}]
-    said = "The gateway http://10.0.0.7:8443/internal is down"
-    down = {"outcome": "http_503", "status": 503, "error": said, "tries": tries}
-    AttemptLog.objects.create(request=row, position=0, provider="openai", model="gpt", at=at, **down)
+    error = "The gateway http://10.0.0.7:8443/internal is down"
+    failure = {"outcome": "http_503", "status": 503, "error": error, "tries": tries}
+    AttemptLog.objects.create(request=row, position=0, provider="openai", model="gpt", at=started_at, **failure)
     files = [
         {"filename": "plan.png", "kind": "image", "shown": "described", "artifactId": "a1", "sentence": "too large"}
     ]
     values = {"outcome": "ok", "status": 200, "deliveries": files, "cost_nanos": 3_000_000, "currency": "USD"}
-    more = {**values, "prompt_tokens": 54, "completion_tokens": 92}
-    AttemptLog.objects.create(request=row, position=1, provider="echo", model="echo-text", at=at, **more)
+    columns = {**values, "prompt_tokens": 54, "completion_tokens": 92}
+    AttemptLog.objects.create(request=row, position=1, provider="echo", model="echo-text", at=started_at, **columns)
     return row
 
 
@@ -82,13 +82,17 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
     assert "Link to an agent&#x27;s page created" in text_of(admin.get("/history/audit/"))
 
 
-@pytest.mark.parametrize(("days", "ends"), [("7", 7), ("30", 30), ("0", None)])
-def test_a_link_ends_after_the_days_that_were_chosen_or_never(admin: Client, days: str, ends: int | None) -> None:
+@pytest.mark.parametrize(("days", "lifetime_days"), [("7", 7), ("30", 30), ("0", None)])
+def test_a_link_ends_after_the_days_that_were_chosen_or_never(
+    admin: Client, days: str, lifetime_days: int | None
+) -> None:
     """A link to an agent's page expires after 7, 30 or 90 days, or never; any other value is rejected."""
     make(admin, **{"link-days": days})
-    found = AgentLink.objects.get().expires_at
-    assert (found is None) == (ends is None)
-    assert found is None or abs(found - timezone.now() - timedelta(days=ends or 0)) < timedelta(minutes=1)
+    expires_at = AgentLink.objects.get().expires_at
+    assert (expires_at is None) == (lifetime_days is None)
+    assert expires_at is None or abs(expires_at - timezone.now() - timedelta(days=lifetime_days or 0)) < timedelta(
+        minutes=1
+    )
     assert admin.post("/links/make/text-agent/", {"link-name": "Mei", "link-days": "1000"}).status_code == 422
     assert admin.post("/links/make/text-agent/", {"link-days": "7"}).status_code == 422
     assert AgentLink.objects.count() == 1
@@ -160,10 +164,10 @@ def test_costs_are_shown_where_the_agent_has_a_limit_in_money(admin: Client) -> 
     """An agent with a budget sees what its calls cost; others see no price."""
     log("r1", cost_nanos=3_000_000, currency="USD")
     address = make(admin)
-    places = (address, address.replace("/agent-page/", "/agent-page/calls/r1/"))
-    assert not any("0.003 USD" in text_of(Client().get(place)) for place in places)
+    addresses = (address, address.replace("/agent-page/", "/agent-page/calls/r1/"))
+    assert not any("0.003 USD" in text_of(Client().get(url)) for url in addresses)
     Agent.objects.filter(agent_id="text-agent").update(limits={"moneyPerDay": "5", "currency": "USD"})
-    assert all("0.003 USD" in text_of(Client().get(place)) for place in places)
+    assert all("0.003 USD" in text_of(Client().get(url)) for url in addresses)
 
 
 @pytest.mark.parametrize("recorded", [False, True])
@@ -197,16 +201,18 @@ def test_twenty_calls_stand_on_a_page_and_older_ones_behind_them(admin: Client) 
     """An agent's page lists its calls newest first, each once. An invalid cursor shows the newest page."""
     for number in range(45):
         log(f"r{number:02}", ago=number)
-    address, found = make(admin), []
-    here = ""
+    address, ids_by_page = make(admin), []
+    query = ""
     for _ in range(3):
-        page = text_of(Client().get(address + here))
-        found.append(re.findall(r"/agent-page/calls/(r\d\d)/", page))
+        page = text_of(Client().get(address + query))
+        ids_by_page.append(re.findall(r"/agent-page/calls/(r\d\d)/", page))
         older = re.search(r'href="(\?before=[^"#]+)', page)
-        here = older[1] if older else ""
-    assert [len(each) for each in found] == [20, 20, 5]
-    assert [pk for page in found for pk in page] == [f"r{number:02}" for number in range(45)]
-    assert re.findall(r"/agent-page/calls/(r\d\d)/", text_of(Client().get(f"{address}?before=nonsense"))) == found[0]
+        query = older[1] if older else ""
+    assert [len(ids) for ids in ids_by_page] == [20, 20, 5]
+    assert [pk for page in ids_by_page for pk in page] == [f"r{number:02}" for number in range(45)]
+    assert (
+        re.findall(r"/agent-page/calls/(r\d\d)/", text_of(Client().get(f"{address}?before=nonsense"))) == ids_by_page[0]
+    )
 
 
 def test_a_link_that_is_no_good_any_more_gets_the_same_answer_as_one_that_never_was(admin: Client) -> None:
@@ -214,19 +220,19 @@ def test_a_link_that_is_no_good_any_more_gets_the_same_answer_as_one_that_never_
 
     The reasons are: unknown, mistyped, revoked, expired, agent expired, agent deleted.
     """
-    good = [make(admin, "vision-agent") for _ in range(4)]
+    links = [make(admin, "vision-agent") for _ in range(4)]
     revoked, expired = AgentLink.objects.order_by("id")[:2]
     admin.post(f"/links/{revoked.public_id}/revoke/vision-agent/")
     AgentLink.objects.filter(pk=expired.pk).update(expires_at=timezone.now())
     unknown = f"/agent-page/{make_key(LINK_KIND)[0]}/"
-    mistyped = good[3][:-12] + ("A" if good[3][-12] != "A" else "B") + good[3][-11:]
-    addresses = [good[0], good[1], unknown, mistyped, "/agent-page/nonsense/"]
+    mistyped = links[3][:-12] + ("A" if links[3][-12] != "A" else "B") + links[3][-11:]
+    addresses = [links[0], links[1], unknown, mistyped, "/agent-page/nonsense/"]
     answers = {(answer.status_code, text_of(answer)) for answer in map(Client().get, addresses)}
     Agent.objects.filter(agent_id="vision-agent").update(expires_at=timezone.now())
-    assert Client().get(good[2]).status_code == 404
+    assert Client().get(links[2]).status_code == 404
     delete_agent(SYSTEM, Agent.objects.get(agent_id="vision-agent"))
     assert not AgentLink.objects.exists()
-    answer = Client().get(good[2])
+    answer = Client().get(links[2])
     answers.add((answer.status_code, text_of(answer)))
     assert len(answers) == 1
     status, page = answers.pop()
@@ -240,15 +246,15 @@ def test_guessing_is_slowed_down_and_bothers_no_other_link(admin: Client) -> Non
 
     Other links still open.
     """
-    good, other = make(admin), make(admin)
-    public = public_part_in(good.split("/")[-2])
+    link, other_link = make(admin), make(admin)
+    public = public_part_in(link.split("/")[-2])
     guesses = [re.sub(r"rap_\w{8}", f"rap_{public}", f"/agent-page/{make_key(LINK_KIND)[0]}/") for _ in range(6)]
-    assert [Client().get(each).status_code for each in guesses] == [404] * 5 + [429]
-    answer = Client().get(good)
+    assert [Client().get(guessed_link).status_code for guessed_link in guesses] == [404] * 5 + [429]
+    answer = Client().get(link)
     assert answer.status_code == 429
     assert 0 < int(answer["Retry-After"]) <= 15 * 60
     assert "Too many invalid links" in text_of(answer)
-    assert Client().get(other).status_code == 200
+    assert Client().get(other_link).status_code == 200
     assert SignInAttempt.objects.count() == 5
 
 
@@ -277,8 +283,8 @@ def test_a_good_link_opens_from_another_site(admin: Client) -> None:
 def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Client) -> None:
     """A link's response sets no cookie, sends no referrer and is neither stored nor indexed, even if it is invalid."""
     address = make(admin)
-    for each in (address, address.replace("/agent-page/", "/agent-page/calls/x/"), "/agent-page/nonsense/"):
-        answer = Client().get(each)
+    for url in (address, address.replace("/agent-page/", "/agent-page/calls/x/"), "/agent-page/nonsense/"):
+        answer = Client().get(url)
         assert answer["Referrer-Policy"] == "no-referrer"
         assert "noindex" in answer["X-Robots-Tag"]
         assert "no-store" in answer["Cache-Control"]
@@ -290,12 +296,12 @@ def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> N
     """Every link and form of an agent's page stays below /agent-page/; a POST gets 405."""
     log("r1")
     address = make(admin)
-    for each in (address, address.replace("/agent-page/", "/agent-page/calls/r1/")):
-        page = text_of(Client().get(each))
-        ways = re.findall(r'<a [^>]*href="([^"]+)"', page) + re.findall(r' (?:action|hx-[a-z]+)="([^"]+)"', page)
-        assert [way for way in ways if not way.startswith(("/agent-page/", "#", "?"))] == []
+    for url in (address, address.replace("/agent-page/", "/agent-page/calls/r1/")):
+        page = text_of(Client().get(url))
+        targets = re.findall(r'<a [^>]*href="([^"]+)"', page) + re.findall(r' (?:action|hx-[a-z]+)="([^"]+)"', page)
+        assert [target for target in targets if not target.startswith(("/agent-page/", "#", "?"))] == []
         assert 'method="post"' not in page
-        assert Client().post(each).status_code == 405
+        assert Client().post(url).status_code == 405
 
 
 def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Client) -> None:
@@ -337,21 +343,23 @@ def test_the_pages_ask_so_often_however_much_there_is(admin: Client) -> None:
     log("r0")
     address = make(admin)
     call = address.replace("/agent-page/", "/agent-page/calls/r0/")
-    few = [(queries_of(Client(), each), queries_of(Client(), each, using="logs")) for each in (address, call)]
+    query_counts = [(queries_of(Client(), url), queries_of(Client(), url, using="logs")) for url in (address, call)]
     for number in range(60):
         log(f"more{number}", ago=number + 1)
         key_of("text-agent")
         make(admin)
-    assert [(queries_of(Client(), each), queries_of(Client(), each, using="logs")) for each in (address, call)] == few
-    assert few == [(3, 1), (2, 2)]
+    assert [
+        (queries_of(Client(), url), queries_of(Client(), url, using="logs")) for url in (address, call)
+    ] == query_counts
+    assert query_counts == [(3, 1), (2, 2)]
 
 
 @pytest.mark.sqlite
 def test_the_list_of_calls_is_found_by_its_index(admin: Client) -> None:
     with CaptureQueriesContext(connections[LOGS]) as caught:
         Client().get(make(admin))
-    (listed,) = [query["sql"] for query in caught if "ORDER BY" in query["sql"]]
+    (list_query,) = [query["sql"] for query in caught if "ORDER BY" in query["sql"]]
     with connections[LOGS].cursor() as cursor:
-        cursor.execute(f"EXPLAIN QUERY PLAN {listed}")
+        cursor.execute(f"EXPLAIN QUERY PLAN {list_query}")
         plan = str(cursor.fetchall())
     assert "USING INDEX request_agent (agent=? AND started_at>?)" in plan

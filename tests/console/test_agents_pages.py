@@ -22,12 +22,12 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 WHOLE_KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
 
 
-def issue(client: Client, agent: str = "text-agent", **more: object) -> str:
+def issue(client: Client, agent: str = "text-agent", **fields: object) -> str:
     """Issue a key on the page and return it; it is shown only this once."""
-    answer = client.post(f"/keys/issue/{agent}/", {"scopes": list(DEFAULT_SCOPES), "label": "staging", **more})
-    found = WHOLE_KEY.search(text_of(answer))
-    assert found is not None
-    return found[0]
+    answer = client.post(f"/keys/issue/{agent}/", {"scopes": list(DEFAULT_SCOPES), "label": "staging", **fields})
+    key = WHOLE_KEY.search(text_of(answer))
+    assert key is not None
+    return key[0]
 
 
 def test_the_list_says_what_each_agent_reads_and_whom_it_hands_over_to(admin: Client) -> None:
@@ -55,18 +55,18 @@ def test_the_dialog_says_that_keys_and_links_end_with_the_agent(admin: Client) -
 def test_the_form_offers_every_service_by_its_id_and_no_service(admin: Client) -> None:
     """The form of an agent lists all services in their order, with the agent's own selected."""
     html = admin.get("/agents/vision-agent/").content.decode()
-    listed = html[html.index('id="id_service"') :].split("</select>")[0]
-    offered = [" ".join(each.split()) for each in re.findall(r"<option[^>]*>([^<]*)</option>", listed)]
+    select = html[html.index('id="id_service"') :].split("</select>")[0]
+    offered = [" ".join(option.split()) for option in re.findall(r"<option[^>]*>([^<]*)</option>", select)]
     assert offered == ["none", *Service.objects.values_list("service_id", flat=True)]
-    assert re.search(r"selected[^>]*>\s*vision-model\s*<", listed) is not None
+    assert re.search(r"selected[^>]*>\s*vision-model\s*<", select) is not None
 
 
 def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
     """Only the response to issuing shows a key; no later page, revision or audit event holds it."""
     key = issue(admin)
-    found = authenticate({"authorization": f"Bearer {key}"})
-    assert isinstance(found, Principal)
-    assert found.agent == "text-agent"
+    principal = authenticate({"authorization": f"Bearer {key}"})
+    assert isinstance(principal, Principal)
+    assert principal.agent == "text-agent"
     assert key not in text_of(admin.get("/agents/text-agent/"))
     assert key not in str(list(AuditEvent.objects.values())) + str(list(Revision.objects.values()))
 
@@ -92,10 +92,10 @@ def test_rolling_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> N
     old = issue(admin)
     public = AgentKey.objects.get().public_id
     answer = admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "1h"})
-    found = WHOLE_KEY.search(text_of(answer))
-    assert found is not None
-    assert found[0] != old
-    for key in (old, found[0]):
+    successor = WHOLE_KEY.search(text_of(answer))
+    assert successor is not None
+    assert successor[0] != old
+    for key in (old, successor[0]):
         assert isinstance(authenticate({"x-api-key": key}), Principal)
     admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "0"})
     assert not isinstance(authenticate({"x-api-key": old}), Principal)
@@ -135,8 +135,8 @@ def test_an_agent_may_use_a_route_and_sees_what_the_whole_chain_guarantees(admin
 def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
     service = Agent.objects.get(agent_id="text-agent").service
     assert service is not None
-    both = {"agent_id": "greedy", "task_type": "design", "service": service.pk}
-    answer = admin.post("/new/agent/", both)
+    form = {"agent_id": "greedy", "task_type": "design", "service": service.pk}
+    answer = admin.post("/new/agent/", form)
     assert answer.status_code == 422
     assert "An agent uses a service or a task route, not both." in text_of(answer)
     assert not Agent.objects.filter(agent_id="greedy").exists()
@@ -182,10 +182,10 @@ def test_deleting_an_agent_ends_its_keys(admin: Client) -> None:
 
 
 def test_the_list_takes_the_same_queries_for_three_and_for_thirty_agents(admin: Client) -> None:
-    few = queries_of(admin, "/agents/")
+    query_count = queries_of(admin, "/agents/")
     for number in range(27):
         Agent.objects.create(agent_id=f"a{number}")
-    assert queries_of(admin, "/agents/") == few
+    assert queries_of(admin, "/agents/") == query_count
 
 
 def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client) -> None:

@@ -46,8 +46,8 @@ def picture(width: int = 3, height: int = 2) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def stored(name: str = "photo.png", data: bytes | None = None, declared: str = "image/png", **said: Any) -> Artifact:
-    return actions.store_bytes(SYSTEM, picture() if data is None else data, filename=name, declared=declared, **said)
+def stored(name: str = "photo.png", data: bytes | None = None, declared: str = "image/png", **options: Any) -> Artifact:
+    return actions.store_bytes(SYSTEM, picture() if data is None else data, filename=name, declared=declared, **options)
 
 
 def service_of(model: str) -> str:
@@ -132,23 +132,23 @@ def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
 
 def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Client) -> None:
     """A thumbnail is cached in the data directory and is served even if the original bytes are gone."""
-    good, bad = stored(), stored("broken.png", picture()[:45], "image/png")
-    first = admin.get(reverse("artifact_thumbnail", args=[good.pk]))
-    byte_store().delete(good.sha256)
-    again = admin.get(reverse("artifact_thumbnail", args=[good.pk]))
-    assert (first.status_code, first.content) == (again.status_code, again.content)
-    assert admin.get(reverse("artifact_thumbnail", args=[bad.pk])).status_code == 404
+    decodable, undecodable = stored(), stored("broken.png", picture()[:45], "image/png")
+    first = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))
+    byte_store().delete(decodable.sha256)
+    repeated = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))
+    assert (first.status_code, first.content) == (repeated.status_code, repeated.content)
+    assert admin.get(reverse("artifact_thumbnail", args=[undecodable.pk])).status_code == 404
 
 
 def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: Client) -> None:
     """Undo restores the artifacts that one action deleted; those that another action deleted stay deleted."""
-    earlier, first, second = stored("0.png"), stored("1.png"), stored("2.png")
-    admin.post(reverse("artifacts_delete"), {"id": [earlier.pk]})
+    deleted_before, first, second = stored("0.png"), stored("1.png"), stored("2.png")
+    admin.post(reverse("artifacts_delete"), {"id": [deleted_before.pk]})
     response = admin.post(reverse("artifacts_delete"), {"id": [first.pk, second.pk]}, follow=True)
     text = response.content.decode()
     assert not Artifact.objects.living().exists()
     assert "2 artifacts deleted" in text
-    toasts = [each for each in text.split('class="toast"')[1:] if "2 artifacts deleted" in each]
+    toasts = [toast for toast in text.split('class="toast"')[1:] if "2 artifacts deleted" in toast]
     address = toasts[0].split('action="')[1].split('"')[0].replace("&amp;", "&")
     admin.post(address, {"next": reverse("artifacts")})
     assert set(Artifact.objects.living().values_list("pk", flat=True)) == {first.pk, second.pk}
@@ -158,9 +158,9 @@ def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Cl
     """The address of the list holds its filters, and an empty result offers to clear them."""
     stored("cat.png")
     stored("notes.txt", b"words", "text/plain")
-    found = admin.get(reverse("artifacts"), {"q": "CAT"}).content.decode()
-    assert "cat.png" in found
-    assert "notes.txt" not in found
+    list_page = admin.get(reverse("artifacts"), {"q": "CAT"}).content.decode()
+    assert "cat.png" in list_page
+    assert "notes.txt" not in list_page
     assert "notes.txt" in admin.get(reverse("artifacts"), {"kind": "text"}).content.decode()
     assert "Clear filters" in admin.get(reverse("artifacts"), {"q": "dog"}).content.decode()
     assert "newest" in admin.get(reverse("artifacts"), {"cursor": "nonsense"}).content.decode()
@@ -243,8 +243,8 @@ def test_of_many_services_a_few_of_each_form_stand_on_the_page(admin: Client, de
 
 def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: None) -> None:
     """A card with a short text is open at once. A long text is loaded when its card is opened."""
-    few = page(admin, stored())
-    assert few.count('class="tabset"') == few.count('class="delivery"') - few.count('hx-trigger="toggle once"')
+    card = page(admin, stored())
+    assert card.count('class="tabset"') == card.count('class="delivery"') - card.count('hx-trigger="toggle once"')
     row = stored("table.csv", b"one line of a long table\n" * 1000, "text/csv")
     assert "tabset" not in page(admin, row)
     assert page(admin, row, "?service=text-model").count('class="tabset"') == 1
@@ -297,9 +297,9 @@ def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> 
     planned = plan_preview(state, row, spec, "en")
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
     prepared = prepare_for(planned, apply_params(planned.chat, call), planned.endpoint(0), call)
-    shown = next(delivery for delivery in preview(row, language="en").deliveries if delivery.service_id == spec.id)
+    delivered = next(delivery for delivery in preview(row, language="en").deliveries if delivery.service_id == spec.id)
     assert isinstance(prepared, Prepared)
-    assert (shown.payload, shown.bytes) == (prepared.request.elide(), prepared.request.content_length)
+    assert (delivered.payload, delivered.bytes) == (prepared.request.elide(), prepared.request.content_length)
 
 
 def test_every_reason_of_the_detector_has_its_words() -> None:

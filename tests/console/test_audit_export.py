@@ -107,8 +107,8 @@ def test_an_export_of_the_configuration_is_told(admin: Client, demo: None) -> No
     """Exports of the configuration by a person and by a command are both audited."""
     admin.get(reverse("config_export", args=["llm-routing"]))
     call_command("export_config", "llmservices", "--for", "seed", stdout=StringIO(), stderr=StringIO())
-    lines = AuditEvent.objects.filter(action="configuration.export").order_by("number")
-    found = [(line.actor_kind, line.object_name, line.details) for line in lines]
+    events = AuditEvent.objects.filter(action="configuration.export").order_by("number")
+    found = [(event.actor_kind, event.object_name, event.details) for event in events]
     assert found == [
         ("person", "llm-routing", {"for": "full"}),
         ("command", "llmservices", {"for": "seed"}),

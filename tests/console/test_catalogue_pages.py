@@ -62,8 +62,8 @@ def vision() -> tuple[bool, str]:
 def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> None:
     """The page shows sources, versions, dates and licences, and that nothing is downloaded automatically."""
     text = words_of(admin.get(PAGE))
-    for words in ("LiteLLM 1.109.1", "models.dev 2026-08-18", "OpenAI SDK 3.54.0", "Anthropic SDK 2.12.0", "MIT"):
-        assert words in text
+    for expected in ("LiteLLM 1.109.1", "models.dev 2026-08-18", "OpenAI SDK 3.54.0", "Anthropic SDK 2.12.0", "MIT"):
+        assert expected in text
     assert "Nothing is downloaded automatically" in text
     assert f'href="{PAGE}"' in admin.get("/matrix/").content.decode()
 
@@ -85,8 +85,8 @@ def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client,
     """Applying a catalogue changes it and the cells together, with an audit event and an entry in History."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert vision() == (False, "contested")
-    at = upload(admin, API).url
-    admin.post(at)
+    url = upload(admin, API).url
+    admin.post(url)
     assert vision() == (True, "catalogue")
     assert "A refreshed edition is in use" in words_of(admin.get(PAGE))
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is not None
@@ -115,14 +115,14 @@ def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, fla
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "error"),
     [(b"<html>", "not JSON"), ({"providers": []}, "known format"), (b"", "Choose a file.")],
 )
-def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: Any, words: str) -> None:
+def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: Any, error: str) -> None:
     """An invalid catalogue file gets 422 on the page of the upload, and nothing is stored."""
     answer = upload(admin, value)
     assert answer.status_code == 422
-    assert words in words_of(answer)
+    assert error in words_of(answer)
     assert not CatalogueEdition.objects.exists()
 
 
@@ -183,14 +183,14 @@ def test_a_provider_that_lists_names_alone_or_nothing_is_told_in_a_sentence(admi
     Provider.objects.create(name="plain", endpoint=f"{listing}/v1", default_model="m", key_source="none")
     Provider.objects.create(name="gone", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     snapshot.refresh()
-    for name, words in (
+    for name, error in (
         ("plain", "only lists model names"),
         ("gone", "gave no usable answer"),
         ("none", "Choose a provider."),
     ):
         answer = admin.post(PAGE, {"act": "ask", "provider": name})
         assert answer.status_code == 422
-        assert words in words_of(answer)
+        assert error in words_of(answer)
     assert not CatalogueEdition.objects.exists()
 
 
@@ -202,9 +202,9 @@ def test_the_command_does_the_same(flash: Service, tmp_path: Any, capsys: pytest
     path = tmp_path / "api.json"
     path.write_text(json.dumps(API))
     call_command("refresh_catalogue", str(path), "--dry-run")
-    told = capsys.readouterr().out
-    assert "flash: input vision yes (catalogue)" in told
-    assert "Nothing was changed (dry run)." in told
+    output = capsys.readouterr().out
+    assert "flash: input vision yes (catalogue)" in output
+    assert "Nothing was changed (dry run)." in output
     assert Installation.current().catalogue == ""
     call_command("refresh_catalogue", str(path))
     assert "Applied as revision" in capsys.readouterr().out
@@ -214,11 +214,11 @@ def test_the_command_does_the_same(flash: Service, tmp_path: Any, capsys: pytest
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "error"),
     [([], "Give a file"), (["x.json", "--drop"], "Give a file"), (["/no/such/file"], "No such file"),
      (["--provider", "nobody"], "no enabled provider nobody")],
 )  # fmt: skip
-def test_the_command_says_what_is_wrong_in_one_line(arguments: list[str], words: str) -> None:
+def test_the_command_says_what_is_wrong_in_one_line(arguments: list[str], error: str) -> None:
     """The command fails with a message, without a traceback."""
-    with pytest.raises(CommandError, match=words):
+    with pytest.raises(CommandError, match=error):
         call_command("refresh_catalogue", *arguments)

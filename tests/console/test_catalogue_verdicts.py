@@ -81,18 +81,18 @@ def test_an_administrators_choice_settles_a_contest(admin: Client, flash: Servic
 
 def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash: Service):
     """Both sources of a contested cell are named in the list of models to add and on the form that adjusts them."""
-    at = f"/providers/{flash.provider.name}/models/"
+    url = f"/providers/{flash.provider.name}/models/"
     Service.objects.all().delete()
-    offer = admin.post(at, {"act": "write", "names": "deepseek-v4-flash"}).content.decode()
+    offer = admin.post(url, {"act": "write", "names": "deepseek-v4-flash"}).content.decode()
     assert CONTEST in offer
-    adjust = admin.post(at, {"act": "adjust", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"})
+    adjust = admin.post(url, {"act": "adjust", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"})
     assert CONTEST in adjust.content.decode()
 
 
 def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash: Service):
-    at = f"/providers/{flash.provider.name}/models/"
+    url = f"/providers/{flash.provider.name}/models/"
     Service.objects.all().delete()
-    admin.post(at, {"act": "add", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"})
+    admin.post(url, {"act": "add", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"})
     row = Service.objects.get()
     assert cell(row, "input", "vision") == (False, "contested")
 

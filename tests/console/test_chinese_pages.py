@@ -64,10 +64,10 @@ def english_in(page: str) -> list[str]:
     """Return runs of four or more English words in the visible text."""
     reader = Read()
     reader.feed(page)
-    return [found for text in reader.texts for found in ENGLISH.findall(" ".join(text.split()))]
+    return [match for text in reader.texts for match in ENGLISH.findall(" ".join(text.split()))]
 
 
-def spoken(answer: Any) -> list[str]:
+def english_shown(answer: Any) -> list[str]:
     return english_in(answer.content.decode())
 
 
@@ -79,9 +79,9 @@ def admin(demo: None, admin: Client) -> Client:
 
 def test_english_on_a_page_is_found() -> None:
     """The check for English finds plain sentences and labels, but neither code nor quotations."""
-    bare = '<p>The provider is disabled.</p><a title="There is nothing to see">x</a>'
+    untranslated = '<p>The provider is disabled.</p><a title="There is nothing to see">x</a>'
     quiet = '<code>one two three four</code><q>one two three four</q><p lang="en">one two three four</p>'
-    assert len(english_in(bare)) == 2
+    assert len(english_in(untranslated)) == 2
     assert english_in(quiet) == []
 
 
@@ -99,10 +99,13 @@ def test_every_page_of_the_demo_is_in_chinese(admin: Client) -> None:
     entered = " ".join(
         [*(row.description for row in Agent.objects.all()), *(row.description for row in Service.objects.all())]
     )
-    found = {
-        (at, text) for at in addresses for text in spoken(admin.get(at)) if text not in entered and ":" not in text
+    untranslated = {
+        (address, text)
+        for address in addresses
+        for text in english_shown(admin.get(address))
+        if text not in entered and ":" not in text
     }
-    assert found == set()
+    assert untranslated == set()
 
 
 BROKEN: dict[str, Any] = {
@@ -156,7 +159,7 @@ def test_the_problems_of_an_import_are_told_in_chinese(admin: Client, text: str)
     """Every rule of both files and invalid JSON have a message in Chinese."""
     answer = admin.post(reverse("config_import"), {"text": text, "name": "x.json"})
     assert answer.status_code in (200, 422)
-    assert spoken(answer) == []
+    assert english_shown(answer) == []
 
 
 @pages
@@ -166,7 +169,7 @@ def test_what_a_seed_export_cannot_say_is_told_in_chinese(admin: Client) -> None
     snapshot.refresh()
     answer = admin.get(reverse("config") + "?for=seed")
     assert "未写入" in answer.content.decode()
-    assert spoken(answer) == []
+    assert english_shown(answer) == []
     assert all(english_in(text) for text in seed_routing(read())[1][:1])
 
 
@@ -190,9 +193,9 @@ def test_why_a_provider_cannot_be_used_is_told_in_chinese(admin: Client, changes
     for name, args in (("provider", ["echo"]), ("providers", []), ("dashboard", []), ("route", ["design"])):
         answer = admin.get(reverse(name, args=args))
         assert answer.status_code == 200
-        assert spoken(answer) == [], name
+        assert english_shown(answer) == [], name
     tested = admin.post(reverse("provider_test", args=["echo"]), headers={"hx-request": "true"})
-    assert spoken(tested) == []
+    assert english_shown(tested) == []
 
 
 def logged(error: str, *attempts: tuple[str, str]) -> str:
@@ -204,14 +207,14 @@ def logged(error: str, *attempts: tuple[str, str]) -> str:
         status=502,
         sentence=data_of(error),
     )
-    for at, (outcome, said) in enumerate(attempts):
+    for position, (outcome, message) in enumerate(attempts):
         AttemptLog.objects.create(
             request=row,
-            position=at,
+            position=position,
             provider="echo",
-            model=f"m{at}",
+            model=f"m{position}",
             outcome=outcome,
-            sentence=data_of(said),
+            sentence=data_of(message),
             at=row.started_at,
         )
     return row.pk
@@ -233,7 +236,7 @@ def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
     )
     answer = admin.get(reverse("request", args=[key]))
     assert answer.status_code == 200
-    assert spoken(answer) == []
+    assert english_shown(answer) == []
     page = answer.content.decode()
     assert "2 个候选模型均未能回答" in page
     assert "There is no such model as that" in page
@@ -245,20 +248,20 @@ def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
     """The page of the demo's request, which walks its chain with one model down, is in Chinese."""
     key = record_demo_request()
     journal().flush()
-    assert spoken(admin.get(reverse("request", args=[key]))) == []
+    assert english_shown(admin.get(reverse("request", args=[key]))) == []
 
 
 @pages
-@pytest.mark.parametrize("word", sorted(SCRIPTED))
-def test_a_simulated_walk_is_told_in_chinese(admin: Client, word: str) -> None:
+@pytest.mark.parametrize("outcome", sorted(SCRIPTED))
+def test_a_simulated_walk_is_told_in_chinese(admin: Client, outcome: str) -> None:
     """A simulation is in Chinese for every scripted outcome of a candidate."""
     chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
     data: dict[str, Any] = {"act": "simulate", "preset": "seed", "enabled": "on", "version": "1", "sim-message": "好"}
     data["card"] = ["1", "2", "3"]
-    for at, name in enumerate(chain, start=1):
+    for position, name in enumerate(chain, start=1):
         provider, _, model = name.partition("/")
-        data |= {f"c-{at}-provider": provider, f"c-{at}-model": model, f"sim-{at}": word}
+        data |= {f"c-{position}-provider": provider, f"c-{position}-model": model, f"sim-{position}": outcome}
     answer = admin.post(reverse("route", args=["design"]), data)
     assert answer.status_code == 200
     assert answer.context["panel"].run_view is not None
-    assert spoken(answer) == []
+    assert english_shown(answer) == []

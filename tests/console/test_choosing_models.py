@@ -22,8 +22,10 @@ def admin(demo: None, admin: Client) -> Client:
     return admin
 
 
-def post(client: Client, act: str, *use: str, names: list[str] = NAMES, **more: Any) -> Any:
-    return client.post(ADDRESS, {"act": act, "names": "\n".join(names), "use": use, **more.pop("data", {})}, **more)
+def post(client: Client, act: str, *chosen: str, names: list[str] = NAMES, **options: Any) -> Any:
+    return client.post(
+        ADDRESS, {"act": act, "names": "\n".join(names), "use": chosen, **options.pop("data", {})}, **options
+    )
 
 
 def test_a_search_keeps_what_it_leaves_out_chosen(admin: Client) -> None:
@@ -53,8 +55,8 @@ def test_what_is_a_service_already_is_not_chosen_with_all(admin: Client) -> None
 def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
     """Adding models makes one revision. If a name is taken, the service's id is prefixed with the provider's name."""
     before = Revision.objects.count()
-    made = post(admin, "add", "new-one", "echo-vision", names=["echo-vision", "new-one", "left-alone"])
-    assert made["Location"] == "/matrix/?provider=echo"
+    response = post(admin, "add", "new-one", "echo-vision", names=["echo-vision", "new-one", "left-alone"])
+    assert response["Location"] == "/matrix/?provider=echo"
     assert Revision.objects.count() == before + 1
     assert Service.objects.filter(service_id__in=["new-one", "echo-echo-vision"]).count() == 2
     assert not Service.objects.filter(model="left-alone").exists()
@@ -65,7 +67,7 @@ def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
     """Selected models can be added with an id, alias and capabilities as entered."""
     page = text_of(post(admin, "adjust", "model-007", data={"q": "nothing"}))
     assert page.count('name="model" value=') == 1
-    line = {"act": "make", "model": "model-007", "use-0": "on", "id-0": "seven", "alias-0": "james"}
-    admin.post(ADDRESS, {**line, "caps-0": ["input:text", "input:vision", "output:text"]})
+    form = {"act": "make", "model": "model-007", "use-0": "on", "id-0": "seven", "alias-0": "james"}
+    admin.post(ADDRESS, {**form, "caps-0": ["input:text", "input:vision", "output:text"]})
     assert Service.objects.get(service_id="seven").capabilities.get(side="input", name="vision").supported
     assert Alias.objects.get(name="james").target == "seven"

@@ -44,8 +44,8 @@ def send(client: Client, *texts: str, **fields: Any) -> Any:
 
 
 def newest() -> int:
-    found = Revision.objects.first()
-    return found.number if found else 0
+    revision = Revision.objects.first()
+    return revision.number if revision else 0
 
 
 # Export
@@ -113,8 +113,8 @@ def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: N
 def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, demo: None) -> None:
     """Applying makes one revision with Undo. The form carries the pasted text, so no session is needed."""
     page = send(admin, text())
-    sent = {"expected": page.context["revision"], "act": "apply", "message": "deepseek joins"}
-    answer = admin.post(reverse("config_import"), {"text": [text()], "mode": "merge", **sent}, follow=True)
+    form = {"expected": page.context["revision"], "act": "apply", "message": "deepseek joins"}
+    answer = admin.post(reverse("config_import"), {"text": [text()], "mode": "merge", **form}, follow=True)
     assert answer.redirect_chain == [(reverse("revision", args=[newest()]), 302)]
     assert Revision.objects.get(number=newest()).message == "deepseek joins"
     assert TaskRoute.objects.filter(task_type="review").exists()
@@ -135,15 +135,15 @@ def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: Non
 
 def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: None) -> None:
     """An import with problems gets 422 with path and line, and applying it writes nothing."""
-    bad = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
-    page = send(admin, bad)
+    invalid_file = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
+    page = send(admin, invalid_file)
     assert page.status_code == 422
     assert [(error.problem.field, error.place) for error in page.context["errors"]] == [
         ("routing.default.provider", (13, 7)),
         ("routing.x.maxTokens", (17, 7)),
     ]
     before = newest()
-    assert send(admin, bad, act="apply", expected=before).status_code == 422
+    assert send(admin, invalid_file, act="apply", expected=before).status_code == 422
     assert newest() == before
 
 
@@ -179,10 +179,10 @@ def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
 def test_a_change_made_meanwhile_is_409_and_shows_the_new_difference(admin: Client, demo: None) -> None:
     """Applying after a change by another person gets 409. Applying again, with the new difference seen, succeeds."""
     page = send(admin, text())
-    seen = page.context["revision"]
+    revision_shown = page.context["revision"]
     save_route(ADA, TaskRoute(task_type="meanwhile"), [CandidateSpec("echo")])
     before = newest()
-    answer = send(admin, text(), act="apply", expected=seen)
+    answer = send(admin, text(), act="apply", expected=revision_shown)
     assert answer.status_code == 409
     assert "changed in the meantime" in answer.content.decode()
     assert (newest(), answer.context["revision"]) == (before, before)

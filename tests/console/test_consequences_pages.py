@@ -101,5 +101,5 @@ def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram)
     """An agent created at run time is in no file, but it is listed as losing its model."""
     put_agent(ADA, "text-agent", "helper", service_id="echo-text")
     assert "The agent helper no longer reaches any model." in [
-        one.sentence for one in foresee_disabling("service", ["echo-text"])
+        consequence.sentence for consequence in foresee_disabling("service", ["echo-text"])
     ]

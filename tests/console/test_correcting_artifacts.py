@@ -41,21 +41,21 @@ def page(client: Client, row: Artifact) -> Page:
     return Page(client.get(reverse("artifact", args=[row.pk])))
 
 
-def fill(client: Client, row: Artifact, query: str = "", **words: str) -> Any:
+def fill(client: Client, row: Artifact, query: str = "", **corrections: str) -> Any:
     """Submit the page's form with its current values except for `words`."""
     row.refresh_from_db()
     before = {name: getattr(row, name) for name in ("mime_type", "encoding", "visibility")}
-    sent = {**before, **words, **{f"before_{name}": value for name, value in before.items()}}
-    return client.post(reverse("artifact_correct", args=[row.pk]) + query, sent, headers=HTMX, follow=True)
+    form = {**before, **corrections, **{f"before_{name}": value for name, value in before.items()}}
+    return client.post(reverse("artifact_correct", args=[row.pk]) + query, form, headers=HTMX, follow=True)
 
 
 def test_the_page_corrects_the_type_and_shows_the_delivery_anew(admin: Client, binary: Artifact) -> None:
     """Correcting an artifact redirects to its page with its query, and a toast says what models receive now."""
     answer = fill(admin, binary, "?language=en", mime_type="text/x-thing", encoding="cp1252")
-    now = Page(answer)
+    corrected_page = Page(answer)
     assert answer.redirect_chain == [(reverse("artifact", args=[binary.pk]) + "?language=en", 302)]
     assert "Models receive the file as it is shown now." in answer["HX-Trigger"]
-    assert (now.field("Type").value, now.is_whole) == ("text/x-thing", True)
+    assert (corrected_page.field("Type").value, corrected_page.is_whole) == ("text/x-thing", True)
     assert "corrected" in answer.content.decode()
     binary.refresh_from_db()
     assert (binary.kind, binary.encoding, binary.encoding_certain) == ("text", "cp1252", True)
@@ -100,8 +100,8 @@ def test_a_wrong_word_stands_in_its_field_with_the_reason(admin: Client, binary:
     assert answer.status_code == 422
     assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
     assert Page(answer).field("Type").value == "png"
-    both = fill(admin, binary, mime_type="image/png", encoding="cp1252")
-    assert "is not text" in Page(both).error("Encoding")
+    response = fill(admin, binary, mime_type="image/png", encoding="cp1252")
+    assert "is not text" in Page(response).error("Encoding")
     assert Artifact.objects.get().correction is None
 
 
@@ -119,8 +119,8 @@ def test_bytes_that_an_encoding_loses_are_told(admin: Client, guess: Artifact) -
 
 def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:
     """A viewer gets neither the form nor the choice of encodings, and a POST gets 403."""
-    seen = page(viewer, guess)
-    assert [seen.button(name) for name in ("Correct it", "Use this encoding", "Correct the type")] == [None] * 3
+    viewer_page = page(viewer, guess)
+    assert [viewer_page.button(name) for name in ("Correct it", "Use this encoding", "Correct the type")] == [None] * 3
     assert fill(viewer, guess, encoding="gb18030").status_code == 403
     assert Artifact.objects.get().encoding == "big5"
 

@@ -33,7 +33,7 @@ NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 
 def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
     """Return samples a minute apart, newest first."""
-    return [Sample(NOW - timedelta(minutes=at), outcome, ms) for at, outcome in enumerate(outcomes)]
+    return [Sample(NOW - timedelta(minutes=minutes), outcome, ms) for minutes, outcome in enumerate(outcomes)]
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, .
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
 def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: list[float], share: float) -> None:
     """A quantile is the nearest rank: at least that share of the values is not above it."""
-    found = quantile(sorted(values), share)
-    assert found in values
-    assert sum(value <= found for value in values) >= share * len(values) - 1e-9
+    result = quantile(sorted(values), share)
+    assert result in values
+    assert sum(value <= result for value in values) >= share * len(values) - 1e-9
 
 
 @given(st.lists(st.sampled_from(["ok", "http_500"]), max_size=50))
@@ -71,10 +71,10 @@ def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def logged(key: str, hours: float, outcome: str = "ok", **said: Any) -> RequestLog:
+def logged(key: str, hours: float, outcome: str = "ok", **columns: Any) -> RequestLog:
     row = RequestLog.objects.create(
         id=key, started_at=timezone.now() - timedelta(hours=hours), surface="chat", outcome=outcome,
-        **{"task_type": "planning", **said},
+        **{"task_type": "planning", **columns},
     )  # fmt: skip
     AttemptLog.objects.create(
         request=row, position=0, provider="echo", outcome=outcome, at=row.started_at, duration_ms=5
@@ -127,10 +127,10 @@ def test_the_worst_provider_stands_first(db: None, demo: None) -> None:
 
     A provider without a key counts as failing only if a route uses it.
     """
-    done = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
+    health_by_provider = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
     snapshot.refresh()
-    tiles = tiles_of(snapshot.current(), done)
+    tiles = tiles_of(snapshot.current(), health_by_provider)
     ranks = [tile.rank for tile in tiles]
     assert ranks == sorted(ranks)
     names = [tile.name for tile in tiles]

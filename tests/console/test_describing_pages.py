@@ -34,7 +34,7 @@ def card(client: Client, row: Artifact) -> str:
     return client.get(reverse("artifact", args=[row.pk]) + "?service=blind&fragment=card&language=en").content.decode()
 
 
-def ask(client: Client, row: Artifact, **headers: str) -> str:
+def ask_for_description(client: Client, row: Artifact, **headers: str) -> str:
     address = reverse("artifact_describe", args=[row.pk])
     return client.post(address, {"service": "blind", "language": "en"}, headers=headers, follow=True).content.decode()
 
@@ -55,14 +55,14 @@ def test_asking_shows_the_words_and_the_next_look_finds_them(admin: Client) -> N
     with describing_lab() as lab:
         described_everywhere()
         row = stored()
-        answered = ask(admin, row, **HTMX)
-        again = card(admin, row)
+        answered = ask_for_description(admin, row, **HTMX)
+        next_card = card(admin, row)
         assert len(bodies_to(lab, "seer")) == 1
         assert bodies_to(lab, "blind") == []
     logged = RequestLog.objects.get(surface="describe")
     assert "seer described the file; its words are kept." in answered
     assert reverse("request", args=[logged.pk]) in answered
-    for text in (answered, again):
+    for text in (answered, next_card):
         assert f"&gt; {WORDS}" in text
         assert "Described by seer; cached" in text
         assert "Ask seer now" not in text
@@ -73,8 +73,8 @@ def test_asking_in_vain_says_so_and_can_be_tried_again(admin: Client) -> None:
     with describing_lab({"seer": ["http_401", f"say:{WORDS}"]}) as lab:
         described_everywhere()
         row = stored()
-        answered = ask(admin, row)
-        assert "seer described the file" in ask(admin, row, **HTMX)
+        answered = ask_for_description(admin, row)
+        assert "seer described the file" in ask_for_description(admin, row, **HTMX)
         assert len(bodies_to(lab, "seer")) == 2
     assert "seer did not describe the file (" in answered
     assert "seer failed to describe the file" in answered
@@ -88,7 +88,7 @@ def test_a_viewer_asks_nobody_and_reads_no_words(admin: Client, viewer: Client) 
         row = stored()
         assert "Ask seer now" not in card(viewer, row)
         assert viewer.post(reverse("artifact_describe", args=[row.pk]), {"service": "blind"}).status_code == 403
-        ask(admin, row)
+        ask_for_description(admin, row)
         assert WORDS not in card(viewer, row)
     assert FileDescription.objects.count() == 1
 
@@ -102,7 +102,7 @@ def test_the_preview_of_the_api_says_the_same(admin: Client) -> None:
             delivery.service_id: delivery.as_json()["description"]
             for delivery in preview(row, language="en").deliveries
         }
-        ask(admin, row)
+        ask_for_description(admin, row)
         after = {
             delivery.service_id: delivery.as_json()["description"]
             for delivery in preview(row, language="en").deliveries
@@ -119,14 +119,14 @@ def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, ke
         first = post(key, chat_body(image(), model="task:blind", language="en"))
         second = post(key, chat_body(image(), model="task:blind", language="en"))
     text = admin.get(reverse("request", args=[logged(first.headers["x-request-id"]).pk])).content.decode()
-    asked = RequestLog.objects.get(surface="describe")
+    describer_call = RequestLog.objects.get(surface="describe")
     assert text.count("seer describes the image") == text.count(">describes the image<") == 1  # waterfall and table
-    assert reverse("request", args=[asked.pk]) in text
-    assert f"{asked.prompt_tokens} in, {asked.completion_tokens} out" in text
+    assert reverse("request", args=[describer_call.pk]) in text
+    assert f"{describer_call.prompt_tokens} in, {describer_call.completion_tokens} out" in text
     assert "describing a file" in text
-    later = admin.get(reverse("request", args=[logged(second.headers["x-request-id"]).pk])).content.decode()
-    assert "seer describes " not in later
-    assert admin.get(reverse("request", args=[asked.pk])).status_code == 200
+    second_page = admin.get(reverse("request", args=[logged(second.headers["x-request-id"]).pk])).content.decode()
+    assert "seer describes " not in second_page
+    assert admin.get(reverse("request", args=[describer_call.pk])).status_code == 200
 
 
 def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
@@ -141,8 +141,8 @@ def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
 def test_a_simulation_says_by_whom_and_asks_nobody(admin: Client) -> None:
     """A simulation names the describer without asking it, and marks the description's place in the payload."""
     with describing_lab() as lab:
-        sent = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": stored().pk}
-        text = admin.post(reverse("simulate"), {**sent, "sim-language": "en"}).content.decode()
+        form = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": stored().pk}
+        text = admin.post(reverse("simulate"), {**form, "sim-language": "en"}).content.decode()
         assert lab.requests == []
     assert "an image would be described by seer; not cached, tokens unknown" in text
     assert "[Here seer describes the file; it was not asked yet]" in text

@@ -31,8 +31,8 @@ SENTENCE = "eyes should read images, but answered a request containing them with
 REFUSAL = "http_400:message=image input is not supported by this model"
 
 
-def blind(heard: ReceivedRequest) -> str:
-    return REFUSAL if heard.media else "ok"
+def blind(request: ReceivedRequest) -> str:
+    return REFUSAL if request.media else "ok"
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def eyes(demo: None, lab: Lab) -> Service:
+def vision_service(demo: None, lab: Lab) -> Service:
     """A service declared to read images and audio whose model reads neither."""
     provider = Provider(name="lab", protocol="openai", endpoint=lab.url(), default_model="x-1", key_source="none")
     save_provider(SYSTEM, provider)
@@ -61,21 +61,21 @@ def refuse_once(key: str) -> str:
 
 
 def test_a_refusal_flags_the_service_with_the_request_as_evidence(
-    admin: Client, key: str, eyes: Service, lab: Lab
+    admin: Client, key: str, vision_service: Service, lab: Lab
 ) -> None:
     """A rejected image flags the service on its page, the dashboard and the matrix.
 
     The next image is sent as before.
     """
     request_id = refuse_once(key)
-    found = Drift.objects.get()
-    assert (found.capability, found.kind, found.request, found.status) == ("vision", "refused", request_id, 400)
+    drift = Drift.objects.get()
+    assert (drift.capability, drift.kind, drift.request, drift.status) == ("vision", "refused", request_id, 400)
     for address in ("/services/eyes/", "/"):
         page = text_of(admin.get(address))
         assert SENTENCE in page
         assert f'href="/requests/{request_id}/"' in page
         assert "Requests are handled as before until you or a probe decides." in page
-    cell = re.search(rf'<input[^>]*id="c-{eyes.pk}-input-vision"[^>]*>', text_of(admin.get("/matrix/")))
+    cell = re.search(rf'<input[^>]*id="c-{vision_service.pk}-input-vision"[^>]*>', text_of(admin.get("/matrix/")))
     assert cell is not None
     assert " data-doubt" in cell[0]
     assert "doubtful" in cell[0]
@@ -84,7 +84,7 @@ def test_a_refusal_flags_the_service_with_the_request_as_evidence(
     assert [len(request.heard.media) for request in lab.requests] == [1, 0]
 
 
-def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, eyes: Service) -> None:
+def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, vision_service: Service) -> None:
     """A doubtful candidate is marked in the list of routes and in the route's editor."""
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("lab", "x-1"),)))
     refuse_once(key)
@@ -94,14 +94,14 @@ def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, ey
 
 
 def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
-    admin: Client, key: str, eyes: Service
+    admin: Client, key: str, vision_service: Service
 ) -> None:
     """One click declares the doubtful capability as absent. Undo restores it and the doubt."""
     refuse_once(key)
     page = text_of(admin.post("/doubt/eyes/", {"capability": "vision", "act": "off"}, follow=True))
     assert "eyes no longer reads vision" in page
     assert SENTENCE not in page
-    cell = eyes.capabilities.get(side="input", name="vision")
+    cell = vision_service.capabilities.get(side="input", name="vision")
     assert (cell.supported, cell.source) == (False, "declared")
     undo = re.search(r'action="(/undo/\d+/)"', page)
     assert undo is not None
@@ -109,7 +109,7 @@ def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
     assert SENTENCE in text_of(admin.get("/services/eyes/"))
 
 
-def test_a_dismissed_doubt_is_told_again_after_a_week(admin: Client, key: str, eyes: Service) -> None:
+def test_a_dismissed_doubt_is_told_again_after_a_week(admin: Client, key: str, vision_service: Service) -> None:
     """For a week after a dismissal further rejections are ignored. The declaration stays, the dismissal is audited."""
     refuse_once(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "dismiss", "back": "dashboard"})
@@ -117,13 +117,15 @@ def test_a_dismissed_doubt_is_told_again_after_a_week(admin: Client, key: str, e
     assert AuditEvent.objects.filter(action="drift.dismiss", object_name="eyes").exists()
     refuse_once(key)
     assert SENTENCE not in text_of(admin.get("/"))
-    assert eyes.capabilities.get(side="input", name="vision").supported
+    assert vision_service.capabilities.get(side="input", name="vision").supported
     Drift.objects.update(dismissed_at=timezone.now() - timedelta(days=8), at=timezone.now() - timedelta(days=8))
     refuse_once(key)
     assert SENTENCE in text_of(admin.get("/"))
 
 
-def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(key: str, eyes: Service, lab: Lab) -> None:
+def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(
+    key: str, vision_service: Service, lab: Lab
+) -> None:
     """A request without files, or a 400 whose message does not mention images, raises no doubt."""
     post(key, chat_body("hello", model="eyes"))
     lab.model = lambda _: "http_400:message=temperature is too high"
@@ -133,7 +135,7 @@ def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(key: 
     assert not Drift.objects.exists()
 
 
-def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, eyes: Service) -> None:
+def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, vision_service: Service) -> None:
     """A probe that contradicts a declaration raises a doubt, and the declaration stays for a person to decide."""
     admin.post("/probe/eyes/")
     assert dict(Drift.objects.values_list("capability", "kind")) == {"vision": "denied", "audio": "denied"}
@@ -141,7 +143,7 @@ def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, eyes: 
     assert "eyes is declared to read images, but a probe found that it cannot." in page
 
 
-def test_a_viewer_sees_the_doubt_and_decides_nothing(viewer: Client, key: str, eyes: Service) -> None:
+def test_a_viewer_sees_the_doubt_and_decides_nothing(viewer: Client, key: str, vision_service: Service) -> None:
     """A viewer sees a doubt without buttons, and a POST gets 403."""
     refuse_once(key)
     page = text_of(viewer.get("/services/eyes/"))

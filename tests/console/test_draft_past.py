@@ -31,17 +31,19 @@ PICTURE = {
 }
 
 
-def past(
+def add_request(
     key: str, *attempts: tuple[str, str], at: datetime | None = None, picture: bool = False, **columns: Any
 ) -> None:
     """Log a request of the route `design` with an attempt of echo for each (model, outcome)."""
-    began = at or timezone.now()
-    values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": began, **columns}
+    started_at = at or timezone.now()
+    values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": started_at, **columns}
     row = RequestLog.objects.create(id=key, **values)
-    for place, (model, outcome) in enumerate(attempts):
+    for position, (model, outcome) in enumerate(attempts):
         status = 200 if outcome == "ok" else 503
-        said = {"provider": "echo", "model": model, "outcome": outcome, "status": status, "at": began}
-        AttemptLog.objects.create(request=row, position=place, deliveries=[PICTURE] if picture else [], **said)
+        attempt_columns = {"provider": "echo", "model": model, "outcome": outcome, "status": status, "at": started_at}
+        AttemptLog.objects.create(
+            request=row, position=position, deliveries=[PICTURE] if picture else [], **attempt_columns
+        )
 
 
 def card(admin: Client, data: dict[str, Any], task_type: str = "design") -> Any:
@@ -54,8 +56,8 @@ def texts(answer: Any) -> list[str]:
 
 def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, demo: None) -> None:
     """Differences that a draft would have made are counted and linked: first candidates, fallbacks, files."""
-    past("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
-    past("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
+    add_request("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
+    add_request("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     answer = card(admin, design(2, 1, 3))
     assert texts(answer) == ["2 go to echo/echo-vision first", "1 fewer falls back"]
     page = " ".join(answer.content.decode().split())
@@ -76,12 +78,12 @@ def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, dem
 
 def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(admin: Client, demo: None) -> None:
     """Requests older than 24 hours, of another route or without an attempt do not count."""
-    past("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
-    past("other", ("echo-text", "ok"), task_type="planning")
+    add_request("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
+    add_request("other", ("echo-text", "ok"), task_type="planning")
     answer = card(admin, design(2, 1, 3))
     assert "No request used this route in the last 24 hours." in answer.content.decode()
-    past("refused", outcome="budget")
-    past("new", ("echo-503", "http_503"), ("echo-vision", "ok"))
+    add_request("refused", outcome="budget")
+    add_request("new", ("echo-503", "http_503"), ("echo-vision", "ok"))
     page = " ".join(card(admin, design(2, 1, 3)).content.decode().split())
     assert "2 requests used this route" in page
     assert "Based on the newest 1 that reached a model." in page
@@ -89,7 +91,7 @@ def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(
 
 def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
     """A draft without changes, or one that changes nothing for past requests, says so."""
-    past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
+    add_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert "Change the draft" in card(admin, design()).content.decode()
     assert "nothing would have changed" in card(admin, design(temperature="0.3")).content.decode()
 
@@ -101,7 +103,7 @@ def test_the_newest_requests_are_looked_at_and_how_many_there_were_is_said(
     monkeypatch.setattr(retrospect, "MOST", 2)
     monkeypatch.setattr(retrospect, "MAX_COUNTED", 3)
     for number in range(5):
-        past(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
+        add_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
     answer = card(admin, design(2, 1, 3))
     page = " ".join(answer.content.decode().split())
     assert "More than 3 requests used this route" in page
@@ -115,21 +117,21 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
     What a model that was not called would answer is unknown.
     """
     for number in range(3):
-        past(f"r{number}", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:painting")
-    past("other", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:singing")
+        add_request(f"r{number}", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:painting")
+    add_request("other", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:singing")
     data = draft(("1", "echo/echo-vision", ""), ("2", "echo/echo-text", ""), task_type="painting")
     answer = admin.post(reverse("route_new"), {**data, "act": "past"})
     page = " ".join(answer.content.decode().split())
     assert "3 requests asked for this task type in the last 24 hours and went to default." in page
     assert texts(answer)[-1] == "Not known: 3 would reach echo/echo-vision, which was not called for them then"
     assert answer.context["rows"][-1].hint == "echo/echo-vision was not called in these 24 hours."
-    nameless = admin.post(reverse("route_new"), {**data, "task_type": "", "act": "past"})
-    assert "See what this draft would have changed" in nameless.content.decode()
+    response = admin.post(reverse("route_new"), {**data, "task_type": "", "act": "past"})
+    assert "See what this draft would have changed" in response.content.decode()
 
 
 def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:
     """A disabled draft is compared as it would be after saving: its requests go to default."""
-    past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
+    add_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     assert texts(card(admin, design(enabled="")))[0] == "1 no longer reaches a model that can read its image"
 
 
@@ -137,7 +139,7 @@ def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin:
     """Three queries read the log, and one reads the statistics of the model that was not called."""
     counts = []
     for number in range(30):
-        past(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
+        add_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
         if number in (0, 29):
             data = {**design(3, 1, 2), "act": "past"}
             counts.append(queries_of(admin, reverse("route", args=["design"]), using=LOGS, post=data))
@@ -147,5 +149,5 @@ def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin:
 def test_nobody_is_asked_for_it_who_may_not_change_routes(viewer: Client, demo: None) -> None:
     """A viewer's page does not request the comparison, and a posted draft is ignored in favour of the stored route."""
     assert 'id="past"' not in viewer.get(reverse("route", args=["design"])).content.decode()
-    past("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
+    add_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert "Change the draft" in card(viewer, design(2, 1, 3)).content.decode()

@@ -25,9 +25,9 @@ ENDPOINT, MODEL = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
 @pytest.fixture
 def end(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A route whose only model that reads images is retired in ten days."""
-    found = default_catalogue().retirement_at("claude", ENDPOINT, MODEL)
-    assert found is not None
-    monkeypatch.setattr(timezone, "localdate", lambda: found.day - timedelta(days=10))
+    retirement = default_catalogue().retirement_at("claude", ENDPOINT, MODEL)
+    assert retirement is not None
+    monkeypatch.setattr(timezone, "localdate", lambda: retirement.day - timedelta(days=10))
     with ledger.change(Actor("user", "admin"), AuditedAction("service.add", "service", "sonnet")):
         row = Provider.objects.create(
             name="claude", endpoint=ENDPOINT, default_model=MODEL, protocol="anthropic", key_source="none"
@@ -41,7 +41,7 @@ def end(monkeypatch: pytest.MonkeyPatch) -> Any:
         Candidate.objects.create(route=route, provider=row, model=MODEL, position=1)
         Candidate.objects.create(route=route, provider=Provider.objects.get(name="echo"), model="echo-text", position=2)
     snapshot.refresh()
-    return found
+    return retirement
 
 
 def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: Client, end: Any) -> None:
@@ -66,12 +66,12 @@ def test_the_chain_and_the_service_say_it_too(admin: Client, end: Any) -> None:
 
 def test_what_is_lost_and_the_successor_stand_where_the_model_does(admin: Client, end: Any) -> None:
     """The route's and the service's page name the loss and the successor, whose button leads back to them."""
-    for address, back in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
+    for address, kind in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
         page = text_of(admin.get(address))
         assert "pictures loses its last model that reads images" in page
         assert f"Use {end.successor} instead" in page
-        sent = {"model": MODEL, "successor": "another", back: address.split("/")[2]}
-        assert admin.post("/successor/claude/", sent)["Location"] == address
+        form = {"model": MODEL, "successor": "another", kind: address.split("/")[2]}
+        assert admin.post("/successor/claude/", form)["Location"] == address
 
 
 def test_a_route_that_loses_nothing_says_nothing(admin: Client, end: Any) -> None:
@@ -86,8 +86,8 @@ def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) ->
     answer = admin.post("/successor/claude/", {"model": MODEL, "successor": end.successor})
     number = undo_in(admin, answer)
     service = Service.objects.get(service_id="sonnet")
-    places = (service.model, Candidate.objects.get(route__task_type="pictures", position=1).model)
-    assert (*places, Provider.objects.get(name="claude").default_model) == (end.successor,) * 3
+    models = (service.model, Candidate.objects.get(route__task_type="pictures", position=1).model)
+    assert (*models, Provider.objects.get(name="claude").default_model) == (end.successor,) * 3
     sources = {cell.name: cell.source for cell in service.capabilities.filter(side="input")}
     assert (sources["vision"], sources.get("video") == "probed") == ("declared", False)
     assert service.price == {}
@@ -99,10 +99,10 @@ def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) ->
 
 
 @pytest.mark.parametrize(
-    "sent", [{"model": MODEL, "successor": "my-own"}, {"model": "other", "successor": "x"}, {"model": MODEL}]
+    "form", [{"model": MODEL, "successor": "my-own"}, {"model": "other", "successor": "x"}, {"model": MODEL}]
 )
-def test_only_the_catalogues_successor_is_put_in_its_place(admin: Client, end: Any, sent: dict[str, str]) -> None:
+def test_only_the_catalogues_successor_is_put_in_its_place(admin: Client, end: Any, form: dict[str, str]) -> None:
     """The button accepts only the catalogue's successor; another model is chosen on the service's page."""
-    page = text_of(admin.post("/successor/claude/", sent, follow=True))
+    page = text_of(admin.post("/successor/claude/", form, follow=True))
     assert "The catalogue does not name this successor." in page
     assert Service.objects.get(service_id="sonnet").model == MODEL

@@ -81,8 +81,8 @@ def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
     assert "together" not in page
     set_rate(admin)
     page = text_of(admin.get("/usage/", {"by": "agent"}))
-    for words in ("1.00 USD", "2.00 CNY", "total 9.10 CNY", "at 1 USD = 7.1 CNY, set 2026-11-20"):
-        assert words in page
+    for expected in ("1.00 USD", "2.00 CNY", "total 9.10 CNY", "at 1 USD = 7.1 CNY, set 2026-11-20"):
+        assert expected in page
     assert "= 9.10 CNY" in page
 
 
@@ -108,6 +108,6 @@ def test_the_api_has_the_total_and_its_rates(admin: Client, text_agent: AgentPro
     """The API has the total and its rates; without a rate the total is null."""
     assert text_agent.get("/usage").json()["total"]["cost"] is None
     set_rate(admin)
-    found = text_agent.get("/usage").json()
-    assert found["total"]["cost"] == {"amount": "9.1", "currency": "CNY"}
-    assert found["exchangeRates"] == [{**RATE, "currency": "USD"}]
+    usage = text_agent.get("/usage").json()
+    assert usage["total"]["cost"] == {"amount": "9.1", "currency": "CNY"}
+    assert usage["exchangeRates"] == [{**RATE, "currency": "USD"}]

@@ -26,16 +26,16 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 LIST = HTMX | {"HX-Target": "options"}
 
 
-def named(name: str, kind: FoundKind = FoundKind.SERVICE, *also: str) -> Findable:
+def findable(name: str, kind: FoundKind = FoundKind.SERVICE, *also: str) -> Findable:
     return Findable(kind=kind, label=name, url=f"/{name}/", names=(name, *also))
 
 
-def found(typed: str, *things: Findable) -> list[str]:
-    return [thing.label for thing in rank(typed, things)]
+def labels_found(query: str, *findables: Findable) -> list[str]:
+    return [candidate.label for candidate in rank(query, findables)]
 
 
-def ask(client: Client, typed: str) -> str:
-    return text_of(client.get("/find/", {"q": typed}, headers=LIST))
+def find(client: Client, query: str) -> str:
+    return text_of(client.get("/find/", {"q": query}, headers=LIST))
 
 
 def log(key: str) -> RequestLog:
@@ -44,29 +44,39 @@ def log(key: str) -> RequestLog:
 
 def test_a_whole_name_stands_before_its_beginning_that_before_a_word_and_that_before_letters_inside() -> None:
     """A whole name ranks first, then the start of a name, the start of a word, and other matches. Case is ignored."""
-    things = [named("my-flashlight"), named("aflash"), named("gemini-flash"), named("Flash-lite"), named("flash")]
-    assert found("FLASH", *things) == ["flash", "Flash-lite", "my-flashlight", "gemini-flash", "aflash"]
+    findables = [
+        findable("my-flashlight"),
+        findable("aflash"),
+        findable("gemini-flash"),
+        findable("Flash-lite"),
+        findable("flash"),
+    ]
+    assert labels_found("FLASH", *findables) == ["flash", "Flash-lite", "my-flashlight", "gemini-flash", "aflash"]
 
 
 def test_every_typed_word_has_to_fit_and_the_name_of_a_kind_is_such_a_word() -> None:
     """Every typed word has to match, and the name of a kind is such a word: `渠道 deep` finds only the provider."""
-    things = [named("deepseek", FoundKind.PROVIDER), named("deepseek-chat"), named("other", FoundKind.PROVIDER)]
-    assert found("渠道 deep", *things) == found("channel deep", *things) == ["deepseek"]
-    assert found("deep nothing", *things) == found("  ", *things) == []
+    findables = [
+        findable("deepseek", FoundKind.PROVIDER),
+        findable("deepseek-chat"),
+        findable("other", FoundKind.PROVIDER),
+    ]
+    assert labels_found("渠道 deep", *findables) == labels_found("channel deep", *findables) == ["deepseek"]
+    assert labels_found("deep nothing", *findables) == labels_found("  ", *findables) == []
 
 
 def test_of_one_kind_only_so_many_are_listed() -> None:
     """Matches of one kind are limited, so that a thousand services do not hide the one route."""
-    things = [*(named(f"echo-{number}") for number in range(1000)), named("my echo", FoundKind.ROUTE)]
-    assert len(found("echo", *things)) == MAX_OF_KIND + 1
-    assert found("echo", *things)[-1] == "my echo"
+    findables = [*(findable(f"echo-{number}") for number in range(1000)), findable("my echo", FoundKind.ROUTE)]
+    assert len(labels_found("echo", *findables)) == MAX_OF_KIND + 1
+    assert labels_found("echo", *findables)[-1] == "my echo"
 
 
 def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
     """Configured things are found by name, artifacts by name or id, requests by the start of their id, and actions."""
     file = store_bytes(SYSTEM, b"a plan", filename="Quarter plan.txt")
     log("req_6741a2b3c4d5e6f7")
-    for typed, address in {
+    for query, address in {
         "echo-vis": "/services/echo-vision/",
         "design": "/routes/design/",
         "ECHO": "/providers/echo/",
@@ -79,24 +89,24 @@ def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
         "new route": "/routes/new/",
         "test all": "/providers/#test-all",
     }.items():
-        assert f'href="{address}"' in ask(admin, typed), typed
+        assert f'href="{address}"' in find(admin, query), query
 
 
 def test_an_exact_id_stands_first(demo: None, admin: Client) -> None:
     """An exact id ranks first, so that Enter on a pasted id opens that request."""
     log("req_6741a2b3c4d5e6f7")
     log("req_6741a2b3c4d5e6f7b")
-    first = ask(admin, "req_6741a2b3c4d5e6f7").split('aria-selected="true"')[0]
+    first = find(admin, "req_6741a2b3c4d5e6f7").split('aria-selected="true"')[0]
     assert 'href="/requests/req_6741a2b3c4d5e6f7/"' in first
     assert first.count("href") == 1
 
 
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
-@pytest.mark.parametrize("typed", ["渠道", "提供商", "providers", "Vendors"])
-def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, typed: str, language: str) -> None:
+@pytest.mark.parametrize("query", ["渠道", "提供商", "providers", "Vendors"])
+def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, query: str, language: str) -> None:
     """Providers are also found by their names in the other language and in other programs."""
     assert 'href="/providers/"' in text_of(
-        admin.get("/find/", {"q": typed}, headers=LIST | {"Accept-Language": language})
+        admin.get("/find/", {"q": query}, headers=LIST | {"Accept-Language": language})
     )
 
 
@@ -106,26 +116,26 @@ def test_readers_are_offered_no_act_that_is_not_theirs(demo: None) -> None:
     New routes are an editor's actions, providers and keys an administrator's.
     """
     acts = {"/routes/new/", "/new/provider/", "/providers/#test-all", "/config/#in", "/users/#invite", "/tokens/"}
-    typed = ("new route", "provider", "test all", "import", "invite", "token", "issue")
-    seen = {}
+    queries = ("new route", "provider", "test all", "import", "invite", "token", "issue")
+    offered = {}
     for name, role in {"viewer": {}, "editor": {"is_editor": True}, "administrator": {"is_staff": True}}.items():
         client = browser_of(person(name, **role))
-        pages = "".join(ask(client, words) for words in typed)
-        seen[name] = {address for address in acts if f'href="{address}"' in pages}
+        pages = "".join(find(client, query) for query in queries)
+        offered[name] = {address for address in acts if f'href="{address}"' in pages}
         assert 'href="/providers/"' in pages
-    assert seen == {"viewer": set(), "editor": {"/routes/new/"}, "administrator": acts}
+    assert offered == {"viewer": set(), "editor": {"/routes/new/"}, "administrator": acts}
 
 
 def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client) -> None:
     """Without a match the first offer is selected, so that Enter continues the search."""
-    page = ask(admin, "nothing <is> called so")
+    page = find(admin, "nothing <is> called so")
     assert "No match for “nothing &lt;is&gt; called so”" in page
     assert 'href="/artifacts/?q=nothing+%3Cis%3E+called+so"' in page.split('aria-selected="true"')[0]
     assert "/requests/?q=" not in page
 
 
 @pytest.mark.parametrize(
-    ("typed", "asked"),
+    ("query", "expected"),
     [
         ("Design", "task%3Adesign"),
         ("echo", "provider%3Aecho"),
@@ -134,9 +144,11 @@ def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client
         ("status:429 since:1h", "status%3A429+since%3A1h"),
     ],
 )
-def test_requests_are_searched_as_their_search_understands(demo: None, admin: Client, typed: str, asked: str) -> None:
+def test_requests_are_searched_as_their_search_understands(
+    demo: None, admin: Client, query: str, expected: str
+) -> None:
     """The search of requests uses the key of the kind that was typed, the start of an id, or the query as typed."""
-    assert f'href="/requests/?q={asked}"' in ask(admin, typed)
+    assert f'href="/requests/?q={expected}"' in find(admin, query)
 
 
 def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
@@ -148,31 +160,31 @@ def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
     assert "Try a provider" in text_of(admin.get("/find/"))
 
 
-@pytest.mark.parametrize("typed", ["\0", "%", "ra_", "a" * 5000, "'", "\U0010ffff", "req_\0", "artifact:"])
-def test_whatever_is_typed_is_looked_for(demo: None, admin: Client, typed: str) -> None:
+@pytest.mark.parametrize("query", ["\0", "%", "ra_", "a" * 5000, "'", "\U0010ffff", "req_\0", "artifact:"])
+def test_whatever_is_typed_is_looked_for(demo: None, admin: Client, query: str) -> None:
     """No typed text causes an error."""
-    assert admin.get("/find/", {"q": typed}, headers=LIST).status_code == 200
+    assert admin.get("/find/", {"q": query}, headers=LIST).status_code == 200
 
 
 def test_a_pasted_key_finds_its_agent(demo: None, admin: Client) -> None:
     """A pasted key finds its agent by the key's public part."""
     key = key_of("text-agent")
-    assert 'href="/agents/text-agent/#keys"' in ask(admin, key)
+    assert 'href="/agents/text-agent/#keys"' in find(admin, key)
 
 
 @pytest.mark.skipif(is_postgresql(), reason="plans are read as SQLite writes them")
 def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
     """Each query for requests and artifacts is an index range search without a scan or a sort."""
     reads = {LOGS: lambda: find_requests("req_6741"), "default": lambda: find_artifacts_beginning("abcd")}
-    for alias, read in reads.items():
+    for alias, run_queries in reads.items():
         with_plans = connections[alias]
         with_plans.force_debug_cursor = True
         with_plans.queries_log.clear()
-        read()
-        asked = [each["sql"] for each in with_plans.queries_log]
+        run_queries()
+        statements = [query["sql"] for query in with_plans.queries_log]
         with_plans.force_debug_cursor = False
-        assert asked
-        for sql in asked:
+        assert statements
+        for sql in statements:
             with with_plans.cursor() as cursor:
                 cursor.execute("EXPLAIN QUERY PLAN " + sql.replace("%", "%%"))
                 plan = " ".join(row[-1] for row in cursor.fetchall())

@@ -30,18 +30,18 @@ MET = (
 
 def log_calls(drill: FireDrill) -> None:
     """Log five calls affected by the drill, and an earlier one that the provider answered in 100 ms."""
-    at = drill.started_at + timedelta(seconds=1)
-    for number, said in enumerate(MET):
+    started_at = drill.started_at + timedelta(seconds=1)
+    for number, columns in enumerate(MET):
         row = RequestLog.objects.create(
-            id=f"met{number}", started_at=at, surface="v1", duration_ms=220 + number, fell_back=True, **said
+            id=f"met{number}", started_at=started_at, surface="v1", duration_ms=220 + number, fell_back=True, **columns
         )
-        AttemptLog.objects.create(request=row, position=0, provider="echo", outcome="fire_drill", at=at)
+        AttemptLog.objects.create(request=row, position=0, provider="echo", outcome="fire_drill", at=started_at)
     before = drill.started_at - timedelta(minutes=5)
     row = RequestLog.objects.create(id="before", started_at=before, surface="v1", outcome="ok", provider="echo")
     AttemptLog.objects.create(request=row, position=0, provider="echo", outcome="ok", duration_ms=100, at=before)
 
 
-def over(drill: FireDrill) -> FireDrill:
+def end_drill(drill: FireDrill) -> FireDrill:
     """Move the drill's start and end back by 100 seconds."""
     drill.started_at -= timedelta(seconds=100)
     drill.ends_at -= timedelta(seconds=100)
@@ -67,8 +67,8 @@ def test_a_drill_stands_on_every_page_until_it_is_ended(admin: Client, viewer: C
     Only an administrator gets the button to end it.
     """
     assert admin.post(PAGE, {"seconds": "30"}).status_code == 302
-    for place in ("/", "/routes/", "/providers/echo/"):
-        page = text_of(admin.get(place))
+    for url in ("/", "/routes/", "/providers/echo/"):
+        page = text_of(admin.get(url))
         assert "Fire drill by admin:" in page
         assert "fails on purpose." in page
         assert "30 s left" in page or "29 s left" in page
@@ -113,16 +113,16 @@ def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) 
     Its end is audited once.
     """
     start_drill(SYSTEM, "echo", 60)
-    drill = over(FireDrill.objects.get())
+    drill = end_drill(FireDrill.objects.get())
     log_calls(drill)
     page = text_of(admin.get(PAGE))
-    for said in (
+    for expected in (
         "5 calls were affected.",
         "3 were answered by two (2), three (1).",
         "1 failed.",
         "1 was left or refused.",
     ):
-        assert said in page
+        assert expected in page
     assert "Median: 121 ms slower than the provider" in page
     assert 'href="/requests/met3/"' in admin.get(PAGE).content.decode()
     for _ in range(2):

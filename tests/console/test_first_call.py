@@ -53,9 +53,9 @@ def test_it_waits_and_asks_again_by_itself(admin: Client, key: str) -> None:
     page = text_of(panel(admin, key))
     assert "Waiting for the first call" in page
     assert "/v1</code>" in page
-    again = re.search(r'hx-get="([^"]+)"\s+hx-trigger="every 2s"', page)
-    assert again is not None
-    assert admin.get(again[1].replace("&amp;", "&")).status_code == 204
+    poll_url = re.search(r'hx-get="([^"]+)"\s+hx-trigger="every 2s"', page)
+    assert poll_url is not None
+    assert admin.get(poll_url[1].replace("&amp;", "&")).status_code == 204
 
 
 def test_an_answered_call_is_told_with_who_answered(admin: Client, viewer: Client, key: str) -> None:
@@ -101,7 +101,7 @@ def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("key_sent", "expected"),
     [
         ("", "A call arrived without a key."),
         ("sk-proj-0123456789", "Keys here begin with ra_."),
@@ -110,19 +110,19 @@ def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key
         ("something", "not a key of this installation"),
     ],
 )
-def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, sent: str, said: str) -> None:
+def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, key_sent: str, expected: str) -> None:
     """A rejected call without this key is shown by the kind of its key, never the key itself.
 
     Calls from before the waiting began are not shown.
     """
-    assert call(sent) == 401
+    assert call(key_sent) == 401
     since = int(timezone.now().timestamp()) - 60
     page = text_of(panel(admin, key, since=since)).replace("&#x27;", "'")
     assert "Other calls arrived in the meantime" in page
-    assert said in page
+    assert expected in page
     assert "proj" not in page
     RejectedCall.objects.update(at=timezone.now() - timedelta(minutes=2))
-    assert said not in text_of(panel(admin, key, since=since))
+    assert expected not in text_of(panel(admin, key, since=since))
 
 
 def test_after_five_minutes_it_asks_only_when_told_to(admin: Client, key: str) -> None:
@@ -130,8 +130,8 @@ def test_after_five_minutes_it_asks_only_when_told_to(admin: Client, key: str) -
     page = text_of(panel(admin, key, since=int(timezone.now().timestamp()) - 400))
     assert "Keep waiting" in page
     assert "every 2s" not in page
-    for odd in ("x", "99999999999999999999", "-5", "²"):
-        assert "every 2s" in text_of(panel(admin, key, since=odd))
+    for since in ("x", "99999999999999999999", "-5", "²"):
+        assert "every 2s" in text_of(panel(admin, key, since=since))
 
 
 def test_it_stands_with_a_key_that_is_new_or_was_never_used(admin: Client, viewer: Client) -> None:
@@ -141,13 +141,13 @@ def test_it_stands_with_a_key_that_is_new_or_was_never_used(admin: Client, viewe
     issued = re.search(r"ra_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}", page)
     assert issued is not None
     assert page.count(issued[0]) == 8  # shown, and in the six calls
-    place = f"/first-call/{issued[0][3:11]}/text-agent/"
-    assert place in page
+    waiting_page = f"/first-call/{issued[0][3:11]}/text-agent/"
+    assert waiting_page in page
     for client in (admin, viewer):
-        later = text_of(client.get("/agents/text-agent/"))
-        assert place in later
-        assert "$ROUTING_ADMIN_KEY" in later
-        assert issued[0] not in later
+        agent_page = text_of(client.get("/agents/text-agent/"))
+        assert waiting_page in agent_page
+        assert "$ROUTING_ADMIN_KEY" in agent_page
+        assert issued[0] not in agent_page
     assert call(issued[0]) == 200
     assert "/first-call/" not in text_of(admin.get("/agents/text-agent/"))
     assert admin.get("/first-call/nobody/text-agent/").status_code == 404
@@ -169,6 +169,6 @@ def test_few_are_noted_and_few_are_kept() -> None:
     RejectedCall.objects.update(at=timezone.now() - timedelta(hours=1))
     noted.write()
     assert RejectedCall.objects.count() == 1
-    assert [shape_of(each) for each in ("", "rat_1", "sk-1", "ra_1", "x")] == [
+    assert [shape_of(sent_key) for sent_key in ("", "rat_1", "sk-1", "ra_1", "x")] == [
         *(KeyShape.NONE, KeyShape.SCRIPTS, KeyShape.VENDORS, KeyShape.OURS, KeyShape.OTHER)
     ]

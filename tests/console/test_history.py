@@ -57,26 +57,26 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_revisions(admi
 
 def rows_of(number_from: int, count: int) -> None:
     Revision.objects.bulk_create(
-        Revision(actor_kind="person", actor="ada", message=f"change {at}", snapshot={}, sha256="x")
-        for at in range(number_from, number_from + count)
+        Revision(actor_kind="person", actor="ada", message=f"change {n}", snapshot={}, sha256="x")
+        for n in range(number_from, number_from + count)
     )
 
 
 def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> None:
     """Keyset pages of the history contain each revision exactly once."""
     rows_of(1, 2 * PAGE + 5)
-    seen: list[int] = []
+    numbers: list[int] = []
     address = ""
     while True:
         page = admin.get(reverse("history") + address)
-        seen += [line.revision.number for line in page.context["lines"]]
+        numbers += [line.revision.number for line in page.context["lines"]]
         address = page.context["older"]
         if not address:
             break
-    assert seen == sorted(seen, reverse=True)
-    assert len(set(seen)) == len(seen) == 2 * PAGE + 5
-    back = admin.get(reverse("history") + page.context["newer"])
-    assert [line.revision.number for line in back.context["lines"]] == seen[PAGE : 2 * PAGE]
+    assert numbers == sorted(numbers, reverse=True)
+    assert len(set(numbers)) == len(numbers) == 2 * PAGE + 5
+    newer_page = admin.get(reverse("history") + page.context["newer"])
+    assert [line.revision.number for line in newer_page.context["lines"]] == numbers[PAGE : 2 * PAGE]
 
 
 def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None) -> None:
@@ -109,13 +109,13 @@ def test_restoring_is_one_click_and_can_be_undone(admin: Client, demo: None) -> 
     before = number()
     alias("gpt-4o")
     answer = admin.post(reverse("restore", args=[before]), follow=True)
-    made = Revision.objects.get(number=number())
-    assert (made.restores, [change["name"] for change in made.changes]) == (before, ["gpt-4o"])
-    assert f"/undo/{made.number}/" in answer.content.decode()
-    admin.post(reverse("undo", args=[made.number]))
+    restored = Revision.objects.get(number=number())
+    assert (restored.restores, [change["name"] for change in restored.changes]) == (before, ["gpt-4o"])
+    assert f"/undo/{restored.number}/" in answer.content.decode()
+    admin.post(reverse("undo", args=[restored.number]))
     assert "gpt-4o" in {change["name"] for change in Revision.objects.get(number=number()).changes}
-    again = admin.post(reverse("restore", args=[number()]), follow=True)
-    assert "Nothing to restore" in again.content.decode()
+    response = admin.post(reverse("restore", args=[number()]), follow=True)
+    assert "Nothing to restore" in response.content.decode()
 
 
 def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: Client, demo: None) -> None:
@@ -129,15 +129,15 @@ def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: C
         save_agent(ADA, Agent(agent_id=name, task_type=task))
         issue_key(ADA, Agent.objects.get(agent_id=name))
     newest = number()
-    asked = admin.post(reverse("restore", args=[before]), follow=True)
+    response = admin.post(reverse("restore", args=[before]), follow=True)
     assert number() == newest
-    told = [translate_sentence(one.sentence) for one in asked.context["restoring"]]
-    assert "Agents made since stay, with their keys: newer, steady." in told
-    assert "The agent newer no longer reaches any model." in told
+    sentences = [translate_sentence(consequence.sentence) for consequence in response.context["restoring"]]
+    assert "Agents made since stay, with their keys: newer, steady." in sentences
+    assert "The agent newer no longer reaches any model." in sentences
     admin.post(reverse("restore", args=[before]), {"seen": "1"})
     assert (Revision.objects.get(number=number()).restores, number()) == (before, newest + 1)
-    kept = Agent.objects.filter(keys__revoked_at=None, keys__isnull=False, agent_id__in=["newer", "steady"])
-    assert [*kept.values_list("agent_id", "task_type")] == [("newer", ""), ("steady", "default")]
+    agents_with_keys = Agent.objects.filter(keys__revoked_at=None, keys__isnull=False, agent_id__in=["newer", "steady"])
+    assert [*agents_with_keys.values_list("agent_id", "task_type")] == [("newer", ""), ("steady", "default")]
     assert not TaskRoute.objects.filter(task_type="fresh").exists()
     admin.post(reverse("undo", args=[number()]))
     assert Agent.objects.get(agent_id="newer").task_type == "fresh"
@@ -215,8 +215,8 @@ def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client
     edit_cells(admin, "vision", "audio", "video")
     alias("gpt-4o")
     page = admin.get(reverse("history"))
-    found = [(line.first, line.revision.number, line.count) for line in page.context["lines"]]
-    assert found[:2] == [(before + 4, before + 4, 1), (before + 1, before + 3, 3)]
+    lines_shown = [(line.first, line.revision.number, line.count) for line in page.context["lines"]]
+    assert lines_shown[:2] == [(before + 4, before + 4, 1), (before + 1, before + 3, 3)]
     assert f'id="restore-{before + 1}"' in page.content.decode()
 
 

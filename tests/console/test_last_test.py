@@ -48,6 +48,6 @@ def test_the_worst_provider_stands_first(admin: Client) -> None:
     add_provider("works")
     add_provider("fails", fault="http_401")
     names = names_in(text_of(admin.get("/providers/")))
-    wanted = ["openai", "fails", "works", "off"]
-    assert [name for name in names if name in wanted] == wanted
+    expected = ["openai", "fails", "works", "off"]
+    assert [name for name in names if name in expected] == expected
     assert names_in(text_of(admin.get("/providers/?state=failed"))) == ["fails"]

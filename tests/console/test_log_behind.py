@@ -32,23 +32,23 @@ def two_waiting() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("language", "words"), [("en", "2 requests are waiting on disk"), ("zh-hans", "2 条请求暂存在磁盘上")]
+    ("language", "expected"), [("en", "2 requests are waiting on disk"), ("zh-hans", "2 条请求暂存在磁盘上")]
 )
 def test_the_dashboard_tells_of_entries_that_wait(
-    two_waiting: None, language: str, words: str, admin_account: Any
+    two_waiting: None, language: str, expected: str, admin_account: Any
 ) -> None:
     """The dashboard shows in the reader's language since when entries are waiting."""
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
-    assert words in page
+    assert expected in page
     assert journal().behind_since is not None
     assert exact(journal().behind_since) in page
 
 
 @pytest.mark.parametrize(
-    ("language", "words"), [("en", "requests are waiting in memory"), ("zh-hans", "条请求暂存在内存中")]
+    ("language", "expected"), [("en", "requests are waiting in memory"), ("zh-hans", "条请求暂存在内存中")]
 )
 def test_the_dashboard_tells_of_a_full_disk(
-    two_waiting: None, language: str, words: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
+    two_waiting: None, language: str, expected: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a full disk the dashboard shows waiting and lost entries, and how much space is left."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
@@ -57,6 +57,6 @@ def test_the_dashboard_tells_of_a_full_disk(
     waiting = [entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("c", "d", "e")]
     monkeypatch.setattr(journal(), "waiting", deque(waiting))
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
-    assert f"3 {words}" in page
+    assert f"3 {expected}" in page
     assert {"en": "7 requests could not be logged", "zh-hans": "有 7 条请求未能记录"}[language] in page
     assert {"en": "left on the disk", "zh-hans": "可用空间"}[language] in page

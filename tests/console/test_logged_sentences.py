@@ -54,8 +54,11 @@ def calls(*names: str) -> Iterator[ast.Call]:
 
 
 def message_of(call: ast.Call) -> list[ast.expr]:
-    place = 1 if isinstance(call.func, ast.Name) and call.func.id == "Failure" else 0
-    return [*call.args[place : place + 1], *(keyword.value for keyword in call.keywords if keyword.arg == "message")]
+    position = 1 if isinstance(call.func, ast.Name) and call.func.id == "Failure" else 0
+    return [
+        *call.args[position : position + 1],
+        *(keyword.value for keyword in call.keywords if keyword.arg == "message"),
+    ]
 
 
 def literal(node: ast.expr) -> str | None:
@@ -70,38 +73,38 @@ TEMPLATES = sorted({text for call in calls("translatable") if call.args and (tex
 def test_a_sentence_of_ours_survives_the_log_and_is_told_in_chinese(template: str) -> None:
     """Code and facts of a message survive JSON, and the Chinese message contains all facts."""
     facts = {name: f"{name}7" for name in re.findall(r"%\((\w+)\)s", template)}
-    kept = json.loads(json.dumps(data_of(Translatable(template, facts))))
-    found = text_of(kept)
-    assert isinstance(found, Translatable)
-    assert (found, found.template, found.facts) == (Translatable(template, facts), template, facts)
+    stored = json.loads(json.dumps(data_of(Translatable(template, facts))))
+    restored = text_of(stored)
+    assert isinstance(restored, Translatable)
+    assert (restored, restored.template, restored.facts) == (Translatable(template, facts), template, facts)
     with translation.override("zh-hans"):
-        said = render_sentence(found)
-        whole = translate_sentence(found)
-    assert english_in(said.ours) == []
-    assert re.search(r"[\u3000-\u9fff\uff1a]", whole)
-    assert all(fact in whole for fact in facts.values())
+        rendered = render_sentence(restored)
+        translated = translate_sentence(restored)
+    assert english_in(rendered.ours) == []
+    assert re.search(r"[\u3000-\u9fff\uff1a]", translated)
+    assert all(fact in translated for fact in facts.values())
 
 
 def test_there_are_sentences_to_look_at() -> None:
     """Guards against the test above passing because it found no templates."""
     assert len(TEMPLATES) > 150
-    assert {str(each) for each in QUOTING} < set(TEMPLATES)
+    assert {str(sentence) for sentence in QUOTING} < set(TEMPLATES)
 
 
 def test_a_failure_s_message_is_a_sentence_or_somebody_else_s_words() -> None:
     """A failure's message is never a plain English string, which would be shown as if a provider had sent it."""
-    bare = {text for call in calls(*CARRIERS) for message in message_of(call) for text in bare_texts(message)}
-    assert bare == set()
+    untranslated = {text for call in calls(*CARRIERS) for message in message_of(call) for text in bare_texts(message)}
+    assert untranslated == set()
 
 
 def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
     """A message equals its English text for commands and the API. A fact may be a list or a message itself."""
-    made = translatable("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
-    assert made == "a.b must be one of: x, y."
-    assert json.dumps(made) == '"a.b must be one of: x, y."'
+    message = translatable("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
+    assert message == "a.b must be one of: x, y."
+    assert json.dumps(message) == '"a.b must be one of: x, y."'
     with translation.override("zh-hans"):
-        assert translate_sentence(made) == "a.b 必须是以下之一：x、y。"
-        assert translate_sentence(text_of(data_of(made))) == "a.b 必须是以下之一：x、y。"
+        assert translate_sentence(message) == "a.b 必须是以下之一：x、y。"
+        assert translate_sentence(text_of(data_of(message))) == "a.b 必须是以下之一：x、y。"
         nested = translatable("%(path)s must be %(expected)s.", path="a", expected=translatable("an object"))
         assert translate_sentence(text_of(data_of(nested))) == "a 必须是对象。"
 
@@ -125,10 +128,10 @@ def test_words_that_look_like_a_kept_sentence_are_still_only_words() -> None:
 
 def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -> None:
     """Masking and truncating change only a message's facts, so its template stays."""
-    made = translatable(
+    message = translatable(
         REFUSED, name="p/mm", said=translatable("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
     )
-    short = brief(made, secrets=["p/mm"])
+    short = brief(message, secrets=["p/mm"])
     assert isinstance(short, Translatable)
     assert short.template == REFUSED
     assert short.startswith("… refused the request: got a web page: key sk-… éé")
@@ -141,18 +144,20 @@ def test_a_key_in_two_pieces_of_a_sentence_is_gone() -> None:
 
 
 def timeline(row: RequestLog) -> dict[str, Any]:
-    found = find_logged_request(row.pk)
-    assert found is not None
-    return render_timeline(found).model_dump(mode="json", by_alias=True)
+    request = find_logged_request(row.pk)
+    assert request is not None
+    return render_timeline(request).model_dump(mode="json", by_alias=True)
 
 
 @pages
 def test_the_journal_writes_code_and_facts() -> None:
     """The journal stores our messages as data and a provider's as text. The API returns English."""
-    said = translatable("the body is not JSON: %(reason)s", reason=translatable("Expecting value"))
-    attempts = (Attempt("a", "m", "bad_json", error=said), Attempt("b", "m", "http_402", error="余额不足"))
-    ended = translatable(EXHAUSTED, count=2, said="a/m: x; b/m: y")
-    facts = RequestFacts("req_data", datetime.now(UTC), "v1", outcome="all_providers_failed", status=502, error=ended)
+    error = translatable("the body is not JSON: %(reason)s", reason=translatable("Expecting value"))
+    attempts = (Attempt("a", "m", "bad_json", error=error), Attempt("b", "m", "http_402", error="余额不足"))
+    final_error = translatable(EXHAUSTED, count=2, said="a/m: x; b/m: y")
+    facts = RequestFacts(
+        "req_data", datetime.now(UTC), "v1", outcome="all_providers_failed", status=502, error=final_error
+    )
     write([entry_of(facts, attempts), entry_of(RequestFacts("req_fine", datetime.now(UTC), "v1"))])
     row = RequestLog.objects.get(pk="req_data")
     first, second = row.attempts.order_by("position")
@@ -161,12 +166,12 @@ def test_the_journal_writes_code_and_facts() -> None:
     inner = {"code": "Expecting value", "facts": {}}
     assert first.sentence == {"code": "the body is not JSON: %(reason)s", "facts": {"reason": inner}}
     assert second.sentence == "余额不足"
-    fine = RequestLog.objects.get(pk="req_fine")
-    assert (fine.sentence, logged_text(fine), bool(render_logged(fine))) == (None, "", False)
-    told = timeline(row)
-    assert told["error"] == "All 2 candidates failed (a/m: x; b/m: y)."
-    assert [attempt["error"] for attempt in told["attempts"]] == ["the body is not JSON: Expecting value", "余额不足"]
-    assert timeline(fine)["error"] is None
+    answered = RequestLog.objects.get(pk="req_fine")
+    assert (answered.sentence, logged_text(answered), bool(render_logged(answered))) == (None, "", False)
+    answer = timeline(row)
+    assert answer["error"] == "All 2 candidates failed (a/m: x; b/m: y)."
+    assert [attempt["error"] for attempt in answer["attempts"]] == ["the body is not JSON: Expecting value", "余额不足"]
+    assert timeline(answered)["error"] is None
 
 
 ENGLISH = "All 2 candidates failed (echo/m0: boom; echo/m1: The provider is disabled.)."
@@ -201,8 +206,8 @@ def test_what_an_earlier_version_logged_is_shown_as_it_stands(demo: None, admin:
         answer = client.get(reverse("request", args=[row.pk]))
         page = answer.content.decode()
         assert answer.status_code == 200
-        for words in (ENGLISH, "The provider is disabled.", UNREAD):
-            quotation = Page(answer).quotation(words)
+        for text in (ENGLISH, "The provider is disabled.", UNREAD):
+            quotation = Page(answer).quotation(text)
             assert quotation
             assert quotation.attributes["lang"] == "en"
         assert 'class="said"' not in page
@@ -211,10 +216,10 @@ def test_what_an_earlier_version_logged_is_shown_as_it_stands(demo: None, admin:
 
 @pages
 def test_the_api_tells_what_an_earlier_version_logged_as_before() -> None:
-    told = timeline(kept_by_an_earlier_version())
-    assert told["error"] == ENGLISH
-    assert told["attempts"][0]["error"] == "The provider is disabled."
-    assert told["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
+    answer = timeline(kept_by_an_earlier_version())
+    assert answer["error"] == ENGLISH
+    assert answer["attempts"][0]["error"] == "The provider is disabled."
+    assert answer["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
 
 
 @pages
@@ -223,9 +228,9 @@ def test_why_a_file_was_described_is_told_in_the_readers_language_and_in_english
 ) -> None:
     """A delivery stores its reason as code and facts, so the page translates it and the API returns English."""
     row = kept_by_an_earlier_version()
-    told = row.attempts.get()
-    told.deliveries[0]["sentence"] = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
-    told.save()
+    attempt = row.attempts.get()
+    attempt.deliveries[0]["sentence"] = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
+    attempt.save()
     assert timeline(row)["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
     client = admin
     client.defaults["HTTP_ACCEPT_LANGUAGE"] = "zh-hans"

@@ -98,8 +98,8 @@ def test_a_column_is_switched_for_every_service_shown(admin: Client, act: str, c
     before = Revision.objects.count()
     ids = [str(pk) for pk in Service.objects.values_list("pk", flat=True)]
     admin.post("/matrix/fill/", {"act": act, "service": ids, "side": "input", "name": "vision"})
-    found = ServiceCapability.objects.filter(side="input", name="vision", supported=True)
-    assert found.count() == count
+    cells = ServiceCapability.objects.filter(side="input", name="vision", supported=True)
+    assert cells.count() == count
     assert Revision.objects.count() == before + 1
 
 
@@ -120,22 +120,24 @@ def test_any_word_can_become_a_column(admin: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "shown", "hidden"),
+    ("query", "expected", "hidden"),
     [("provider=echo", "echo-vision", "multimodal-model"), ("q=multi", "multimodal-model", "echo-vision"),
      ("show=routed", "echo-text", "multimodal-model"), ("provider=nobody", "No model service matches.", "echo-text")],
 )  # fmt: skip
-def test_the_matrix_is_filtered_by_provider_words_and_use(admin: Client, query: str, shown: str, hidden: str) -> None:
+def test_the_matrix_is_filtered_by_provider_words_and_use(
+    admin: Client, query: str, expected: str, hidden: str
+) -> None:
     page = text_of(admin.get(f"/matrix/?{query}", headers=HTMX))
-    assert shown in page
+    assert expected in page
     assert hidden not in page
 
 
 def test_the_matrix_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
-    few = queries_of(admin, "/matrix/")
+    query_count = queries_of(admin, "/matrix/")
     provider = Provider.objects.get(name="example")
     for number in range(54):
         Service.objects.create(service_id=f"s{number}", name="s", provider=provider, model="m")
-    assert queries_of(admin, "/matrix/") == few
+    assert queries_of(admin, "/matrix/") == query_count
 
 
 def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Client) -> None:
@@ -146,27 +148,27 @@ def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Clie
     assert viewer.post(cell_at(row), {"on": "1"}).status_code == 403
 
 
-@pytest.mark.parametrize("wrong", ["side=sideways&name=vision", "side=input&name="])
-def test_a_cell_that_cannot_be_is_refused(admin: Client, wrong: str) -> None:
+@pytest.mark.parametrize("query", ["side=sideways&name=vision", "side=input&name="])
+def test_a_cell_that_cannot_be_is_refused(admin: Client, query: str) -> None:
     """A cell of an unknown side or with an empty name gets 400 and writes nothing."""
     row = Service.objects.get(service_id="text-model")
     before = Revision.objects.count()
-    assert admin.post(f"/matrix/cell/{row.pk}/?{wrong}", {"on": "1"}).status_code == 400
+    assert admin.post(f"/matrix/cell/{row.pk}/?{query}", {"on": "1"}).status_code == 400
     assert Revision.objects.count() == before
 
 
 def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
     """Markup in an id or a capability is escaped, and the switch's address refers to the same cell."""
     row = new_service('<b>"x"</b>', "m")
-    odd = 'a&b <i>"c"</i> +#'
-    set_cell(SYSTEM, row, ("input", odd), supported=True)
+    name = 'a&b <i>"c"</i> +#'
+    set_cell(SYSTEM, row, ("input", name), supported=True)
     page = text_of(admin.get("/matrix/?provider=echo"))
     assert "<b>" not in page.split("<tbody>")[1].split("</tbody>")[0]
     assert "<i>" not in page
     address = re.search(rf'hx-post="(/matrix/cell/{row.pk}/\?side=input&amp;name=a%26b[^"]+)"', page)
     assert address is not None
     admin.post(html.unescape(address[1]), headers=HTMX)
-    assert not row.capabilities.get(side="input", name=odd).supported
+    assert not row.capabilities.get(side="input", name=name).supported
 
 
 def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None:

@@ -35,10 +35,10 @@ STOPPED = "The nightly probe found that gem no longer reads files."
 def reader(*blind_to: str, unclear_about: str = "") -> Callable[[ReceivedRequest], str | int]:
     """Return a model that reads everything but these types and answers unclearly about one."""
 
-    def model(heard: ReceivedRequest) -> str | int:
-        if not heard.media:
+    def model(request: ReceivedRequest) -> str | int:
+        if not request.media:
             return "ok"
-        media = heard.media[0]
+        media = request.media[0]
         if media.mime_type in blind_to:
             return 400
         return "say:Perhaps." if media.mime_type == unclear_about else f"say:{word_in(media) or 'NONE'}"
@@ -53,7 +53,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def gem(demo: None, lab: Lab) -> Service:
+def gemini_service(demo: None, lab: Lab) -> Service:
     """A service whose probe found that it reads everything."""
     provider = Provider(name="gem", protocol="gemini", endpoint=lab.url("gemini"), default_model="x-1")
     provider.key_source = "none"
@@ -68,7 +68,7 @@ def reads(row: Service) -> set[str]:
     return set(row.capabilities.filter(side="input", supported=True).values_list("name", flat=True))
 
 
-def test_nothing_is_probed_at_night_until_somebody_chooses_it(admin: Client, gem: Service) -> None:
+def test_nothing_is_probed_at_night_until_somebody_chooses_it(admin: Client, gemini_service: Service) -> None:
     """A service is probed at night only if a person chose it, from the next night on.
 
     The page shows the expected calls and tokens. The choice is audited and can be reverted.
@@ -95,12 +95,14 @@ def test_what_a_night_takes_is_estimated_where_nobody_probed_yet(admin: Client, 
     assert re.search(r"Its tokens are unknown for: [\w, ]*audio", page)
 
 
-def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price(admin: Client, gem: Service) -> None:
+def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price(
+    admin: Client, gemini_service: Service
+) -> None:
     """A probe's cost is shown if the model has a price; otherwise the page says that it is unknown."""
     assert "The cost is unknown: the model has no price." in text_of(admin.get("/services/gem/"))
-    gem.price = {"currency": "EUR", "input": 1000, "output": 1000}
-    save_service(SYSTEM, gem)
-    probe_service(SYSTEM, gem)
+    gemini_service.price = {"currency": "EUR", "input": 1000, "output": 1000}
+    save_service(SYSTEM, gemini_service)
+    probe_service(SYSTEM, gemini_service)
     page = text_of(admin.get("/services/gem/"))
     tokens = re.search(r"about (\d+) tokens, as the last probe did", page)
     assert tokens is not None
@@ -114,27 +116,29 @@ def test_a_night_begins_at_three() -> None:
     assert night_of(datetime(2026, 11, 22, 3, 0, tzinfo=UTC)) == date(2026, 11, 22)
 
 
-def test_of_several_processes_one_probes_a_service(gem: Service) -> None:
+def test_of_several_processes_one_probes_a_service(gemini_service: Service) -> None:
     """A service is claimed once a night, by the first process."""
     for name in ("gem", "echo-vision", "echo-text"):
         NightlyProbe.objects.create(service_id=name, last_night=date(2026, 11, 1))
     now = datetime(2026, 11, 22, 4, 0, tzinfo=UTC)
-    one, other = claim_due(now), claim_due(now)
-    claimed = [next(one), next(other), *one, *other]
+    first_claim, second_claim = claim_due(now), claim_due(now)
+    claimed = [next(first_claim), next(second_claim), *first_claim, *second_claim]
     assert sorted(row.service_id for row in claimed) == ["echo-text", "echo-vision", "gem"]
     assert list(claim_due(now)) == []
 
 
-def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(admin: Client, gem: Service, lab: Lab) -> None:
+def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(
+    admin: Client, gemini_service: Service, lab: Lab
+) -> None:
     """A lost capability is shown in History with Undo, on the dashboard, on its page and in the chain.
 
     Undo removes the message.
     """
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     lab.model = reader("application/pdf")
-    found = probe_nightly(gem)
-    assert reads(gem) == {"text", "vision", "audio", "video"}
-    revision = Revision.objects.get(number=found.revision)
+    result = probe_nightly(gemini_service)
+    assert reads(gemini_service) == {"text", "vision", "audio", "video"}
+    revision = Revision.objects.get(number=result.revision)
     assert (revision.actor, revision.message) == ("nightly probe", "service.probe_nightly")
     history = text_of(admin.get("/history/"))
     assert "Changed by the nightly probe" in history
@@ -142,69 +146,69 @@ def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(admin: Cli
     for address in ("/", "/services/gem/"):
         page = text_of(admin.get(address))
         assert STOPPED in page
-        assert f"Revision {found.revision}" in page
+        assert f"Revision {result.revision}" in page
     chain = text_of(admin.get("/routes/"))
     assert "Candidate 1: The nightly probe found that it no longer reads files." in chain
-    admin.post(f"/undo/{found.revision}/")
-    assert "file" in reads(gem)
+    admin.post(f"/undo/{result.revision}/")
+    assert "file" in reads(gemini_service)
     assert STOPPED not in text_of(admin.get("/"))
 
 
-def test_a_model_that_reads_more_is_told_too(admin: Client, gem: Service) -> None:
+def test_a_model_that_reads_more_is_told_too(admin: Client, gemini_service: Service) -> None:
     """A new capability is shown but is not a warning of any chain."""
-    set_cell(SYSTEM, gem, ("input", "vision"), supported=False, source=Source.CATALOGUE)
+    set_cell(SYSTEM, gemini_service, ("input", "vision"), supported=False, source=Source.CATALOGUE)
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     probe_nightly(Service.objects.get(service_id="gem"))
-    assert "vision" in reads(gem)
+    assert "vision" in reads(gemini_service)
     assert "The nightly probe found that gem now reads images." in text_of(admin.get("/"))
     assert "Candidate 1" not in text_of(admin.get("/routes/"))
     admin.post("/doubt/gem/", {"capability": "vision", "act": "dismiss"})
     assert "gem now reads images" not in text_of(admin.get("/"))
 
 
-def test_what_is_unclear_at_night_changes_nothing(gem: Service, lab: Lab) -> None:
+def test_what_is_unclear_at_night_changes_nothing(gemini_service: Service, lab: Lab) -> None:
     """An unclear probe changes nothing, nor does one in which the model does not answer even a text."""
     lab.model = reader(unclear_about="application/pdf")
     before = Revision.objects.count()
-    assert probe_nightly(gem).unclear == ("file",)
+    assert probe_nightly(gemini_service).unclear == ("file",)
     lab.model = lambda _: 503
-    assert probe_nightly(gem).failed is not None
+    assert probe_nightly(gemini_service).failed is not None
     assert (Revision.objects.count(), Drift.objects.count()) == (before, 0)
-    assert "file" in reads(gem)
+    assert "file" in reads(gemini_service)
 
 
-def test_what_an_administrator_declared_is_doubted_and_stays(gem: Service, lab: Lab) -> None:
+def test_what_an_administrator_declared_is_doubted_and_stays(gemini_service: Service, lab: Lab) -> None:
     """The nightly probe does not overrule a declared capability."""
-    set_cell(SYSTEM, gem, ("input", "file"), supported=True)
+    set_cell(SYSTEM, gemini_service, ("input", "file"), supported=True)
     lab.model = reader("application/pdf")
     probe_nightly(Service.objects.get(service_id="gem"))
-    assert "file" in reads(gem)
+    assert "file" in reads(gemini_service)
     assert Drift.objects.get().kind == "denied"
 
 
-def test_the_command_probes_the_chosen_or_the_named(gem: Service, lab: Lab) -> None:
+def test_the_command_probes_the_chosen_or_the_named(gemini_service: Service, lab: Lab) -> None:
     """The command prints one line per service. An unknown id is rejected before any call."""
-    out = io.StringIO()
-    call_command("probe_services", stdout=out)
-    assert out.getvalue() == ""
-    call_command("probe_services", "gem", stdout=out)
-    assert out.getvalue() == "gem: reads text, vision, audio, video, file\n"
-    set_nightly(SYSTEM, gem, True, timezone.now())
+    output = io.StringIO()
+    call_command("probe_services", stdout=output)
+    assert output.getvalue() == ""
+    call_command("probe_services", "gem", stdout=output)
+    assert output.getvalue() == "gem: reads text, vision, audio, video, file\n"
+    set_nightly(SYSTEM, gemini_service, True, timezone.now())
     lab.model = reader("application/pdf")
-    out = io.StringIO()
-    call_command("probe_services", stdout=out)
-    assert out.getvalue() == "gem: reads text, vision, audio, video; does not read file; changed: file\n"
+    output = io.StringIO()
+    call_command("probe_services", stdout=output)
+    assert output.getvalue() == "gem: reads text, vision, audio, video; does not read file; changed: file\n"
     with pytest.raises(CommandError, match="There is no enabled model service nobody"):
         call_command("probe_services", "gem", "nobody")
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-def test_a_server_probes_by_itself_whose_turn_it_is(gem: Service, lab: Lab) -> None:
+def test_a_server_probes_by_itself_whose_turn_it_is(gemini_service: Service, lab: Lab) -> None:
     """A second round in the same night makes no call."""
     NightlyProbe.objects.create(service_id="gem", last_night=date(2026, 11, 1))
     lab.requests.clear()
     NightlyProbes().round()
-    asked = len(lab.requests)
-    assert asked == 13  # a plain call, and three files for each of four types
+    request_count = len(lab.requests)
+    assert request_count == 13  # a plain call, and three files for each of four types
     NightlyProbes().round()
-    assert len(lab.requests) == asked
+    assert len(lab.requests) == request_count

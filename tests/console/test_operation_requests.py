@@ -15,7 +15,7 @@ from routing_admin.models import RequestLog
 from routing_admin.request_log.operations import OPERATION_NAMES
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-WORDS = {
+EXPECTED_TEXTS = {
     "en": ("Embeddings", "Tokens: 9 in", "The call was passed through unchanged"),
     "zh-hans": ("嵌入向量", "输入 9 个 Token", "调用原样透传"),
 }
@@ -35,28 +35,28 @@ def test_every_operation_has_a_name_that_its_column_holds() -> None:
     assert max(map(len, surfaces)) <= (RequestLog._meta.get_field("surface").max_length or 0)
 
 
-@pytest.mark.parametrize("language", WORDS)
+@pytest.mark.parametrize("language", EXPECTED_TEXTS)
 def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, language: str) -> None:
     """The page of an embeddings request shows neither a prefix nor a simulation, which exist only for chat."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = admin.get(reverse("request", args=[request_row.pk])).content.decode()
-    for word in WORDS[language]:
-        assert word in page
-    for word in ("Prefix", "前缀", reverse("simulate") + "?request=", "? out"):
-        assert word not in page
+    for text in EXPECTED_TEXTS[language]:
+        assert text in page
+    for text in ("Prefix", "前缀", reverse("simulate") + "?request=", "? out"):
+        assert text not in page
 
 
-@pytest.mark.parametrize("language", WORDS)
+@pytest.mark.parametrize("language", EXPECTED_TEXTS)
 def test_the_list_names_it_and_finds_it_by_its_surface(admin: Client, request_row, language) -> None:
     """The list names the operation of a request, and the search finds it by its surface."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = admin.get(reverse("requests"), {"q": "surface:v1/embeddings"}).content.decode()
-    assert WORDS[language][0] in page
+    assert EXPECTED_TEXTS[language][0] in page
     assert "Text only" not in page
-    other = admin.get(reverse("requests"), {"q": "surface:v1/rerank"}).content.decode()
-    assert request_row.pk not in other
+    other_page = admin.get(reverse("requests"), {"q": "surface:v1/rerank"}).content.decode()
+    assert request_row.pk not in other_page
 
 
 def test_the_search_offers_the_operations(admin: Client, request_row: RequestLog) -> None:
-    found = admin.get(reverse("requests_words"), {"q": "surface:v1/"})
-    assert "surface:v1/embeddings" in found.content.decode()
+    suggestions = admin.get(reverse("requests_words"), {"q": "surface:v1/"})
+    assert "surface:v1/embeddings" in suggestions.content.decode()

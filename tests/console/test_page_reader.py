@@ -15,11 +15,11 @@ HTML = """
 def test_each_thing_is_found_by_its_role_and_name() -> None:
     """White space is collapsed, images have no text, `aria-label` takes precedence, `disabled` is recognized."""
     page = Page(HTML)
-    found = (page.heading("Routes 5"), page.link("Back"), page.field("Retries"), page.button("Save"))
-    assert [control.tag if control else "" for control in found] == ["h1", "a", "input", "button"]
-    assert [control.is_off for control in found if control] == [False, False, False, True]
-    assert found[2]
-    assert found[2].value == "2"
+    controls = (page.heading("Routes 5"), page.link("Back"), page.field("Retries"), page.button("Save"))
+    assert [control.tag if control else "" for control in controls] == ["h1", "a", "input", "button"]
+    assert [control.is_off for control in controls if control] == [False, False, False, True]
+    assert controls[2]
+    assert controls[2].value == "2"
     assert page.button("Close")
 
 

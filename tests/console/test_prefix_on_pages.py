@@ -26,18 +26,18 @@ def key(demo: None) -> str:
     return key_of("text-agent")
 
 
-def set_limit(most: int) -> None:
-    Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": most}})
+def set_limit(max_images: int) -> None:
+    Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": max_images}})
     snapshot.refresh()
 
 
-def say(key: str, turns: int, model: str = "echo-vision", **more: Any) -> str:
+def send_conversation(key: str, turn_count: int, model: str = "echo-vision", **fields: Any) -> str:
     """Send a conversation with an image in each turn of the user; return its request's id."""
     messages: list[dict[str, Any]] = []
-    for number in range(turns):
+    for number in range(turn_count):
         messages += [{"role": "user", "content": [{"type": "text", "text": f"turn {number}"}, image()]}]
         messages += [{"role": "assistant", "content": f"answer {number}"}]
-    body = {"model": model, "messages": messages[:-1], "language": "en", **more}
+    body = {"model": model, "messages": messages[:-1], "language": "en", **fields}
     answer = post(key, body)
     assert answer.status_code == 200, answer.content
     return str(answer["x-request-id"])
@@ -55,7 +55,7 @@ def page_of(browser: Client, request_id: str, language: str = "en") -> str:
 
 def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str) -> None:
     """A second turn below the limit keeps the prefix. A first turn has none."""
-    first, second = say(key, 1), say(key, 2)
+    first, second = send_conversation(key, 1), send_conversation(key, 2)
     assert "This request starts its conversation, so there is no prefix to keep." in page_of(admin, first)
     assert "Prefix kept: earlier turns are sent unchanged." in page_of(admin, second)
     assert "前缀保持：此前各轮的内容与当时收到的一致。" in page_of(admin, second, "zh-hans")
@@ -64,8 +64,8 @@ def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str)
 def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client, key: str) -> None:
     """With a limit of two, the third image breaks the prefix at the first message with an image."""
     set_limit(2)
-    say(key, 2)
-    third = say(key, 3)
+    send_conversation(key, 2)
+    third = send_conversation(key, 3)
     assert (
         "Prefix broken at message 2, because a limit was full and half of it was freed. "
         "With this file, the number of files for image would be 3; the limit is 2."
@@ -76,8 +76,8 @@ def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client
 def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str) -> None:
     """With a limit of four, the fifth and the seventh turn break the prefix."""
     set_limit(4)
-    pages = [page_of(admin, say(key, turns)) for turns in range(1, 8)]
-    assert [at for at, text in enumerate(pages, 1) if "Prefix broken" in text] == [5, 7]
+    pages = [page_of(admin, send_conversation(key, turn_count)) for turn_count in range(1, 8)]
+    assert [number for number, text in enumerate(pages, 1) if "Prefix broken" in text] == [5, 7]
     assert "Prefix broken at message 6" in pages[6]
 
 
@@ -91,28 +91,28 @@ def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Cl
 
 def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key: str) -> None:
     """Another language breaks the prefix at the first message, which has the language directive."""
-    say(key, 1)
-    second = say(key, 2, language="zh")
+    send_conversation(key, 1)
+    second = send_conversation(key, 2, language="zh")
     assert "Prefix broken at message 1, because the language" in page_of(admin, second)
 
 
 def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: Client, key: str) -> None:
     """A new agent breaks the prefix at the description of an image, which lists the agents that can read it."""
-    say(key, 1, model="echo-text")
+    send_conversation(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
     sentence = "Prefix broken at message 2, because the text that replaces a file there changed"
-    assert sentence in page_of(admin, say(key, 2, model="echo-text"))
+    assert sentence in page_of(admin, send_conversation(key, 2, model="echo-text"))
 
 
 def test_a_file_that_is_gone_breaks_the_prefix_where_it_stood(admin: Client, key: str) -> None:
     """A deleted file breaks the prefix at its message, because its content cannot be read."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
-    look = {"role": "user", "content": [image(f"artifact:{row.pk}")]}
-    more = [{"role": "assistant", "content": "I see"}, {"role": "user", "content": "and now?"}]
-    assert post(key, {"model": "echo-vision", "messages": [look], "language": "en"}).status_code == 200
+    question = {"role": "user", "content": [image(f"artifact:{row.pk}")]}
+    next_turns = [{"role": "assistant", "content": "I see"}, {"role": "user", "content": "and now?"}]
+    assert post(key, {"model": "echo-vision", "messages": [question], "language": "en"}).status_code == 200
     delete_artifacts(SYSTEM, [row.pk])
-    second = post(key, {"model": "echo-vision", "messages": [look, *more], "language": "en"})
+    second = post(key, {"model": "echo-vision", "messages": [question, *next_turns], "language": "en"})
     text = page_of(admin, second["x-request-id"])
     assert (
         "Prefix broken at message 2, because a file there is delivered differently than before. The file's content"
@@ -122,12 +122,12 @@ def test_a_file_that_is_gone_breaks_the_prefix_where_it_stood(admin: Client, key
 
 def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, key: str) -> None:
     """Without an earlier request of the conversation to this model, the prefix is unknown."""
-    say(key, 1, model="echo-text")
-    assert "Prefix unknown" in page_of(admin, say(key, 2))
+    send_conversation(key, 1, model="echo-text")
+    assert "Prefix unknown" in page_of(admin, send_conversation(key, 2))
 
 
 @pytest.mark.parametrize(
-    ("most", "language", "sentence"),
+    ("max_images", "language", "sentence"),
     [
         (2, "en", "Prefix kept if the next turn adds another file like this."),
         (2, "zh-hans", "下一轮若再有一个这样的文件，前缀保持。"),
@@ -142,13 +142,13 @@ def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, 
     ],
 )
 def test_preview_and_simulation_say_what_one_more_file_would_change(
-    admin: Client, demo: None, most: int, language: str, sentence: str
+    admin: Client, demo: None, max_images: int, language: str, sentence: str
 ) -> None:
     """Preview and simulation name the effect of the next file on the prefix, for each model."""
-    set_limit(most)
+    set_limit(max_images)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
-    shown = words_on(admin, reverse("artifact", args=[row.pk]) + "?service=echo-vision&fragment=card", language)
-    assert sentence in shown
+    text = words_on(admin, reverse("artifact", args=[row.pk]) + "?service=echo-vision&fragment=card", language)
+    assert sentence in text
     data = {"task": "design", "act": "simulate", "sim-message": "look", "sim-artifact": row.pk, "sim-language": "en"}
     page = admin.post(reverse("simulate"), data, headers={"accept-language": language}).content.decode()
     assert sentence in " ".join(unescape(re.sub(r"<[^>]+>", " ", page)).split())

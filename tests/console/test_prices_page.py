@@ -18,7 +18,7 @@ from tests.cast import AgentProgram
 from tests.console.visits import text_of
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
-OWN = {"price-currency": "cny", "price-input": "2", "price-output": "8.5", "price-cacheRead": "0.4"}
+PRICE_FORM = {"price-currency": "cny", "price-input": "2", "price-output": "8.5", "price-cacheRead": "0.4"}
 
 
 def make(endpoint: str = "https://api.openai.com/v1", model: str = "gpt-4o") -> Service:
@@ -57,15 +57,15 @@ def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, lang
     facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
     write([entry_of(facts, (Attempt("host", row.model, "ok"),))])
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
-    word = {"en": "Contested", "zh-hans": "有争议"}[language]
+    badge = {"en": "Contested", "zh-hans": "有争议"}[language]
     page = text_of(admin.get("/services/svc/"))
     assert sentence in page
-    assert word in page
+    assert badge in page
     page = text_of(admin.get("/requests/req_cost/"))
     assert "0.0025 USD" in page
     assert sentence in page
-    assert word in page
-    save(admin, row, **OWN)
+    assert badge in page
+    save(admin, row, **PRICE_FORM)
     snapshot.refresh()
     assert sentence not in text_of(admin.get("/requests/req_cost/"))
 
@@ -88,7 +88,7 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
     Empty fields restore the listed price.
     """
     row = make()
-    save(admin, row, **OWN)
+    save(admin, row, **PRICE_FORM)
     price = {"currency": "CNY", "input": 2, "output": 8.5, "cacheRead": 0.4}
     assert Service.objects.get(pk=row.pk).price == price
     configuration = snapshot.current().configuration
@@ -97,12 +97,12 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
     assert provider is not None
     assert write_service(spec, provider)["price"] == price
     assert 'value="8.5"' in admin.get("/services/svc/").content.decode()
-    save(admin, Service.objects.get(pk=row.pk), **dict.fromkeys(OWN, ""))
+    save(admin, Service.objects.get(pk=row.pk), **dict.fromkeys(PRICE_FORM, ""))
     assert Service.objects.get(pk=row.pk).price == {}
 
 
 @pytest.mark.parametrize(
-    ("wrong", "sentence"),
+    ("fields", "sentence"),
     [
         ({"price-currency": ""}, "price.currency is missing."),
         ({"price-currency": "¥"}, "three capital letters"),
@@ -110,10 +110,10 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
         ({"price-input": "-1"}, "greater than or equal to 0"),
     ],
 )
-def test_a_price_that_cannot_be_is_named_at_its_field(admin: Client, wrong: dict[str, str], sentence: str) -> None:
+def test_a_price_that_cannot_be_is_named_at_its_field(admin: Client, fields: dict[str, str], sentence: str) -> None:
     """An invalid price is reported at its field, and nothing of the form is saved."""
     row = make()
-    assert sentence in save(admin, row, **{**OWN, **wrong})
+    assert sentence in save(admin, row, **{**PRICE_FORM, **fields})
     assert Service.objects.get(pk=row.pk).price == {}
 
 
@@ -121,10 +121,15 @@ def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram)
     """Each attempt has its cost on the request's page and in the API, including one billed without an answer."""
     make()
     snapshot.refresh()
-    one = Try(0.0, 5.0, "empty_content", 200, usage=Usage(1000, 0))
+    failed_try = Try(0.0, 5.0, "empty_content", 200, usage=Usage(1000, 0))
     facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
     write(
-        [entry_of(facts, (Attempt("host", "gpt-4o", "empty_content", tries=(one,)), Attempt("host", "gpt-4o", "ok")))]
+        [
+            entry_of(
+                facts,
+                (Attempt("host", "gpt-4o", "empty_content", tries=(failed_try,)), Attempt("host", "gpt-4o", "ok")),
+            )
+        ]
     )
     page = text_of(admin.get("/requests/req_cost/"))
     assert "1000 in, 0 out" in page

@@ -87,7 +87,7 @@ def test_a_key_is_added_named_switched_off_and_removed_and_each_is_a_revision_th
 def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
     """Only the last four characters of a key are shown; no page, history or export has the key."""
     change(admin, "2", "team")
-    held = json.dumps(
+    stored = json.dumps(
         [list(Revision.objects.values("snapshot", "changes")), list(AuditEvent.objects.values("details"))]
     )
     pages = "".join(
@@ -102,7 +102,7 @@ def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
     )
     exports = b"".join(admin.get(f"/config/export/{name}/").getvalue() for name in ("llm-routing", "llmservices"))
     for key in (FIRST, SECOND, THIRD):
-        assert key not in held + pages + exports.decode()
+        assert key not in stored + pages + exports.decode()
     assert "…cdef" in pages
 
 
@@ -148,8 +148,8 @@ def test_each_key_is_tested_and_what_came_of_it_stands_in_its_line(admin, pool, 
     page = text_of(admin.post("/providers/pool/keys/test/", headers=HTMX))
     assert '<b>Key 2</b> <span class="chip bad">401</span>' in page
     assert "The key was refused. Store a valid one." in page
-    found = dict(KeyTest.objects.filter(provider="pool").values_list("key", "fault"))
-    assert found == {"1": "", "2": "http_401", "billing": ""}
+    faults = dict(KeyTest.objects.filter(provider="pool").values_list("key", "fault"))
+    assert faults == {"1": "", "2": "http_401", "billing": ""}
     lab.play({})
     page = text_of(admin.post("/providers/pool/keys/test/", {"key": "2"}, headers=HTMX))
     assert "All tested keys work." in page
@@ -173,8 +173,8 @@ def test_last_use_and_last_refusal_come_from_the_log(admin, pool):
     """A logged try without a key's name dates from before there were several keys, and counts for the first."""
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200)
     tries = [{"outcome": "http_429", "key": "2"}, {"outcome": "ok", "key": "billing"}]
-    named = {"request": request, "provider": "pool", "at": timezone.now(), "outcome": "ok"}
-    AttemptLog.objects.create(position=0, tries=tries, **named)
+    columns = {"request": request, "provider": "pool", "at": timezone.now(), "outcome": "ok"}
+    AttemptLog.objects.create(position=0, tries=tries, **columns)
     page = text_of(admin.get("/providers/pool/"))
     assert page.count("just now") == 3
     assert page.count("http_429") == 1
@@ -187,13 +187,13 @@ def test_a_request_shows_which_keys_were_tried(admin, pool):
         {"outcome": "http_401", "status": 401, "key": "2", "startedMs": 0, "durationMs": 9},
         {"outcome": "ok", "status": None, "key": "billing", "startedMs": 9, "durationMs": 9},
     ]
-    named = {"provider": "pool", "model": "lab", "at": timezone.now(), "position": 0, "duration_ms": 18}
-    AttemptLog.objects.create(request=request, outcome="ok", status=200, tries=tries, **named)
+    columns = {"provider": "pool", "model": "lab", "at": timezone.now(), "position": 0, "duration_ms": 18}
+    AttemptLog.objects.create(request=request, outcome="ok", status=200, tries=tries, **columns)
     page = text_of(admin.get("/requests/r1/"))
-    for words in ("lab answered with another key after 2 failed.", "lab · billing", "2 401", "billing ok"):
-        assert words in page
+    for expected in ("lab answered with another key after 2 failed.", "lab · billing", "2 401", "billing ok"):
+        assert expected in page
     failed = RequestLog.objects.create(id="r2", started_at=timezone.now(), outcome="upstream_auth", status=502)
-    AttemptLog.objects.create(request=failed, outcome="http_401", status=401, tries=tries[:1], **named)
+    AttemptLog.objects.create(request=failed, outcome="http_401", status=401, tries=tries[:1], **columns)
     assert "pool rejects the keys it was called with (2). Store valid ones." in text_of(admin.get("/requests/r2/"))
 
 

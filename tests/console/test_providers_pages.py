@@ -40,7 +40,7 @@ def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -
 
 
 @pytest.mark.parametrize(
-    ("query", "shown", "hidden"),
+    ("query", "expected", "hidden"),
     [
         ("q=anth", "anthropic", "Echo"),
         ("protocol=echo", "Echo", "api.openai.com"),
@@ -48,19 +48,21 @@ def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -
         ("state=disabled", "No provider matches.", "api.openai.com"),
     ],
 )
-def test_the_list_is_filtered_by_words_protocol_and_state(admin: Client, query: str, shown: str, hidden: str) -> None:
+def test_the_list_is_filtered_by_words_protocol_and_state(
+    admin: Client, query: str, expected: str, hidden: str
+) -> None:
     """The list of providers can be filtered; for htmx the response is only the table."""
     page = text_of(admin.get(f"/providers/?{query}", headers=HTMX))
-    assert shown in page
+    assert expected in page
     assert hidden not in page
     assert not Page(page).is_whole
 
 
 def test_the_list_takes_the_same_queries_for_three_and_for_thirty_providers(admin: Client) -> None:
-    few = queries_of(admin, "/providers/")
+    query_count = queries_of(admin, "/providers/")
     for number in range(27):
         Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
-    assert queries_of(admin, "/providers/") == few
+    assert queries_of(admin, "/providers/") == query_count
 
 
 def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
@@ -96,8 +98,8 @@ def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
 def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) -> None:
     """Options and timeouts that differ from the default are stored with their type. Empty ones are not stored."""
     row = Provider.objects.get(name="openai")
-    more = {"quirk_stream_usage": "false", "quirk_drop_params": "top_p, seed", "timeout_connect": "3.5"}
-    admin.post("/providers/openai/", form_of(row, **more))
+    options = {"quirk_stream_usage": "false", "quirk_drop_params": "top_p, seed", "timeout_connect": "3.5"}
+    admin.post("/providers/openai/", form_of(row, **options))
     row.refresh_from_db()
     assert row.quirks == {"stream_usage": False, "drop_params": ["top_p", "seed"]}
     assert row.timeouts == {"connect": 3.5}
@@ -131,9 +133,9 @@ def test_what_somebody_else_changed_meanwhile_is_shown_beside_ones_own(admin: Cl
     assert answer.status_code == 409
     assert "gpt-theirs" in text_of(answer)
     assert "gpt-mine" in text_of(answer)
-    again = form_of(Provider.objects.get(name="openai"), default_model="gpt-mine")
-    assert Page(answer).hidden("version") == str(again["version"])
-    assert admin.post("/providers/openai/", again).status_code == 302
+    current_form = form_of(Provider.objects.get(name="openai"), default_model="gpt-mine")
+    assert Page(answer).hidden("version") == str(current_form["version"])
+    assert admin.post("/providers/openai/", current_form).status_code == 302
 
 
 def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin: Client) -> None:
@@ -166,11 +168,11 @@ def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
 
 def test_testing_a_connection_says_what_came_of_it_and_how_long_it_took(admin: Client) -> None:
     """A connection test shows the time of an answer. A provider without a key is not called."""
-    said = text_of(admin.post("/providers/echo/test/", headers=HTMX))
-    assert "echo answered in" in said
-    said = text_of(admin.post("/providers/openai/test/", headers=HTMX))
-    assert "key_missing" in said
-    assert "LLM_PROVIDER_OPENAI_API_KEY" in said
+    text = text_of(admin.post("/providers/echo/test/", headers=HTMX))
+    assert "echo answered in" in text
+    text = text_of(admin.post("/providers/openai/test/", headers=HTMX))
+    assert "key_missing" in text
+    assert "LLM_PROVIDER_OPENAI_API_KEY" in text
 
 
 def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin: Client) -> None:
@@ -180,13 +182,13 @@ def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin
     data = {"name": "deepseek", "endpoint": "https://api.deepseek.com", "protocol": "openai"}
     answer = admin.post("/new/provider/", {**data, "default_model": "deepseek-chat", "key": SECRET})
     assert answer["Location"] == "/providers/deepseek/models/"
-    lines = text_of(admin.post(answer["Location"], {"act": "write", "names": "deepseek-chat\nnobody-knows-1"}))
-    assert "not in the catalogue: text only until you change it" in lines
+    offer = text_of(admin.post(answer["Location"], {"act": "write", "names": "deepseek-chat\nnobody-knows-1"}))
+    assert "not in the catalogue: text only until you change it" in offer
     before = Revision.objects.count()
     chosen = {"use-0": "on", "id-0": "deepseek-chat", "alias-0": "gpt-4o", "caps-0": ["input:text", "output:text"]}
-    both = {**chosen, "use-1": "on", "id-1": "nobody-1", "caps-1": ["input:text", "output:text"]}
-    made = admin.post(answer["Location"], {"act": "make", "model": ["deepseek-chat", "nobody-knows-1"], **both})
-    assert made["Location"] == "/matrix/?provider=deepseek"
+    fields = {**chosen, "use-1": "on", "id-1": "nobody-1", "caps-1": ["input:text", "output:text"]}
+    response = admin.post(answer["Location"], {"act": "make", "model": ["deepseek-chat", "nobody-knows-1"], **fields})
+    assert response["Location"] == "/matrix/?provider=deepseek"
     assert Revision.objects.count() == before + 1
     assert Alias.objects.get(name="gpt-4o").target == "deepseek-chat"
     known, unknown = Service.objects.filter(provider__name="deepseek")
@@ -202,8 +204,8 @@ def test_fetching_models_offers_those_the_provider_lists(admin: Client) -> None:
 
 def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:
     """A service id that is taken gets 422 at its line, and nothing is created."""
-    lines = {"act": "make", "model": "m", "use-0": "on", "id-0": "vision-model", "caps-0": "input:text"}
-    answer = admin.post("/providers/echo/models/", lines)
+    form = {"act": "make", "model": "m", "use-0": "on", "id-0": "vision-model", "caps-0": "input:text"}
+    answer = admin.post("/providers/echo/models/", form)
     assert answer.status_code == 422
     assert "A model service with this id already exists." in text_of(answer)
 
@@ -253,8 +255,8 @@ def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin
     lines = page.context["offer"].lines
     assert (lines[0].model, lines[0].use) == ("deepseek-chat", True)
     assert len(lines) > 1
-    made = {"act": "make", "model": ["deepseek-chat"], "use-0": "on", "id-0": "deepseek-chat"}
-    assert admin.post("/providers/deepseek/models/", made).status_code == 302
+    form = {"act": "make", "model": ["deepseek-chat"], "use-0": "on", "id-0": "deepseek-chat"}
+    assert admin.post("/providers/deepseek/models/", form).status_code == 302
     assert "offer" not in admin.get("/providers/deepseek/models/").context
 
 
@@ -276,8 +278,8 @@ def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(ad
 def test_a_key_that_is_missing_or_none_is_told_where_it_is_given(admin: Client) -> None:
     """A missing or invalid key gets 422, and the provider keeps its key source."""
     address = "/new/provider/?preset=openai"
-    for given in ({"key_act": "set"}, {"key_act": "env", "key_variable": "HOME"}, {"key": "sk-abc****wxyz"}):
-        answer = admin.post(address, {"provider": "openai", **given})
+    for fields in ({"key_act": "set"}, {"key_act": "env", "key_variable": "HOME"}, {"key": "sk-abc****wxyz"}):
+        answer = admin.post(address, {"provider": "openai", **fields})
         assert answer.status_code == 422
         assert "Give openai this key" in text_of(answer)
     assert Provider.objects.get(name="openai").key_source == Provider.KeySource.ENVIRONMENT
@@ -304,8 +306,10 @@ def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> N
         lab.play({"own": "parameter:param=max_tokens"})
         page = admin.post("/providers/own/test/", headers=HTMX).content.decode()
     assert "It took these options: max_tokens_field = max_completion_tokens." in page
-    sent = [sorted({"max_tokens", "max_completion_tokens"} & request.json.keys()) for request in lab.requests]
-    assert sent == [["max_tokens"], ["max_completion_tokens"]]
+    parameters_sent = [
+        sorted({"max_tokens", "max_completion_tokens"} & request.json.keys()) for request in lab.requests
+    ]
+    assert parameters_sent == [["max_tokens"], ["max_completion_tokens"]]
     form = admin.get("/providers/own/?quirk_max_tokens_field=max_completion_tokens&quirk_x=y").content.decode()
     assert '<option value="max_completion_tokens" selected>' in form
     assert Provider.objects.get(pk=row.pk).quirks == {}

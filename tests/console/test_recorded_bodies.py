@@ -44,14 +44,14 @@ def key(key: str) -> str:
 
 
 @contextmanager
-def asked_of_the_log() -> Iterator[list[str]]:
-    said: list[str] = []
+def log_statements() -> Iterator[list[str]]:
+    statements: list[str] = []
     with CaptureQueriesContext(connections["logs"]) as caught:
-        yield said
-    said += [query["sql"] for query in caught.captured_queries]
+        yield statements
+    statements += [query["sql"] for query in caught.captured_queries]
 
 
-def held(answer: Any) -> str:
+def context_values(answer: Any) -> str:
     """Return the representation of everything in the template contexts, including the rows' loaded fields."""
     flat = answer.context.flatten() if hasattr(answer.context, "flatten") else {}
     for layer in answer.context or ():
@@ -65,20 +65,20 @@ def test_a_viewer_s_page_neither_fetches_nor_holds_a_recorded_body(
     key: str, address: str, headers: Any, viewer: Client
 ) -> None:
     """On a viewer's page no statement reads the body, and no context variable or HTML contains it."""
-    with asked_of_the_log() as said:
+    with log_statements() as statements:
         answer = viewer.get(address, headers=headers)
     assert answer.status_code == 200
-    assert said
-    assert not [sql for sql in said if COLUMN in sql]
-    assert MARKER not in held(answer) + text_of(answer)
+    assert statements
+    assert not [sql for sql in statements if COLUMN in sql]
+    assert MARKER not in context_values(answer) + text_of(answer)
 
 
 def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Client) -> None:
     """A template without a permission check gets None for the body and causes no query."""
     answer = viewer.get("/requests/req_kept/")
-    with asked_of_the_log() as said:
+    with log_statements() as statements:
         assert answer.context["row"].body is None
-    assert said == []
+    assert statements == []
 
 
 def test_a_viewer_is_told_who_may_read_the_message(key: str, viewer: Client) -> None:
@@ -92,27 +92,27 @@ def test_a_viewer_is_told_who_may_read_the_message(key: str, viewer: Client) -> 
 @pytest.mark.parametrize("address", ["/requests/req_kept/", "/simulate/?request=req_kept"])
 def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin: Client) -> None:
     """An administrator sees the recorded message on the request's page and in the form that simulates it again."""
-    with asked_of_the_log() as said:
+    with log_statements() as statements:
         answer = admin.get(address)
-    assert [sql for sql in said if COLUMN in sql]
+    assert [sql for sql in statements if COLUMN in sql]
     assert MARKER in text_of(answer)
 
 
 def test_the_list_fetches_no_body_for_anybody(key: str, admin: Client) -> None:
     """An administrator, too, reads a body only by opening its request."""
-    with asked_of_the_log() as said:
+    with log_statements() as statements:
         assert MARKER not in text_of(admin.get(reverse("requests")))
-    assert not [sql for sql in said if COLUMN in sql]
+    assert not [sql for sql in statements if COLUMN in sql]
 
 
 def test_an_agent_s_timeline_fetches_no_body(key: str) -> None:
     """`GET /api/v1/requests/{id}` returns the attempts of the agent's own requests only, and never a body."""
     agent = {"authorization": f"Bearer {key}"}
-    with asked_of_the_log() as said:
+    with log_statements() as statements:
         answer = Client().get("/api/v1/requests/req_kept", headers=agent)
     assert answer.status_code == 200
     assert answer.json()["attempts"]
     assert MARKER not in text_of(answer)
-    assert not [sql for sql in said if COLUMN in sql]
+    assert not [sql for sql in statements if COLUMN in sql]
     RequestLog.objects.filter(pk="req_kept").update(agent="vision-agent")
     assert Client().get("/api/v1/requests/req_kept", headers=agent).status_code == 404

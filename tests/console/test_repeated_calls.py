@@ -17,18 +17,18 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture
 def repeated(key: str) -> tuple[Any, Any]:
-    first, again = (post(key, chat_body("hello"), **{"idempotency-key": "k"})["x-request-id"] for _ in range(2))
-    return logged(first), logged(again)
+    first, second = (post(key, chat_body("hello"), **{"idempotency-key": "k"})["x-request-id"] for _ in range(2))
+    return logged(first), logged(second)
 
 
 def test_its_page_names_the_original_and_says_that_nobody_was_asked(admin: Client, repeated: Any) -> None:
     """The page of a repeated call has a link to the original and no cost."""
     original, row = repeated
-    for language, words in (("en", "No model was called again."), ("zh-hans", "没有再次调用模型。")):
+    for language, expected in (("en", "No model was called again."), ("zh-hans", "没有再次调用模型。")):
         with translation.override(language):
             answer = admin.get(f"/requests/{row.pk}/", headers={"accept-language": language})
         text = html.unescape(answer.content.decode())
-        assert words in text
+        assert expected in text
         assert "<dt>Cost</dt>" not in text
         assert f'href="/requests/{original.pk}/"' in text
 
@@ -41,6 +41,6 @@ def test_the_list_shows_it_as_a_replay(admin: Client, repeated: Any) -> None:
 
 def test_the_agents_api_names_the_original(caller: Any, repeated: Any, key: str) -> None:
     """The API names the original of a repeated call in `answer.replayOf`."""
-    found = AgentProgram("text-agent", key).get(f"/requests/{repeated[1].pk}").json()
-    assert found["answer"] == {"replayOf": repeated[0].pk}
-    assert found["attempts"] == []
+    answer = AgentProgram("text-agent", key).get(f"/requests/{repeated[1].pk}").json()
+    assert answer["answer"] == {"replayOf": repeated[0].pk}
+    assert answer["attempts"] == []

@@ -26,12 +26,12 @@ def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, ad
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
     response = post(key, chat_body({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
-    kept = logged(response.headers["x-request-id"])
-    assert kept.body is not None
-    seen = page(kept.pk, admin)
-    assert "Which colour is noon?" in seen
-    assert row.pk in seen
-    assert "Which colour is noon?" not in page(kept.pk, viewer)
+    request = logged(response.headers["x-request-id"])
+    assert request.body is not None
+    admin_page_text = page(request.pk, admin)
+    assert "Which colour is noon?" in admin_page_text
+    assert row.pk in admin_page_text
+    assert "Which colour is noon?" not in page(request.pk, viewer)
 
 
 def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: str, admin):
@@ -39,10 +39,10 @@ def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: st
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     response = post(key, chat_body({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
-    kept = logged(response.headers["x-request-id"])
-    assert "文件处理失败" not in page(kept.pk, admin)
+    request = logged(response.headers["x-request-id"])
+    assert "文件处理失败" not in page(request.pk, admin)
     delete_artifacts(SYSTEM, [row.pk])
-    assert "文件处理失败: dot.png" in page(kept.pk, admin)
+    assert "文件处理失败: dot.png" in page(request.pk, admin)
 
 
 def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str, admin, viewer):
@@ -53,12 +53,12 @@ def test_a_request_that_was_not_recorded_is_asked_again_with_its_files(key: str,
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
     response = post(key, chat_body({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))
-    kept = logged(response.headers["x-request-id"])
-    assert kept.body is None
-    panel = admin.get("/simulate/", {"request": kept.pk}).context["panel"]
+    request = logged(response.headers["x-request-id"])
+    assert request.body is None
+    panel = admin.get("/simulate/", {"request": request.pk}).context["panel"]
     assert (panel.artifact_ids, panel.stand_ins) == ([row.pk], {})
-    assert "Which colour is noon?" not in page(kept.pk, admin)
-    assert row.pk not in page(kept.pk, viewer)
-    panel = viewer.get("/simulate/", {"request": kept.pk}).context["panel"]
+    assert "Which colour is noon?" not in page(request.pk, admin)
+    assert row.pk not in page(request.pk, viewer)
+    panel = viewer.get("/simulate/", {"request": request.pk}).context["panel"]
     assert (panel.artifact_ids, panel.stand_ins) == ([], {"image": "0.1"})
     assert panel.run_view.stops[1].details == ["an image as it is"]

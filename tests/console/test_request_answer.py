@@ -37,7 +37,7 @@ def request_row(db: Any) -> RequestLog:
 
 
 @pytest.mark.parametrize(
-    ("language", "words"),
+    ("language", "expected"),
     [
         (
             "en",
@@ -52,20 +52,20 @@ def request_row(db: Any) -> RequestLog:
     ],
 )
 def test_a_request_s_page_shows_what_the_model_made(
-    admin: Client, request_row: RequestLog, language: str, words: list[str]
+    admin: Client, request_row: RequestLog, language: str, expected: list[str]
 ) -> None:
     """Generated media have a link and a thumbnail if stored; otherwise the page says why not."""
-    kept = store_bytes(SYSTEM, PICTURE, filename="image.png")
+    stored = store_bytes(SYSTEM, PICTURE, filename="image.png")
     known = {"kind": "image", "mimeType": "image/png", "size": 70, "elsewhere": False}
-    made = [{**known, "artifactId": kept.pk}, {**known, "artifactId": None}, {**known, "artifactId": "gone"}]
-    request_row.answer = {**ANSWER, "media": [*made, {**known, "artifactId": None, "elsewhere": True}]}
+    media = [{**known, "artifactId": stored.pk}, {**known, "artifactId": None}, {**known, "artifactId": "gone"}]
+    request_row.answer = {**ANSWER, "media": [*media, {**known, "artifactId": None, "elsewhere": True}]}
     request_row.save()
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = admin.get(reverse("request", args=[request_row.pk]))
-    assert reverse("artifact", args=[kept.pk]) in page.content.decode()
-    assert reverse("artifact_thumbnail", args=[kept.pk]) in page.content.decode()
-    for word in words:
-        assert word in words_on(admin, request_row)
+    assert reverse("artifact", args=[stored.pk]) in page.content.decode()
+    assert reverse("artifact_thumbnail", args=[stored.pk]) in page.content.decode()
+    for text in expected:
+        assert text in words_on(admin, request_row)
 
 
 def words_on(browser: Client, row: RequestLog) -> str:
@@ -74,18 +74,18 @@ def words_on(browser: Client, row: RequestLog) -> str:
 
 
 @pytest.mark.parametrize(
-    ("language", "words"),
+    ("language", "expected"),
     [
         ("en", ["20 read from the cache", "7 thinking", "as reported by the provider:", "service tier flex"]),
         ("zh-hans", ["读自缓存 20", "思考 7", "提供商原文：", "服务等级 flex"]),
     ],
 )
 def test_a_request_s_page_says_why_it_stopped_and_what_was_counted(
-    admin: Client, request_row: RequestLog, language: str, words: list[str]
+    admin: Client, request_row: RequestLog, language: str, expected: list[str]
 ) -> None:
     """A request's page has our finish reason, the provider's with its explanation, token details and the tier."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     text = words_on(admin, request_row)
-    for word in (*words, "length", "MODEL_PAUSED", "bio: It could do harm.", "fp_7"):
-        assert word in text
+    for expected_text in (*expected, "length", "MODEL_PAUSED", "bio: It could do harm.", "fp_7"):
+        assert expected_text in text
     assert "0 written" not in text

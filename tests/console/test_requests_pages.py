@@ -40,26 +40,26 @@ VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).
 
 
 @given(st.dictionaries(st.sampled_from(["task", "provider", "model", "agent"]), VALUES))
-def test_a_search_written_down_is_read_back_as_it_was(said: dict[str, str]) -> None:
+def test_a_search_written_down_is_read_back_as_it_was(terms: dict[str, str]) -> None:
     """Parsing the text of a search returns the same search for any values."""
-    search = Search(tuple(said.items()))
+    search = Search(tuple(terms.items()))
     assert parse(search.to_text(), NOW) == search
 
 
 @given(st.text())
-def test_whatever_is_typed_is_read_without_an_error(typed: str) -> None:
+def test_whatever_is_typed_is_read_without_an_error(query: str) -> None:
     """Invalid search text becomes problems or text, never an exception; only known keys are kept."""
-    search = parse(typed, NOW)
+    search = parse(query, NOW)
     assert {key for key, _ in search.values} <= set(KEYS)
 
 
 @pytest.mark.parametrize(
-    ("typed", "problem"),
+    ("query", "problem"),
     [("color:red", "color"), ("since:soon", "soon"), ("status:$$", "$$"), ("task:", "task")],
 )
-def test_a_word_that_makes_no_sense_is_named(typed: str, problem: str) -> None:
+def test_a_word_that_makes_no_sense_is_named(query: str, problem: str) -> None:
     """A problem names the invalid word, and the rest of the search works."""
-    search = parse(f"{typed} agent:a", NOW)
+    search = parse(f"{query} agent:a", NOW)
     assert problem in search.problems[0]
     assert search.values == (("agent", "a"),)
 
@@ -79,18 +79,18 @@ def test_a_time_is_so_long_ago_or_a_date(text: str, expected: datetime | None) -
     assert moment(text, NOW) == expected
 
 
-def logged(key: str, minutes: float = 1, **said: Any) -> RequestLog:
-    chain = said.pop("chain", [{"name": "echo", "code": "200", "tone": "ok"}])
+def logged(key: str, minutes: float = 1, **columns: Any) -> RequestLog:
+    chain = columns.pop("chain", [{"name": "echo", "code": "200", "tone": "ok"}])
     return RequestLog.objects.create(
         id=key,
         started_at=timezone.now() - timedelta(minutes=minutes),
-        **{"surface": "chat", "outcome": "ok", "status": 200, "task_type": "planning", "chain": chain, **said},
+        **{"surface": "chat", "outcome": "ok", "status": 200, "task_type": "planning", "chain": chain, **columns},
     )
 
 
-def attempt(row: RequestLog, position: int, outcome: str, **said: Any) -> AttemptLog:
+def attempt(row: RequestLog, position: int, outcome: str, **columns: Any) -> AttemptLog:
     return AttemptLog.objects.create(
-        request=row, position=position, at=row.started_at, outcome=outcome, **{"provider": "openai", **said}
+        request=row, position=position, at=row.started_at, outcome=outcome, **{"provider": "openai", **columns}
     )
 
 
@@ -102,24 +102,24 @@ def design() -> RequestLog:
         chain=[{"name": "qwen", "code": "429", "tone": "warn"}, {"name": "openai", "code": "503", "tone": "danger"},
                {"name": "deepseek", "code": "200", "tone": "ok"}],
     )  # fmt: skip
-    told = {"kind": "image", "filename": "shot.png", "artifactId": "", "outcome": "described", "shown": "described",
-            "reason": "no_capability", "sentence": data_of(UNSEEN)}  # fmt: skip
-    seen = {**told, "outcome": "native", "shown": "as_is", "reason": "fits", "sentence": data_of(FITS)}
+    described = {"kind": "image", "filename": "shot.png", "artifactId": "", "outcome": "described",
+            "shown": "described", "reason": "no_capability", "sentence": data_of(UNSEEN)}  # fmt: skip
+    native = {**described, "outcome": "native", "shown": "as_is", "reason": "fits", "sentence": data_of(FITS)}
     tries = [{"startedMs": 0, "durationMs": 210, "outcome": "http_429", "status": 429},
              {"startedMs": 410, "durationMs": 190, "outcome": "http_429", "status": 429}]  # fmt: skip
     attempt(row, 0, "http_429", provider="qwen", model="qwen-vl", status=429, retry_attempts=1, tries=tries,
-            duration_ms=600, deliveries=[seen])  # fmt: skip
-    attempt(row, 1, "http_503", model="gpt-4o", status=503, started_ms=700, duration_ms=400, deliveries=[seen])
+            duration_ms=600, deliveries=[native])  # fmt: skip
+    attempt(row, 1, "http_503", model="gpt-4o", status=503, started_ms=700, duration_ms=400, deliveries=[native])
     attempt(row, 2, "ok", provider="deepseek", model="deepseek-chat", status=200, started_ms=1200, duration_ms=7220,
-            first_content_ms=2600, deliveries=[told], dropped_params=["top_k"])  # fmt: skip
+            first_content_ms=2600, deliveries=[described], dropped_params=["top_k"])  # fmt: skip
     return row
 
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def ids(admin: Client, query: str, **place: str) -> list[str]:
-    response = admin.get(reverse("requests"), {"q": query, **place})
+def ids(admin: Client, query: str, **parameters: str) -> list[str]:
+    response = admin.get(reverse("requests"), {"q": query, **parameters})
     assert response.status_code == 200
     return [row["row"].pk for row in response.context["rows"]]
 
@@ -160,7 +160,7 @@ def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Clien
 
 
 @pytest.mark.parametrize(
-    ("typed", "expected"),
+    ("query", "expected"),
     [
         ("sta", ["status:"]),
         ("task:d", ["task:design", "task:old design"]),
@@ -169,10 +169,12 @@ def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Clien
         ("color:", []),
     ],
 )
-def test_the_word_that_is_typed_is_completed_and_what_stands_before_it_stays(typed: str, expected: list[str]) -> None:
+def test_the_word_that_is_typed_is_completed_and_what_stands_before_it_stays(query: str, expected: list[str]) -> None:
     """Keys and values are suggested for the typed word, those that start with it first. Text before it is kept."""
-    found = suggest(typed, {"task": ["old design", "planning", "design"]})
-    assert [each.replace('"', "") for each in found] == [each.replace('"', "") for each in expected]
+    suggestions = suggest(query, {"task": ["old design", "planning", "design"]})
+    assert [suggestion.replace('"', "") for suggestion in suggestions] == [
+        suggestion.replace('"', "") for suggestion in expected
+    ]
 
 
 def test_newer_requests_are_counted_once_and_told_once(admin: Client) -> None:
@@ -198,21 +200,21 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> Non
         )
         for number in range(120)
     )
-    everything = list(RequestLog.objects.order_by("-started_at", "-pk").values_list("pk", flat=True))
-    search, seen, before = parse(""), [], ""
+    all_ids = list(RequestLog.objects.order_by("-started_at", "-pk").values_list("pk", flat=True))
+    search, ids_seen, before = parse(""), [], ""
     pages = []
     while True:
-        found = find(search, before)
-        pages.append(found)
-        seen += [row.pk for row in found.rows]
-        if not found.older:
+        result = find(search, before)
+        pages.append(result)
+        ids_seen += [row.pk for row in result.rows]
+        if not result.older:
             break
-        before = found.older
-    assert seen == everything
+        before = result.older
+    assert ids_seen == all_ids
     assert [len(page.rows) for page in pages] == [PAGE, PAGE, 20]
-    back = find(search, after=pages[1].newer)
-    assert [row.pk for row in back.rows] == everything[:PAGE]
-    assert not back.newer
+    previous_page = find(search, after=pages[1].newer)
+    assert [row.pk for row in previous_page.rows] == all_ids[:PAGE]
+    assert not previous_page.newer
     assert find(search, before="nonsense").rows == pages[0].rows
 
 
@@ -242,11 +244,11 @@ PLANS = [
 
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize(("typed", "index"), PLANS)
-def test_every_kind_of_search_goes_along_an_index(db: None, typed: str, index: str) -> None:
+@pytest.mark.parametrize(("query", "index"), PLANS)
+def test_every_kind_of_search_goes_along_an_index(db: None, query: str, index: str) -> None:
     """Every search uses an index of SQLite, and only rows collected by id are sorted."""
     logged("req_4")
-    rows = search.filter_rows(parse(typed), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
+    rows = search.filter_rows(parse(query), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
     plan = rows.explain()
     assert index in plan
     if index != "sqlite_autoindex":
@@ -257,9 +259,9 @@ def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
     """Few ids that start as typed are collected; if there are more, the newest are scanned."""
     logged("req_5")
     now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
-    many = range(RARE + 1)
+    numbers = range(RARE + 1)
     RequestLog.objects.bulk_create(
-        RequestLog(id=f"req_4{number:04}", started_at=now - timedelta(seconds=number), **values) for number in many
+        RequestLog(id=f"req_4{number:04}", started_at=now - timedelta(seconds=number), **values) for number in numbers
     )
     newest = [f"req_4{number:04}" for number in range(PAGE)]
     assert [row.pk for row in find(parse("req_4")).rows] == newest
@@ -299,31 +301,31 @@ def test_an_unknown_request_is_a_missing_page(admin: Client) -> None:
     assert admin.get(reverse("request", args=["req_none"])).status_code == 404
 
 
-def told(row: RequestLog) -> str:
+def headline(row: RequestLog) -> str:
     return build_story(row, build_steps(list(row.attempts.order_by("position")))).headline
 
 
 def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
     """Every ending of a request has its own summary: answered, cut off, failed before or after attempts, cancelled."""
-    once = logged("1", model="gpt-4o")
-    attempt(once, 0, "ok")
-    assert told(once) == "gpt-4o answered planning directly"
+    direct = logged("1", model="gpt-4o")
+    attempt(direct, 0, "ok")
+    assert headline(direct) == "gpt-4o answered planning directly"
     second = logged("2", model="gpt-4o")
     attempt(second, 0, "http_500", status=500)
     attempt(second, 1, "ok")
-    assert told(second) == "gpt-4o answered planning after 1 failed candidate"
+    assert headline(second) == "gpt-4o answered planning after 1 failed candidate"
     lone = logged("3", outcome="upstream_auth", status=502)
     attempt(lone, 0, "http_401", model="gpt-4o", status=401)
-    assert told(lone) == "gpt-4o could not answer planning, and no other model was tried"
+    assert headline(lone) == "gpt-4o could not answer planning, and no other model was tried"
     everybody = logged("4", outcome="all_providers_failed", status=502)
     attempt(everybody, 0, "http_500")
     attempt(everybody, 1, "http_500")
-    assert told(everybody) == "None of the 2 candidates could answer planning"
+    assert headline(everybody) == "None of the 2 candidates could answer planning"
     broken = logged("5", outcome="stream_broken", first_content_ms=5)
     attempt(broken, 0, "stream_broken", model="gpt-4o")
-    assert told(broken) == "The answer from gpt-4o to planning was cut off"
-    assert "before any model" in told(logged("6", outcome="model_not_found", status=404, chain=[]))
-    assert "caller disconnected" in told(logged("7", outcome=CANCELLED))
+    assert headline(broken) == "The answer from gpt-4o to planning was cut off"
+    assert "before any model" in headline(logged("6", outcome="model_not_found", status=404, chain=[]))
+    assert "caller disconnected" in headline(logged("7", outcome=CANCELLED))
 
 
 @pytest.mark.parametrize("outcome", ["ok", "all_providers_failed", CANCELLED])
@@ -332,27 +334,27 @@ def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: Non
     row = logged("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
     attempt(row, 0, "ok" if outcome == "ok" else "http_500")
     steps = build_steps(list(row.attempts.order_by("position")))
-    said = "After 20.0 s without content the stream began with keep-alive comments, so its status is 200."
-    assert build_story(row, steps).why[-1] == said
+    explanation = "After 20.0 s without content the stream began with keep-alive comments, so its status is 200."
+    assert build_story(row, steps).why[-1] == explanation
     with translation.override("zh-hans"):
         assert "保活注释" in build_story(row, steps).why[-1]
     assert outcome != "ok" or build_story(row, steps).tone == "ok"
 
 
-@pytest.mark.parametrize(("language", "words"), [("en", "2 of 3"), ("zh-hans", "第 2 个，共 3 个")])
-def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, language: str, words: str) -> None:
+@pytest.mark.parametrize(("language", "link_text"), [("en", "2 of 3"), ("zh-hans", "第 2 个，共 3 个")])
+def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, language: str, link_text: str) -> None:
     """A request that is one of several answers links to a search for all of them."""
     for number in ("req_n", "req_n~2", "req_n~3"):
         logged(number, answer={"choice": {"number": 2, "of": 3, "first": "req_n"}})
     page = admin.get(reverse("request", args=["req_n~2"]), headers={"accept-language": language}).content.decode()
-    assert f'<a href="{reverse("requests")}?q=req_n">{words}</a>' in page
-    listed = admin.get(reverse("requests"), {"q": "req_n"}).content.decode()
-    assert all(f">{number}<" in listed or f"/{number}/" in listed for number in ("req_n", "req_n~2", "req_n~3"))
+    assert f'<a href="{reverse("requests")}?q=req_n">{link_text}</a>' in page
+    list_page = admin.get(reverse("requests"), {"q": "req_n"}).content.decode()
+    assert all(f">{number}<" in list_page or f"/{number}/" in list_page for number in ("req_n", "req_n~2", "req_n~3"))
 
 
 def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
     """Every fault and skip reason has an explanation; an unknown word has none."""
-    assert all(explain_outcome(word) for word in [*Fault, *SkipReason, CANCELLED, "aborted"])
+    assert all(explain_outcome(outcome) for outcome in [*Fault, *SkipReason, CANCELLED, "aborted"])
     assert explain_outcome("ok") == explain_outcome("none such") == ""
 
 
@@ -407,7 +409,7 @@ def test_a_request_without_files_is_not_said_to_have_brought_any(admin: Client) 
 
 
 @pytest.mark.parametrize(
-    ("said", "asked"),
+    ("columns", "expected"),
     [
         ({"asked_model": "task:design", "task_type": "design"}, ("design", "route", "")),
         ({"asked_model": "auto", "task_type": "default"}, ("default", "route", "")),
@@ -418,10 +420,10 @@ def test_a_request_without_files_is_not_said_to_have_brought_any(admin: Client) 
         ({"task_type": "", "chain": []}, ("req_1", "", "")),
     ],
 )
-def test_the_list_says_what_was_asked_for(db: None, said: dict[str, Any], asked: tuple[str, str, str]) -> None:
+def test_the_list_says_what_was_asked_for(db: None, columns: dict[str, Any], expected: tuple[str, str, str]) -> None:
     """The list names what was asked for: a route, a service, a model, or an unknown name."""
-    found = asked_for(logged("req_1", **said))
-    assert (found.name, found.kind, found.route) == asked
+    name_asked = asked_for(logged("req_1", **columns))
+    assert (name_asked.name, name_asked.kind, name_asked.route) == expected
 
 
 def test_a_final_failure_looks_final(admin: Client) -> None:
@@ -453,21 +455,21 @@ def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -
         ["capability", "mime_type", "protocol", "kind", "role", "slot", "actual", "limit", "problem"], "7"
     )
     sentence = because(code, **facts).sentence()
-    kept = json.loads(json.dumps(data_of(sentence)))
-    assert render_reason(kept).ours == sentence == SENTENCES[code] % facts
+    stored = json.loads(json.dumps(data_of(sentence)))
+    assert render_reason(stored).ours == sentence == SENTENCES[code] % facts
     with translation.override("zh-hans"):
-        said = render_reason(kept).ours
-    assert said != sentence
-    assert said.count("7") == sentence.count("7")
+        rendered = render_reason(stored).ours
+    assert rendered != sentence
+    assert rendered.count("7") == sentence.count("7")
 
 
 def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
     """The waterfall has a bar for every try, and two for an answer with first content, until the request ends."""
     row = design()
-    drawn = build_tracks(build_steps(list(row.attempts.order_by("position"))))
-    assert [len(each.bars) for each in drawn] == [2, 1, 2]
-    assert drawn[2].bars[0].early
-    assert (drawn[2].bars[0].end, drawn[2].bars[1].end) == (3800, 8420)
+    tracks = build_tracks(build_steps(list(row.attempts.order_by("position"))))
+    assert [len(track.bars) for track in tracks] == [2, 1, 2]
+    assert tracks[2].bars[0].early
+    assert (tracks[2].bars[0].end, tracks[2].bars[1].end) == (3800, 8420)
 
 
 @pytest.mark.parametrize(

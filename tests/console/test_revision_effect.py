@@ -34,13 +34,13 @@ def change_design(model: str = "echo-text", hours_ago: float = 2) -> int:
 def play(number: int, before: int, after: int, *, failures: int = 0, task: str = "design", **columns: Any) -> None:
     """Log requests before and after a revision; the first `failures` of those after it failed."""
     moment = Revision.objects.get(number=number).created_at
-    for at in range(before + after):
-        is_later = at >= before
-        outcome = "http_503" if is_later and at - before < failures else "ok"
-        began = moment + (timedelta(seconds=at + 1) if is_later else -timedelta(seconds=at + 1))
-        values = {"task_type": task, "surface": "v1", "outcome": outcome, "duration_ms": 100, "started_at": began}
+    for position in range(before + after):
+        is_later = position >= before
+        outcome = "http_503" if is_later and position - before < failures else "ok"
+        started_at = moment + (timedelta(seconds=position + 1) if is_later else -timedelta(seconds=position + 1))
+        values = {"task_type": task, "surface": "v1", "outcome": outcome, "duration_ms": 100, "started_at": started_at}
         revision = number if is_later else number - 1
-        key = f"{task}-{number}-{at}"
+        key = f"{task}-{number}-{position}"
         RequestLog.objects.create(id=key, **{**values, "revision": revision, **columns})
 
 
@@ -112,10 +112,10 @@ def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, 
     address = reverse("revision", args=[number]) + "?effect"
     assert f'hx-get="{address}"' in text_of(admin.get(reverse("history")))
     play(number, 40, 50, failures=20)
-    line = " ".join(text_of(admin.get(address)).split())
-    assert "failed 0 % → 40 %" in line
-    assert f'href="{reverse("revision", args=[number])}#effect"' in line
-    assert "<html" not in line
+    text = " ".join(text_of(admin.get(address)).split())
+    assert "failed 0 % → 40 %" in text
+    assert f'href="{reverse("revision", args=[number])}#effect"' in text
+    assert "<html" not in text
     RequestLog.objects.all().delete()
     play(number, 40, 50)
     assert "badge" not in text_of(admin.get(address))
@@ -138,11 +138,11 @@ def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
     number = change_design()
     address = reverse("revision", args=[number])
     play(number, 1, 1)
-    few = queries_of(admin, address), queries_of(admin, address, using=LOGS)
+    query_counts = queries_of(admin, address), queries_of(admin, address, using=LOGS)
     RequestLog.objects.all().delete()
     play(number, 40, 50)
-    assert (queries_of(admin, address), queries_of(admin, address, using=LOGS)) == few
-    assert few[1] == 1
+    assert (queries_of(admin, address), queries_of(admin, address, using=LOGS)) == query_counts
+    assert query_counts[1] == 1
     page = page_of(admin, number)
     assert "25 before, 25 after" in page
     assert "only requests closest" in page

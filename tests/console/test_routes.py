@@ -39,7 +39,7 @@ def draft(*cards: tuple[str, str, str], version: int | None = None, **fields: st
 
 
 def design(*order: int, **fields: Any) -> dict[str, Any]:
-    cards = [(str(at), DESIGN[at - 1], "") for at in (order or (1, 2, 3))]
+    cards = [(str(number), DESIGN[number - 1], "") for number in (order or (1, 2, 3))]
     return draft(*cards, version=TaskRoute.objects.get(task_type="design").version, **fields)
 
 
@@ -70,9 +70,9 @@ def test_the_list_without_a_route_teaches(admin: Client) -> None:
 
 def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: Client, demo: None) -> None:
     counts = []
-    for more in (3, 27):
+    for count in (3, 27):
         already = TaskRoute.objects.count()
-        for number in range(already, already + more):
+        for number in range(already, already + count):
             save_route(ADA, TaskRoute(task_type=f"task-{number}"), [CandidateSpec("echo")])
         counts.append(queries_of(admin, reverse("routes")))
     assert counts[0] == counts[1]
@@ -219,7 +219,7 @@ def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) ->
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "error"),
     [
         ({"temperature": "3"}, "less than or equal to 2"),
         ({"max_tokens": "0"}, "greater than or equal to 1"),
@@ -228,12 +228,12 @@ def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) ->
     ],
 )
 def test_a_wrong_field_keeps_every_entry_and_says_why(
-    admin: Client, demo: None, fields: dict[str, str], said: str
+    admin: Client, demo: None, fields: dict[str, str], error: str
 ) -> None:
     """A draft with an invalid field gets 422 with all entries kept, and nothing is written."""
     answer = admin.post(page_of("design"), design(3, 1, 2, act="save", **fields))
     assert answer.status_code == 422
-    assert said in answer.content.decode()
+    assert error in answer.content.decode()
     assert [card.id for card in answer.context["draft"].cards] == ["3", "1", "2"]
     assert chain_of("design") == DESIGN
 
@@ -255,8 +255,8 @@ def test_what_somebody_else_saved_meanwhile_is_shown_beside_the_draft(admin: Cli
     assert (conflict.saved, conflict.draft) == ("echo/echo-text", "echo/echo-text → echo/echo-vision → echo/echo-503")
     assert any(line.tag != "equal" for line in conflict.differences)
     assert chain_of("design") == ["echo/echo-text"]
-    again = {**data, "version": answer.context["draft"].version}
-    assert admin.post(page_of("design"), again).status_code == 302
+    merged_form = {**data, "version": answer.context["draft"].version}
+    assert admin.post(page_of("design"), merged_form).status_code == 302
     assert chain_of("design") == DESIGN[::-1]
 
 
@@ -265,16 +265,16 @@ def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> 
     data = draft(("1", "echo/echo-text", ""), act="save", task_type="reviewing")
     assert admin.post(reverse("route_new"), data).status_code == 302
     assert chain_of("reviewing") == ["echo/echo-text"]
-    taken = admin.post(reverse("route_new"), data)
-    assert taken.status_code == 422
-    assert "A task route with this name already exists" in taken.content.decode()
+    response = admin.post(reverse("route_new"), data)
+    assert response.status_code == 422
+    assert "A task route with this name already exists" in response.content.decode()
 
 
 def test_what_the_page_does_not_show_is_kept(admin: Client, demo: None) -> None:
     """A candidate's extra body and unknown fields survive when it is moved."""
     row = TaskRoute.objects.get(task_type="design")
-    kept = CandidateSpec("echo", "echo-text", extra_body={"top_k": 3}, extra={"note": "kept"})
-    save_route(ADA, row, [kept, CandidateSpec("echo", "echo-vision")])
+    candidate = CandidateSpec("echo", "echo-text", extra_body={"top_k": 3}, extra={"note": "kept"})
+    save_route(ADA, row, [candidate, CandidateSpec("echo", "echo-vision")])
     data = draft(("2", DESIGN[1], ""), ("1", DESIGN[2], "0.1"), version=row.version, act="save")
     assert admin.post(page_of("design"), data).status_code == 302
     last = TaskRoute.objects.get(task_type="design").candidates.last()
@@ -290,8 +290,8 @@ def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(ad
 
     A value that is not an object is rejected.
     """
-    wrong = admin.post(page_of("design"), {**design(**{"c-1-extra_body": "[1]"}), "act": "save"})
-    assert (wrong.status_code, "Enter a JSON object." in wrong.content.decode()) == (422, True)
+    response = admin.post(page_of("design"), {**design(**{"c-1-extra_body": "[1]"}), "act": "save"})
+    assert (response.status_code, "Enter a JSON object." in response.content.decode()) == (422, True)
     cards = [("1", DESIGN[0], ""), ("2", DESIGN[1], ""), ("3", DESIGN[0], "")]
     fields = {"c-1-extra_body": '{"seed": 1}', "c-2-extra_body": "", "c-3-extra_body": '{"seed": true}'}
     admin.post(page_of("design"), {**draft(*cards, version=version_of("design"), **fields), "act": "save"})
@@ -321,8 +321,8 @@ def test_the_routes_own_word_wins_over_the_preset(admin: Client, demo: None) -> 
 def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, demo: None) -> None:
     """A pasted error is classified by the gateway's classifier, and the page shows what would happen."""
     text = 'HTTP 429 {"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}'
-    found = admin.post(page_of("design"), design(act="explain", error=text)).context["pasted"]
-    assert (found.explanation.fault, found.explanation.verdict.action) == (Fault.HTTP_429_QUOTA, "next")
+    pasted = admin.post(page_of("design"), design(act="explain", error=text)).context["pasted"]
+    assert (pasted.explanation.fault, pasted.explanation.verdict.action) == (Fault.HTTP_429_QUOTA, "next")
 
 
 @pytest.mark.parametrize(

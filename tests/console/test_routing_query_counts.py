@@ -78,9 +78,15 @@ def add_requests(count: int) -> None:
 
 
 def add_attempts(row: RequestLog, count: int) -> None:
-    for at in range(count):
-        values = {"provider": "echo", "model": f"m{at}", "outcome": "http_500", "status": 500, "at": row.started_at}
-        AttemptLog.objects.update_or_create(request=row, position=at, defaults=values)
+    for position in range(count):
+        values = {
+            "provider": "echo",
+            "model": f"m{position}",
+            "outcome": "http_500",
+            "status": 500,
+            "at": row.started_at,
+        }
+        AttemptLog.objects.update_or_create(request=row, position=position, defaults=values)
 
 
 def add_everything() -> None:
@@ -111,23 +117,26 @@ def edition() -> int:
     return int(CatalogueEdition.objects.values_list("pk", flat=True)[0])
 
 
-def asked(client: Client, address: str) -> tuple[int, int]:
-    here = address.format(user=User.objects.get(username="admin").pk, first=first_revision(), edition=edition())
-    return queries_of(client, here), queries_of(client, here, using=LOGS)
+def query_counts(client: Client, address: str) -> tuple[int, int]:
+    url = address.format(user=User.objects.get(username="admin").pk, first=first_revision(), edition=edition())
+    return queries_of(client, url), queries_of(client, url, using=LOGS)
 
 
 @pytest.mark.parametrize("address", QUERIES)
 def test_a_page_asks_so_often_however_much_there_is(admin: Client, address: str) -> None:
     """A page makes as many queries of each database as the table says, with few rows and with many."""
-    assert asked(admin, address) == QUERIES[address]
+    assert query_counts(admin, address) == QUERIES[address]
     add_everything()
-    assert asked(admin, address) == QUERIES[address]
+    assert query_counts(admin, address) == QUERIES[address]
 
 
 def test_a_walk_and_a_preview_ask_as_often_however_much_there_is(admin: Client) -> None:
     """A simulation and the preview of an import make as many queries with few rows as with many."""
-    walk = {"act": "simulate", "task": "design", "sim-message": "Hello"}
+    walk_form = {"act": "simulate", "task": "design", "sim-message": "Hello"}
     preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}
-    few = queries_of(admin, "/simulate/", post=walk), queries_of(admin, "/config/import/", post=preview)
+    counts = queries_of(admin, "/simulate/", post=walk_form), queries_of(admin, "/config/import/", post=preview)
     add_everything()
-    assert (queries_of(admin, "/simulate/", post=walk), queries_of(admin, "/config/import/", post=preview)) == few
+    assert (
+        queries_of(admin, "/simulate/", post=walk_form),
+        queries_of(admin, "/config/import/", post=preview),
+    ) == counts

@@ -63,8 +63,8 @@ def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
     """A switch and a field are saved as one revision and undone together. Unchanged switches keep their source."""
     row, before = Service.objects.get(service_id="vision-model"), Revision.objects.count()
     sources = dict(row.capabilities.filter(side="output").values_list("name", "source"))
-    kept = ["input:text", "output:text", "output:structured_output", "input:audio"]
-    switches = {"switch": SWITCHES, "cell": kept, "custom": "smell", "side": "input"}
+    cells = ["input:text", "output:text", "output:structured_output", "input:audio"]
+    switches = {"switch": SWITCHES, "cell": cells, "custom": "smell", "side": "input"}
     answer = admin.post("/services/vision-model/", form_of(row, description="Sees no more.", **switches))
     assert answer.status_code == 302
     assert Service.objects.get(pk=row.pk).description == "Sees no more."
@@ -89,8 +89,8 @@ def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Clien
     admin.post("/services/vision-model/", form_of(row, description="Another."))
     row.refresh_from_db()
     assert (row.timeouts, row.extra_body) == ({"x": 1, "connect": 3, "between": 0.5}, {"seed": 1})
-    wrong = admin.post("/services/vision-model/", form_of(row, extra_body_json='{"seed": NaN}'))
-    assert (wrong.status_code, "This is not JSON" in wrong.content.decode()) == (422, True)
+    response = admin.post("/services/vision-model/", form_of(row, extra_body_json='{"seed": NaN}'))
+    assert (response.status_code, "This is not JSON" in response.content.decode()) == (422, True)
 
 
 def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
@@ -105,17 +105,17 @@ def test_a_switch_that_the_page_did_not_show_stays(admin: Client) -> None:
 def switches_in(page: str) -> set[str]:
     boxes = re.findall(r'<input class="cell"[^>]*value="([^"]+)"([^>]*)>', page)
     assert len(boxes) >= len(SWITCHES)
-    return {value for value, rest in boxes if " checked" in rest}
+    return {value for value, attributes in boxes if " checked" in attributes}
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"limits_json": "{"}, {"custom": "x" * 101}, {"name": ""}], ids=["limits", "capability", "name"]
+    "fields", [{"limits_json": "{"}, {"custom": "x" * 101}, {"name": ""}], ids=["limits", "capability", "name"]
 )
-def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: Client, wrong: dict[str, str]) -> None:
+def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: Client, fields: dict[str, str]) -> None:
     """A form that cannot be saved gets 422 with the same switches, and nothing is written."""
     row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
     chosen = ["input:text", "input:audio", "output:text"]
-    posted = {"switch": SWITCHES, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | wrong
+    posted = {"switch": SWITCHES, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | fields
     answer = admin.post("/services/vision-model/", form_of(row, **posted))
     assert answer.status_code == 422
     assert switches_in(text_of(answer)) == set(chosen)
@@ -141,9 +141,9 @@ def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(a
     assert answer.status_code == 409
     assert "Reads (input)" in text_of(answer).split("Both versions")[1].split("</table>")[0]
     assert switches_in(text_of(answer)) == set(mine)
-    again = form_of(Service.objects.get(pk=row.pk), switch=SWITCHES, cell=mine)
-    assert Page(answer).hidden("version") == str(again["version"])
-    admin.post("/services/vision-model/", again)
+    current_form = form_of(Service.objects.get(pk=row.pk), switch=SWITCHES, cell=mine)
+    assert Page(answer).hidden("version") == str(current_form["version"])
+    admin.post("/services/vision-model/", current_form)
     assert on_of("vision-model") == {("input", "text"), ("output", "text")}
 
 
@@ -159,16 +159,16 @@ def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Clie
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "error"),
     [("{", "This is not JSON"), ('{"image": {"maxBytes": "5"}}', "limits.image.maxBytes must be a whole number"),
      ('{"picture": {}}', "limits.picture is unknown")],
 )  # fmt: skip
-def test_wrong_limits_are_told_with_their_path(admin: Client, text: str, said: str) -> None:
+def test_wrong_limits_are_told_with_their_path(admin: Client, text: str, error: str) -> None:
     """Invalid limits get 422 with each problem at the field, and nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     answer = admin.post("/services/vision-model/", form_of(row, limits_json=text))
     assert answer.status_code == 422
-    assert said in text_of(answer)
+    assert error in text_of(answer)
     assert Service.objects.get(pk=row.pk).limits == {}
 
 
@@ -222,11 +222,11 @@ def test_a_repeated_id_is_told_at_its_field(admin: Client) -> None:
 
 
 def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
-    few = queries_of(admin, "/services/")
+    query_count = queries_of(admin, "/services/")
     provider = Provider.objects.get(name="example")
     for number in range(54):
         Service.objects.create(service_id=f"s{number}", name="s", provider=provider, model="m")
-    assert queries_of(admin, "/services/") == few
+    assert queries_of(admin, "/services/") == query_count
     assert "vision-model" not in text_of(admin.get("/services/?q=s5", headers=HTMX))
 
 
@@ -238,10 +238,10 @@ def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client)
     renew(send.process_run_context)
     assert "Refused parameters" not in text_of(admin.get("/services/vision-model/"))
     row = Service.objects.get(service_id="vision-model")
-    memory, place = KeptRefusals().begin(), (row.provider.name, row.model)
-    memory.refuse(*place, "max_completion_tokens", "max_tokens")
-    memory.refuse(*place, "temperature")
-    memory.refuse(*place, "reasoning_effort", value_only=True)
+    memory, provider_and_model = KeptRefusals().begin(), (row.provider.name, row.model)
+    memory.refuse(*provider_and_model, "max_completion_tokens", "max_tokens")
+    memory.refuse(*provider_and_model, "temperature")
+    memory.refuse(*provider_and_model, "reasoning_effort", value_only=True)
     kept_refusals().look()
     page = text_of(admin.get("/services/vision-model/"))
     assert "<code>max_completion_tokens</code> is sent as <code>max_tokens</code>." in page
@@ -255,7 +255,7 @@ def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client)
     assert "is sent as" in page
     renew(send.process_run_context)
     KeptRefusals().look()
-    assert send.process_run_context().memory.lasting(*place) == {"max_completion_tokens": "max_tokens"}
+    assert send.process_run_context().memory.lasting(*provider_and_model) == {"max_completion_tokens": "max_tokens"}
     renew(send.process_run_context)
 
 

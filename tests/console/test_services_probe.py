@@ -76,7 +76,7 @@ def unknown_service() -> Service:
     return row
 
 
-SEES: Script = {
+VISION_SCRIPT: Script = {
     "image/png": None,
     "audio/wav": CheckResult(ms=90, fault="http_400", status=400, message="audio is not supported"),
     "video/mp4": "NONE. I cannot see any video.",
@@ -87,7 +87,7 @@ SEES: Script = {
 def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
     """A probe records a read file as on and a rejected one as off. An unclear one stays unknown. Undo is offered."""
     unknown_service()
-    scripted = ScriptedDial(SEES)
+    scripted = ScriptedDial(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
     before = Revision.objects.count()
     answer = admin.post("/probe/new/")
@@ -107,7 +107,7 @@ def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
 def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None:
     """A positive probe shows the question, the files' words, the answers and tokens. Others show the reason."""
     unknown_service()
-    scripted = ScriptedDial(SEES)
+    scripted = ScriptedDial(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
     admin.post("/probe/new/")
     page = text_of(admin.get("/services/new/"))
@@ -131,21 +131,21 @@ def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None
 def test_what_is_unclear_changes_nothing_and_stands_beside_what_was_proved(admin: Client) -> None:
     """After an unclear probe the earlier result and its transcript stay. The next conclusive probe replaces both."""
     unknown_service()
-    for said in (None, "Yes, I can see it.", None):
-        scripted = ScriptedDial({**SEES, "image/png": said})
+    for answer in (None, "Yes, I can see it.", None):
+        scripted = ScriptedDial({**VISION_SCRIPT, "image/png": answer})
         dial.provider_checker = lambda checker=scripted: checker
         admin.post("/probe/new/")
         cell = Service.objects.get(service_id="new").capabilities.get(side="input", name="vision")
         assert (cell.supported, cell.source) == (True, "probed")
         outcomes = ProbeTranscript.objects.filter(capability="vision").values_list("outcome", flat=True)
-        assert set(outcomes) == ({"yes"} if said is None else {"yes", "unclear"})
+        assert set(outcomes) == ({"yes"} if answer is None else {"yes", "unclear"})
 
 
 def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin: Client) -> None:
     """A declared capability overrides a probe. Nothing is written, and the page shows the difference."""
     row = unknown_service()
     save_service(SYSTEM, row, capabilities=Capabilities(("text",), ("text",)))
-    scripted = ScriptedDial(SEES)
+    scripted = ScriptedDial(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
     before = Revision.objects.count()
     answer = admin.post("/probe/new/")
@@ -169,7 +169,7 @@ def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> Non
     row = unknown_service()
     row.provider = Provider.objects.get(name="anthropic")
     save_service(SYSTEM, row)
-    model = ScriptedDial({**SEES, "application/pdf": None})
+    model = ScriptedDial({**VISION_SCRIPT, "application/pdf": None})
     dial.provider_checker = lambda: model
     admin.post("/probe/new/")
     # For each type, two files with a word and an empty one.

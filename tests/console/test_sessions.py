@@ -43,9 +43,9 @@ def home_of(account: User) -> str:
 
 def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_account: User, demo: None) -> None:
     """A person's page lists sessions with device and address. The current one is first and cannot be ended there."""
-    here = signed_in(viewer_account)
+    browser = signed_in(viewer_account)
     signed_in(viewer_account, IPHONE, "198.51.100.4")
-    page = text_of(here.get(home_of(viewer_account)))
+    page = text_of(browser.get(home_of(viewer_account)))
     assert "Firefox on Linux" in page
     assert "Safari on iPhone" in page
     assert "198.51.100.4" in page
@@ -55,45 +55,45 @@ def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_a
 
 def test_no_page_and_no_row_holds_the_key_of_a_session(viewer_account: User, demo: None) -> None:
     """A session is named by a digest that does not work as a session cookie."""
-    here = signed_in(viewer_account)
+    browser = signed_in(viewer_account)
     session_activity().write()
-    key = here.cookies["sid"].value
+    key = browser.cookies["sid"].value
     digest = SessionSighting.objects.get().digest
-    assert key not in text_of(here.get(home_of(viewer_account)))
+    assert key not in text_of(browser.get(home_of(viewer_account)))
     assert key not in str(list(SessionSighting.objects.values()))
     assert not is_in(Client(headers={"cookie": f"sid={digest}"}))
 
 
 def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: None) -> None:
     """Ending one session signs out only its browser, and the audit log names whose session ended."""
-    here, phone, desk = signed_in(viewer_account), signed_in(viewer_account, IPHONE), signed_in(viewer_account)
-    page = Page(here.get(home_of(viewer_account)))
+    browser, phone, desk = signed_in(viewer_account), signed_in(viewer_account, IPHONE), signed_in(viewer_account)
+    page = Page(browser.get(home_of(viewer_account)))
     safari = [control for control in page.controls if control.attributes.get("name") == "session"]
-    digests = {str(each.attributes["value"]) for each in safari}
+    digests = {str(control.attributes["value"]) for control in safari}
     session_activity().write()
     ending = SessionSighting.objects.get(user_agent=IPHONE).digest
     assert ending in digests
-    here.post(reverse("session_end"), {"session": ending})
-    assert [is_in(each) for each in (here, phone, desk)] == [True, False, True]
+    browser.post(reverse("session_end"), {"session": ending})
+    assert [is_in(client) for client in (browser, phone, desk)] == [True, False, True]
     event = AuditEvent.objects.get(action="session.end")
     assert (event.object_name, event.details) == (viewer_account.username, {"sessions": 1})
 
 
 def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) -> None:
     """Ending all other sessions keeps the current one and does not affect another person's."""
-    here, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
-    other = signed_in(person("otto"))
-    here.post(reverse("session_end"))
-    assert [is_in(each) for each in (here, phone, other)] == [True, False, True]
+    browser, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
+    stranger = signed_in(person("otto"))
+    browser.post(reverse("session_end"))
+    assert [is_in(client) for client in (browser, phone, stranger)] == [True, False, True]
 
 
 def test_nobody_ends_the_session_of_somebody_else_from_his_own_page(viewer_account: User, demo: None) -> None:
     """A person cannot end another person's session from their own page."""
-    other = signed_in(person("otto"))
+    stranger = signed_in(person("otto"))
     session_activity().write()
     digest = SessionSighting.objects.get().digest
     signed_in(viewer_account).post(reverse("session_end"), {"session": digest})
-    assert is_in(other)
+    assert is_in(stranger)
 
 
 def test_an_administrator_sees_and_ends_the_sessions_of_others(
@@ -108,15 +108,15 @@ def test_an_administrator_sees_and_ends_the_sessions_of_others(
     assert "Not signed in anywhere." in text_of(admin.get(home_of(viewer_account)))
 
 
-@pytest.mark.parametrize(("role", "stays"), [("editor", False), ("viewer", False), ("administrator", True)])
-def test_a_role_that_falls_ends_the_sessions_begun_with_it(role: str, stays: bool, admin: Client, demo: None) -> None:
+@pytest.mark.parametrize(("role", "remains"), [("editor", False), ("viewer", False), ("administrator", True)])
+def test_a_role_that_falls_ends_the_sessions_begun_with_it(role: str, remains: bool, admin: Client, demo: None) -> None:
     """Losing permissions by a role change ends the person's sessions, and the audit event has their number."""
     ada = person("ada", is_staff=True)
     browser = signed_in(ada)
     admin.post(reverse("user_role", args=[ada.pk]), {"role": role, "was": "administrator"})
-    assert is_in(browser) is stays
+    assert is_in(browser) is remains
     details = AuditEvent.objects.filter(action="user.role").values_list("details", flat=True)
-    assert [each["sessions"] for each in details] == ([] if stays else [1])
+    assert [detail["sessions"] for detail in details] == ([] if remains else [1])
 
 
 def test_a_role_that_rises_leaves_the_session(admin: Client, viewer_account: User, demo: None) -> None:
@@ -144,9 +144,9 @@ def test_a_deactivated_persons_sessions_are_gone(admin: Client, viewer_account: 
 
 def test_a_changed_password_ends_all_sessions_but_the_one_that_changed_it(viewer_account: User, demo: None) -> None:
     """A changed password deletes the person's other sessions from the store."""
-    here, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
-    here.post("/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
-    assert [is_in(here), is_in(phone)] == [True, False]
+    browser, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
+    browser.post("/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
+    assert [is_in(browser), is_in(phone)] == [True, False]
     assert Session.objects.filter(session_key=phone.cookies["sid"].value).count() == 0
 
 
@@ -161,7 +161,7 @@ def test_where_a_session_was_seen_is_noted_once_a_minute(db: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "found"),
+    ("agent", "expected"),
     [
         (FIREFOX, ("Firefox", "Linux")),
         (IPHONE, ("Safari", "iPhone")),
@@ -170,6 +170,6 @@ def test_where_a_session_was_seen_is_noted_once_a_minute(db: Any) -> None:
         ("", ("", "")),
     ],
 )
-def test_a_device_is_told_in_words(agent: str, found: tuple[str, str]) -> None:
+def test_a_device_is_told_in_words(agent: str, expected: tuple[str, str]) -> None:
     """Browser and operating system are derived from the user agent."""
-    assert program_and_system(agent) == found
+    assert program_and_system(agent) == expected

@@ -75,25 +75,25 @@ def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
         "LLM_PROVIDER_GLM_API_KEY": "sk-glm",
         "DATABASE_URL": "postgres://user:pass@host/db",
     }
-    found = in_force(environment, {"ROUTING_ADMIN_TIME_ZONE": "Asia/Shanghai"}, tmp_path)
-    assert found["ROUTING_ADMIN_PORT"] == ("9000", "environment", True)
-    assert found["ROUTING_ADMIN_TIME_ZONE"] == ("Asia/Shanghai", "dotenv", True)
-    assert found["ROUTING_ADMIN_HOST"] == ("127.0.0.1", "default", False)
-    assert found["ROUTING_ADMIN_DATA_DIR"] == (str(tmp_path), "default", False)
-    assert found["ROUTING_ADMIN_SECRET_KEY"] == ("", "generated", True)
-    assert found["LLM_API_KEY"] == ("", "environment", True)
-    assert found["LLM_PROVIDER_{NAME}_API_KEY"] == (
+    values = in_force(environment, {"ROUTING_ADMIN_TIME_ZONE": "Asia/Shanghai"}, tmp_path)
+    assert values["ROUTING_ADMIN_PORT"] == ("9000", "environment", True)
+    assert values["ROUTING_ADMIN_TIME_ZONE"] == ("Asia/Shanghai", "dotenv", True)
+    assert values["ROUTING_ADMIN_HOST"] == ("127.0.0.1", "default", False)
+    assert values["ROUTING_ADMIN_DATA_DIR"] == (str(tmp_path), "default", False)
+    assert values["ROUTING_ADMIN_SECRET_KEY"] == ("", "generated", True)
+    assert values["LLM_API_KEY"] == ("", "environment", True)
+    assert values["LLM_PROVIDER_{NAME}_API_KEY"] == (
         "LLM_PROVIDER_GLM_API_KEY, LLM_PROVIDER_QWEN_API_KEY",
         "environment",
         True,
     )
-    assert found["DATABASE_URL"] == ("", "environment", True)
-    assert not any(secret in str(found) for secret in ("sk-", "s3cret", "pass@"))
+    assert values["DATABASE_URL"] == ("", "environment", True)
+    assert not any(secret in str(values) for secret in ("sk-", "s3cret", "pass@"))
 
 
 def test_an_environment_that_overrules_the_file_is_named_as_the_source(tmp_path: Path) -> None:
-    found = in_force({"ROUTING_ADMIN_PORT": "9000"}, {"ROUTING_ADMIN_PORT": "8000"}, tmp_path)
-    assert found["ROUTING_ADMIN_PORT"] == ("9000", "environment", True)
+    values = in_force({"ROUTING_ADMIN_PORT": "9000"}, {"ROUTING_ADMIN_PORT": "8000"}, tmp_path)
+    assert values["ROUTING_ADMIN_PORT"] == ("9000", "environment", True)
 
 
 def test_a_dotenv_file_is_read_for_its_assignments(tmp_path: Path) -> None:
@@ -163,22 +163,22 @@ def test_an_added_language_is_what_a_model_is_told(admin: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "directive", "said"),
+    ("code", "directive", "error"),
     [
         ("not a code", "x", "A language code has letters"),
         ("", "x", "This field is required"),
         ("pt", " ", "This field is required"),
     ],
 )
-def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directive: str, said: str) -> None:
+def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directive: str, error: str) -> None:
     """An invalid language gets 422 with the message at its field and the entry kept."""
     page = admin.post(reverse("settings_language_save"), {"code": code, "directive": directive}, headers=HTMX)
     text = page.content.decode()
     assert page.status_code == 422
-    assert said in text
-    typed = Page(page).field("Code")
-    assert typed
-    assert typed.value == code
+    assert error in text
+    code_field = Page(page).field("Code")
+    assert code_field
+    assert code_field.value == code
     assert not Page(page).is_whole
     assert Page(page).heading("Languages of answers")
     assert not Language.objects.exists()
@@ -217,8 +217,8 @@ def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
 
 def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> None:
     """Retention is not configuration: saving makes no revision, and the audit log has old and new values."""
-    sent = {"request_days": "7", "artifact_days": "", "quota": "512", "expected": "30 None None None"}
-    assert admin.post(reverse("settings_retention"), sent).status_code == 302
+    form = {"request_days": "7", "artifact_days": "", "quota": "512", "expected": "30 None None None"}
+    assert admin.post(reverse("settings_retention"), form).status_code == 302
     assert read_retention_settings() == Keeping(7, None, 512 * 1024 * 1024)
     event = AuditEvent.objects.get(action="installation.retention")
     assert event.details == {"request_days": [30, 7], "quota_bytes": [None, 512 * 1024 * 1024]}
@@ -228,8 +228,8 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
 @pytest.mark.parametrize("days", ["0", "-1", "soon", "", "99999999"])
 def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
     """An invalid number of days gets 422 with the entries kept, and nothing is saved."""
-    sent = {"request_days": days, "quota": "12345"}
-    page = admin.post(reverse("settings_retention"), sent, headers=HTMX)
+    form = {"request_days": days, "quota": "12345"}
+    page = admin.post(reverse("settings_retention"), form, headers=HTMX)
     assert page.status_code == 422
     space = Page(page).field("Space for artifacts, MiB")
     assert space
@@ -241,8 +241,8 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
 def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admin: Client) -> None:
     """Saving over another person's retention gets 409 with both versions. Saving again overwrites it."""
     actions.keep(Actor("person", "olga"), Keeping(90))
-    sent = {"request_days": "7", "expected": "30 None None None"}
-    page = admin.post(reverse("settings_retention"), sent, headers=HTMX)
+    form = {"request_days": "7", "expected": "30 None None None"}
+    page = admin.post(reverse("settings_retention"), form, headers=HTMX)
     text = page.content.decode()
     assert page.status_code == 409
     assert "days for requests 90" in text
@@ -251,7 +251,7 @@ def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admi
     assert mine.value == "7"
     assert read_retention_settings() == Keeping(90)
     assert Page(page).hidden("expected") == "90 None None None"
-    assert admin.post(reverse("settings_retention"), {**sent, "expected": "90 None None None"}).status_code == 302
+    assert admin.post(reverse("settings_retention"), {**form, "expected": "90 None None None"}).status_code == 302
     assert read_retention_settings() == Keeping(7)
 
 
@@ -313,7 +313,7 @@ def test_a_viewer_sees_values_and_no_form(viewer: Client) -> None:
 
 
 def test_the_page_asks_the_same_few_questions_however_much_there_is(admin: Client) -> None:
-    few = queries_of(admin, "/settings/")
+    query_count = queries_of(admin, "/settings/")
     for number in range(20):
         Language.objects.create(code=f"x{number}", directive="x")
-    assert queries_of(admin, "/settings/") == few
+    assert queries_of(admin, "/settings/") == query_count

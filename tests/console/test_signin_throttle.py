@@ -30,7 +30,7 @@ from tests.console.page import Page
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 PASSWORD = "correct horse battery staple"
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-HERE, ELSEWHERE = "198.51.100.7", "203.0.113.9"
+ADDRESS_A, ADDRESS_B = "198.51.100.7", "203.0.113.9"
 
 
 # Hashing dominates the time of signing in, so the tests count hashes instead of measuring time.
@@ -48,11 +48,11 @@ def alice() -> User:
     return User.objects.create_user("alice", password=PASSWORD)
 
 
-def sign_in(name: str, password: str, address: str = HERE) -> Any:
+def sign_in(name: str, password: str, address: str = ADDRESS_A) -> Any:
     return Client(REMOTE_ADDR=address).post("/login/", {"username": name, "password": password, "next": "/users/"})
 
 
-def fail(name: str, times: int, address: str = HERE) -> list[int]:
+def fail(name: str, times: int, address: str = ADDRESS_A) -> list[int]:
     return [sign_in(name, "wrong", address).status_code for _ in range(times)]
 
 
@@ -82,7 +82,7 @@ def test_the_name_stays_typed_in_when_one_has_to_wait() -> None:
 def test_somebody_elsewhere_signs_in_while_one_address_is_kept_waiting() -> None:
     """An account is throttled per address, so failures cannot lock out the administrator everywhere."""
     fail("alice", 6)
-    assert sign_in("alice", PASSWORD, ELSEWHERE).status_code == 302
+    assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
 
 def test_other_names_of_the_same_address_go_on_until_fifty_failures_an_hour(alice: User) -> None:
@@ -90,7 +90,7 @@ def test_other_names_of_the_same_address_go_on_until_fifty_failures_an_hour(alic
     for group in range(10):
         assert fail(f"user{group}", 5) == [200] * 5
     assert sign_in("alice", PASSWORD).status_code == 429
-    assert sign_in("alice", PASSWORD, ELSEWHERE).status_code == 302
+    assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
 
 @pytest.mark.usefixtures("alice")
@@ -139,25 +139,25 @@ def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
     An unknown name may be a password in the wrong field and is not stored.
     """
     fail("alice", 1)
-    fail("hunter2-my-password", 1, ELSEWHERE)
+    fail("hunter2-my-password", 1, ADDRESS_B)
     sign_in("alice", PASSWORD)
-    told = [(event.action, event.object_name, event.address) for event in AuditEvent.objects.order_by("id")]
-    assert told == [
-        ("user.sign_in_failed", "alice", HERE),
-        ("user.sign_in_failed", "", ELSEWHERE),
-        ("user.sign_in", "alice", HERE),
+    events = [(event.action, event.object_name, event.address) for event in AuditEvent.objects.order_by("id")]
+    assert events == [
+        ("user.sign_in_failed", "alice", ADDRESS_A),
+        ("user.sign_in_failed", "", ADDRESS_B),
+        ("user.sign_in", "alice", ADDRESS_A),
     ]
-    kept = list(SignInAttempt.objects.values_list("name", flat=True))
-    assert not any("hunter2" in name for name in kept)
+    stored_names = list(SignInAttempt.objects.values_list("name", flat=True))
+    assert not any("hunter2" in name for name in stored_names)
 
 
 def test_signing_out_is_in_the_audit_log(alice: User) -> None:
     """A sign-out is audited with name and address. A second sign-out of the same session is not."""
     client = browser_of(alice)
     for _ in range(2):
-        client.post("/logout/", REMOTE_ADDR=HERE)
-    told = AuditEvent.objects.filter(action="user.sign_out").values_list("actor", "object_name", "address")
-    assert list(told) == [("alice", "alice", HERE)]
+        client.post("/logout/", REMOTE_ADDR=ADDRESS_A)
+    events = AuditEvent.objects.filter(action="user.sign_out").values_list("actor", "object_name", "address")
+    assert list(events) == [("alice", "alice", ADDRESS_A)]
     assert client.get("/").status_code == 302
 
 
@@ -169,10 +169,10 @@ def test_an_empty_form_is_no_try() -> None:
 
 def test_a_place_is_taken_before_the_password_is_looked_at() -> None:
     """An attempt is counted before its password is checked, so that simultaneous attempts cannot exceed the limit."""
-    assert [throttle.enter("alice", HERE, NOW) for _ in range(5)] == [0] * 5
-    assert throttle.enter("alice", HERE, NOW) == 900
-    throttle.leave("alice", HERE)
-    assert throttle.enter("alice", HERE, NOW) == 0
+    assert [throttle.enter("alice", ADDRESS_A, NOW) for _ in range(5)] == [0] * 5
+    assert throttle.enter("alice", ADDRESS_A, NOW) == 900
+    throttle.leave("alice", ADDRESS_A)
+    assert throttle.enter("alice", ADDRESS_A, NOW) == 0
 
 
 @pytest.mark.django_db(transaction=True)
@@ -181,7 +181,7 @@ def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
 
     def enter(_: int) -> int:
         try:
-            return throttle.enter("alice", HERE, NOW)
+            return throttle.enter("alice", ADDRESS_A, NOW)
         finally:
             connection.close()
 
@@ -193,8 +193,8 @@ def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
 def test_what_is_older_than_every_window_is_thrown_away() -> None:
     """Attempts older than every window are deleted."""
     for minutes in range(5):
-        throttle.enter(f"user{minutes}", HERE, NOW + timedelta(minutes=minutes))
-    throttle.enter("alice", ELSEWHERE, NOW + ADDRESS.window + timedelta(minutes=10))
+        throttle.enter(f"user{minutes}", ADDRESS_A, NOW + timedelta(minutes=minutes))
+    throttle.enter("alice", ADDRESS_B, NOW + ADDRESS.window + timedelta(minutes=10))
     assert SignInAttempt.objects.count() == 1
 
 
@@ -212,7 +212,7 @@ def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("first", "second", "same"),
     [
         ("198.51.100.7", "198.51.100.7", True),
         ("198.51.100.7", "198.51.100.8", False),
@@ -222,9 +222,9 @@ def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
         ("", "", True),
     ],
 )
-def test_an_address_is_counted_by_whom_it_belongs_to(one: str, other: str, same: bool) -> None:
+def test_an_address_is_counted_by_whom_it_belongs_to(first: str, second: str, same: bool) -> None:
     """An IPv6 subscriber has a /64, so another address within it does not avoid the limit."""
-    assert (place_of(one) == place_of(other)) is same
+    assert (place_of(first) == place_of(second)) is same
 
 
 @pytest.mark.parametrize(
@@ -253,14 +253,14 @@ def test_behind_a_trusted_proxy_people_are_told_apart(settings: Any) -> None:
     for _ in range(6):
         last = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="203.0.113.9").post("/login/", form)
     assert last.status_code == 429
-    other = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="203.0.113.10")
-    assert other.post("/login/", {**form, "password": PASSWORD}).status_code == 302
+    other_client = Client(REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="203.0.113.10")
+    assert other_client.post("/login/", {**form, "password": PASSWORD}).status_code == 302
 
 
-@pytest.mark.parametrize("written", ["Alice", "ALICE", "ａｌｉｃｅ"])
-def test_ways_of_writing_a_name_are_counted_as_one(written: str) -> None:
+@pytest.mark.parametrize("spelling", ["Alice", "ALICE", "ａｌｉｃｅ"])
+def test_ways_of_writing_a_name_are_counted_as_one(spelling: str) -> None:
     """Case and full-width letters of a user name do not avoid the limit."""
-    assert digest_of(written) == digest_of("alice")
+    assert digest_of(spelling) == digest_of("alice")
 
 
 def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
@@ -269,7 +269,7 @@ def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
 
     def change(old: str) -> Any:
         form = {"old_password": old, "new_password1": new, "new_password2": new}
-        return client.post("/password/", form, REMOTE_ADDR=HERE)
+        return client.post("/password/", form, REMOTE_ADDR=ADDRESS_A)
 
     assert [change("wrong").status_code for _ in range(5)] == [422] * 5
     refused = change(PASSWORD)
@@ -278,12 +278,12 @@ def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
     alice.refresh_from_db()
     assert alice.check_password(PASSWORD)
     assert sign_in("alice", PASSWORD).status_code == 429
-    assert sign_in("alice", PASSWORD, ELSEWHERE).status_code == 302
+    assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
 
 def test_the_right_old_password_is_not_counted(alice: User) -> None:
     """An invalid new password, however often, does not lock out its owner."""
     form = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
     client = browser_of(alice)
-    assert [client.post("/password/", form, REMOTE_ADDR=HERE).status_code for _ in range(6)] == [422] * 6
+    assert [client.post("/password/", form, REMOTE_ADDR=ADDRESS_A).status_code for _ in range(6)] == [422] * 6
     assert not SignInAttempt.objects.exists()

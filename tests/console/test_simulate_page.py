@@ -27,7 +27,7 @@ DESIGN = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
 PAGE = "/routes/design/"
 
 
-def asked(*order: int, **fields: str) -> dict[str, Any]:
+def form(*order: int, **fields: str) -> dict[str, Any]:
     data: dict[str, Any] = {
         "act": "simulate",
         "preset": "seed",
@@ -35,14 +35,14 @@ def asked(*order: int, **fields: str) -> dict[str, Any]:
         "version": "1",
         "sim-message": "Hello",
     }
-    data["card"] = [str(at) for at in (order or (1, 2, 3))]
-    for at, name in enumerate(DESIGN, start=1):
+    data["card"] = [str(number) for number in (order or (1, 2, 3))]
+    for position, name in enumerate(DESIGN, start=1):
         provider, _, model = name.partition("/")
-        data |= {f"c-{at}-provider": provider, f"c-{at}-model": model}
+        data |= {f"c-{position}-provider": provider, f"c-{position}-model": model}
     return data | fields
 
 
-def walk(client: Client, data: dict[str, Any], address: str = PAGE) -> Any:
+def simulate(client: Client, data: dict[str, Any], address: str = PAGE) -> Any:
     return client.post(address, data).context["panel"].run_view
 
 
@@ -53,31 +53,31 @@ def test_every_outcome_can_be_chosen() -> None:
 
 def test_the_walk_goes_on_where_the_policy_says_so(admin: Client) -> None:
     """A simulated 503 is retried twice, then the next candidate answers. The page shows waits and status codes."""
-    found = walk(admin, asked(**{"out-1": "503", "out-2": "200"}))
-    assert found.sentence == "Candidate 2, echo/echo-vision, answers"
-    assert [stop.code for stop in found.stops] == ["503 ×3", "200", "not asked"]
-    assert any("waits" in said for said in found.stops[0].details)
+    result = simulate(admin, form(**{"out-1": "503", "out-2": "200"}))
+    assert result.sentence == "Candidate 2, echo/echo-vision, answers"
+    assert [stop.code for stop in result.stops] == ["503 ×3", "200", "not asked"]
+    assert any("waits" in detail for detail in result.stops[0].details)
 
 
 def test_an_error_that_is_raised_stops_the_walk(admin: Client) -> None:
     """A simulated 400 is the caller's fault, so no other candidate is called."""
-    found = walk(admin, asked(**{"out-1": "400"}))
-    assert (found.sentence, found.tone) == ("No candidate answers: the caller gets 400 upstream_400", "bad")
-    assert [stop.tone for stop in found.stops] == ["bad", "", ""]
+    result = simulate(admin, form(**{"out-1": "400"}))
+    assert (result.sentence, result.tone) == ("No candidate answers: the caller gets 400 upstream_400", "bad")
+    assert [stop.tone for stop in result.stops] == ["bad", "", ""]
 
 
 def test_a_cut_stream_asks_nobody_else(admin: Client) -> None:
     """After the first content there is no fallback, and the caller keeps the partial answer."""
-    found = walk(admin, asked(**{"out-1": "cut"}))
-    assert found.sentence == "Candidate 1, echo/echo-503, is cut off: the caller keeps what came"
+    result = simulate(admin, form(**{"out-1": "cut"}))
+    assert result.sentence == "Candidate 1, echo/echo-503, is cut off: the caller keeps what came"
 
 
 def test_the_draft_is_simulated_not_what_is_stored(admin: Client) -> None:
     """The simulation uses order and error policy of the draft, and nothing is written."""
     before = Revision.objects.count()
-    found = walk(admin, asked(3, 1, **{"out-3": "404", "preset": "resilient"}))
-    assert [stop.name for stop in found.stops] == ["echo/echo-text", "echo/echo-503"]
-    assert found.sentence == "Candidate 2, echo/echo-503, answers"
+    result = simulate(admin, form(3, 1, **{"out-3": "404", "preset": "resilient"}))
+    assert [stop.name for stop in result.stops] == ["echo/echo-text", "echo/echo-503"]
+    assert result.sentence == "Candidate 2, echo/echo-503, answers"
     assert Revision.objects.count() == before
 
 
@@ -86,8 +86,8 @@ def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
     load.load_files()
     page = admin.get(PAGE)
     image = next(artifact for artifact in page.context["panel"].artifacts if artifact.kind == "image")
-    found = walk(admin, asked(**{"out-1": "503", "out-2": "503", "sim-artifact": image.pk, "sim-language": "zh"}))
-    vision, text = found.stops[1], found.stops[2]
+    result = simulate(admin, form(**{"out-1": "503", "out-2": "503", "sim-artifact": image.pk, "sim-language": "zh"}))
+    vision, text = result.stops[1], result.stops[2]
     assert "an image as it is" in vision.details
     assert "an image as a description" in text.details
     assert text.text.startswith("请使用中文回答。")
@@ -100,15 +100,15 @@ def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
 def test_a_missing_key_is_passed_over_only_when_asked(admin: Client) -> None:
     """A candidate without a key is skipped unless the simulation assumes that all keys are usable."""
     data = {"task": "planning", "sim-message": "Hello", "act": "simulate"}
-    skipped = walk(admin, data, reverse("simulate"))
+    skipped = simulate(admin, data, reverse("simulate"))
     assert [stop.code for stop in skipped.stops] == ["skipped: no key", "skipped: no key", "200"]
-    usable = walk(admin, {**data, "sim-usable": "on"}, reverse("simulate"))
+    usable = simulate(admin, {**data, "sim-usable": "on"}, reverse("simulate"))
     assert usable.sentence == "Candidate 1, openai/gpt-5.6-sol, answers"
 
 
 def test_htmx_takes_the_walk_out_of_the_fragment(admin: Client) -> None:
     """With htmx the response is the editor with the result of the simulation."""
-    answer = admin.post(PAGE, asked(), headers={"HX-Request": "true"}).content.decode()
+    answer = admin.post(PAGE, form(), headers={"HX-Request": "true"}).content.decode()
     assert not Page(answer).is_whole
     assert 'id="simulation"' in answer
 
@@ -119,26 +119,26 @@ def test_an_empty_chain_says_that_there_is_nobody_to_ask(admin: Client) -> None:
 
 
 def test_an_artifact_that_never_was_is_404(admin: Client) -> None:
-    assert admin.post(PAGE, asked(**{"sim-artifact": "gone"})).status_code == 404
+    assert admin.post(PAGE, form(**{"sim-artifact": "gone"})).status_code == 404
 
 
 def test_an_artifact_that_was_deleted_meanwhile_is_described_as_gone(admin: Client) -> None:
     """A simulation with a deleted artifact shows what a call with this file would send now."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt", declared="text/plain")
     delete_artifacts(SYSTEM, [row.pk])
-    walked = walk(admin, asked(**{"sim-artifact": row.pk}))
+    walked = simulate(admin, form(**{"sim-artifact": row.pk}))
     assert "文件处理失败: diary.txt" in str(walked.stops[0].payload)
     assert "noon" not in str([stop.payload for stop in walked.stops])
 
 
 def test_sending_for_real_calls_answers_and_is_written_down(admin: Client) -> None:
     """A real call is in the request log and the audit log, with the person as actor."""
-    found = walk(admin, asked(act="send"))
-    assert found.real
-    assert found.sentence == "Candidate 2, echo/echo-vision, answered"
-    assert "Hello" in found.answer
+    result = simulate(admin, form(act="send"))
+    assert result.real
+    assert result.sentence == "Candidate 2, echo/echo-vision, answered"
+    assert "Hello" in result.answer
     journal().flush()
-    row = RequestLog.objects.get(pk=found.request_id)
+    row = RequestLog.objects.get(pk=result.request_id)
     assert (row.surface, row.outcome, row.task_type) == ("page", "ok", "design")
     event = AuditEvent.objects.get(action="request.send")
     assert (event.actor_kind, event.actor, event.object_name) == ("person", "admin", "design")
@@ -146,17 +146,17 @@ def test_sending_for_real_calls_answers_and_is_written_down(admin: Client) -> No
 
 def test_a_real_failure_shows_every_attempt(admin: Client) -> None:
     """A failed real call shows what the caller would get and every attempt."""
-    found = walk(admin, asked(1, act="send"))
-    assert found.sentence == "No candidate answers: the caller gets 502 all_providers_failed"
-    assert found.stops[0].tone == "bad"
+    result = simulate(admin, form(1, act="send"))
+    assert result.sentence == "No candidate answers: the caller gets 502 all_providers_failed"
+    assert result.stops[0].tone == "bad"
 
 
 def test_a_viewer_simulates_what_is_stored_and_sends_nothing(viewer: Client) -> None:
     """A viewer simulates the stored route without attachments and makes no real call."""
-    page = viewer.post(PAGE, asked(3, **{"out-1": "503"}))
+    page = viewer.post(PAGE, form(3, **{"out-1": "503"}))
     assert page.context["panel"].artifacts == []
     assert [stop.name for stop in page.context["panel"].run_view.stops] == DESIGN
-    assert walk(viewer, asked(act="send")) is None
+    assert simulate(viewer, form(act="send")) is None
     assert not AuditEvent.objects.filter(action="request.send").exists()
 
 
@@ -165,11 +165,17 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
     row = RequestLog.objects.create(
         id="req_replay", started_at=timezone.now(), surface="v1", task_type="design", outcome="ok", language="en"
     )
-    for at, (model, outcome, status) in enumerate(
+    for position, (model, outcome, status) in enumerate(
         [("echo-503", "http_503", 503), ("echo-vision", "read_timeout", None)]
     ):
         AttemptLog.objects.create(
-            request=row, position=at, provider="echo", model=model, outcome=outcome, status=status, at=timezone.now()
+            request=row,
+            position=position,
+            provider="echo",
+            model=model,
+            outcome=outcome,
+            status=status,
+            at=timezone.now(),
         )
     page = admin.get(reverse("simulate"), {"request": row.pk})
     assert [word for _card, _name, word in page.context["panel"].outcomes] == ["503", "timeout", "200"]
@@ -204,14 +210,14 @@ def test_several_files_are_attached_at_once(admin: Client) -> None:
     """Each candidate gets all attached files."""
     load.load_files()
     rows = [row for row in Artifact.objects.living() if row.kind in ("image", "document")]
-    found = walk(admin, asked(**{"out-1": "503", "sim-artifact": [row.pk for row in rows]}))
-    assert sorted(found.stops[1].details) == ["a document converted", "an image as it is"]
+    result = simulate(admin, form(**{"out-1": "503", "sim-artifact": [row.pk for row in rows]}))
+    assert sorted(result.stops[1].details) == ["a document converted", "an image as it is"]
 
 
 def test_stand_ins_are_attached_by_kind_and_size(viewer: Client) -> None:
     """Without a stored file, placeholders of given kinds and sizes show what models would get."""
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "out-1": "503", "out-2": "503"}
-    found = walk(viewer, data | {"sim-image": "200", "sim-audio": "1500, 20", "sim-document": "64"}, "/simulate/")
+    found = simulate(viewer, data | {"sim-image": "200", "sim-audio": "1500, 20", "sim-document": "64"}, "/simulate/")
     assert found.stops[1].details[:2] == ["an image as it is", "an audio file as a description"]
     assert "stand-in-2.mp3" in found.stops[2].text
     assert "<204800 bytes>" in json.dumps(found.stops[1].payload)

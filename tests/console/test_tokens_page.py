@@ -28,9 +28,9 @@ def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> Non
     page = text_of(make(admin))
     row = AdminToken.objects.get()
     assert f"rat_{row.public_id}_" in page
-    later = text_of(admin.get(reverse("tokens")))
-    assert f"rat_{row.public_id}…" in later
-    assert f"rat_{row.public_id}_" not in later
+    next_page = text_of(admin.get(reverse("tokens")))
+    assert f"rat_{row.public_id}…" in next_page
+    assert f"rat_{row.public_id}_" not in next_page
     assert (row.owner.username, row.scopes) == ("admin", ["routes:write"])
     assert abs(row.expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=5)
 

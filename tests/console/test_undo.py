@@ -47,9 +47,9 @@ def offered(client: Client, post: Post) -> int | None:
     """Return the revision that the toast after this post offers to undo; None without an offer."""
     page = client.post(*post, follow=True)
     assert page.status_code == 200
-    found = re.findall(r'action="/undo/(\d+)/"', page.content.decode())
-    assert len(found) <= 1
-    return int(found[0]) if found else None
+    revisions = re.findall(r'action="/undo/(\d+)/"', page.content.decode())
+    assert len(revisions) <= 1
+    return int(revisions[0]) if revisions else None
 
 
 def newest() -> int:
@@ -85,7 +85,7 @@ def editor(**changed: str) -> Callable[[Client], Post]:
     return post
 
 
-def plain(address: str, **data: Any) -> Callable[[Client], Post]:
+def posting(address: str, **data: Any) -> Callable[[Client], Post]:
     return lambda _client: (address, data)
 
 
@@ -110,23 +110,23 @@ def importing(client: Client) -> Post:
 
 SAVES: dict[str, Callable[[Client], Post]] = {
     "route": editor(retries="4"),
-    "route switch": plain("/routes/design/enabled/"),
-    "alias": plain("/aliases/", name="gpt-4o", target="task:default"),
-    "alias removed": plain("/aliases/", remove="spare"),
+    "route switch": posting("/routes/design/enabled/"),
+    "alias": posting("/aliases/", name="gpt-4o", target="task:default"),
+    "alias removed": posting("/aliases/", remove="spare"),
     "provider": form_at("/providers/openai/", display_name="Ours"),
-    "provider switch": plain("/switch/providers/", name=["openai"], enabled="0"),
+    "provider switch": posting("/switch/providers/", name=["openai"], enabled="0"),
     "service": form_at("/services/text-model/", description="Ours"),
     "service switches": form_at("/services/text-model/", switch=["input:audio"], cell=["input:audio"]),
-    "catalogue": plain("/catalogue/gpt/"),
+    "catalogue": posting("/catalogue/gpt/"),
     "matrix switch": cell,
     "matrix column": fill(act="on", side="input", name="vision"),
     "matrix catalogue": fill(act="catalogue"),
     "agent": form_at("/agents/text-agent/", name="Ours"),
-    "default language": plain("/settings/default-language/", default_language="en"),
-    "language": plain("/settings/language/", code="pt", directive="Responda em português."),
+    "default language": posting("/settings/default-language/", default_language="en"),
+    "language": posting("/settings/language/", code="pt", directive="Responda em português."),
     "restore": restore,
     "import": importing,
-    "demo": plain("/settings/demo/remove/"),
+    "demo": posting("/settings/demo/remove/"),
 }
 DELETES = ("/routes/design/delete/", "/providers/spare/delete/", "/delete/service/gpt/", "/delete/agent/text-agent/")
 
@@ -136,9 +136,9 @@ def test_undo_is_offered_for_the_revision_a_save_made_and_not_for_none(admin: Cl
     """A toast offers to undo its own revision. The same save again changes nothing and offers no Undo."""
     before = newest()
     assert offered(admin, SAVES[page](admin)) == newest() != before
-    made = newest()
+    revision = newest()
     assert offered(admin, SAVES[page](admin)) is None
-    assert newest() == made
+    assert newest() == revision
 
 
 @pytest.mark.parametrize("address", DELETES)

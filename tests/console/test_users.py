@@ -26,9 +26,9 @@ ACTOR = Actor("person", "admin")
 
 
 def link_on(page: Any) -> str:
-    found = re.search(r'<pre id="link" tabindex="0">([^<]+)</pre>', page.content.decode())
-    assert found is not None
-    return urlsplit(found[1]).path
+    match = re.search(r'<pre id="link" tabindex="0">([^<]+)</pre>', page.content.decode())
+    assert match is not None
+    return urlsplit(match[1]).path
 
 
 def invite(admin_account: User, name: str = "ines", role: str = "viewer") -> str:
@@ -61,10 +61,10 @@ def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account
 def test_the_language_comes_along_to_another_browser(admin_account: User) -> None:
     """Signing in elsewhere applies the person's language. Changing it there is stored, too."""
     accept(invite(admin_account))
-    other = browser_of()
-    other.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
-    assert 'lang="zh-Hans"' in other.get("/users/").content.decode()
-    other.post("/language/", {"language": "en", "next": "/users/"})
+    other_browser = browser_of()
+    other_browser.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
+    assert 'lang="zh-Hans"' in other_browser.get("/users/").content.decode()
+    other_browser.post("/language/", {"language": "en", "next": "/users/"})
     assert Person.objects.get(user__username="ines").language == "en"
 
 
@@ -154,9 +154,9 @@ def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
 @pytest.mark.parametrize("state", ["invited", "deactivated"])
 def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User, state: str) -> None:
     """A person with an open invitation or a deactivated one cannot be the remaining administrator."""
-    other = User.objects.create_user("otto", password=None if state == "invited" else PASSWORD, is_staff=True)
+    other_admin = User.objects.create_user("otto", password=None if state == "invited" else PASSWORD, is_staff=True)
     if state == "deactivated":
-        people.set_active(SYSTEM, other.pk, active=False)
+        people.set_active(SYSTEM, other_admin.pk, active=False)
     with pytest.raises(InUseError, match="last administrator"):
         people.set_active(SYSTEM, admin_account.pk, active=False)
 
@@ -193,8 +193,8 @@ def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_th
     assert browser_of().get(link).status_code == 410
     assert browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/").status_code == 409
     browser_of(admin_account).post(f"/users/{viewer_account.pk}/active/", {"active": "1"})
-    back = browser_of().post("/login/", {"username": "vera", "password": PASSWORD, "next": "/users/"})
-    assert back.status_code == 302
+    response = browser_of().post("/login/", {"username": "vera", "password": PASSWORD, "next": "/users/"})
+    assert response.status_code == 302
     assert [name for name, _ in acts()] == ["user.link", "user.deactivate", "user.reactivate", "user.sign_in"]
 
 
@@ -202,23 +202,23 @@ def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_oth
     admin_account: User, viewer_account: User
 ) -> None:
     """Creating a reset link signs out no one. Using it ends all other sessions."""
-    elsewhere = browser_of(viewer_account)
+    browser = browser_of(viewer_account)
     link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
-    assert elsewhere.get("/users/").status_code == 200
+    assert browser.get("/users/").status_code == 200
     client, _ = accept(link, language="en")
-    assert elsewhere.get("/users/").status_code == 302
+    assert browser.get("/users/").status_code == 302
     assert client.get("/users/").status_code == 200
     assert acts()[-1] == ("user.password", "vera")
 
 
 def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewer_account: User) -> None:
     """Changing a password needs the old one, ends the other sessions and is audited."""
-    here, there = browser_of(viewer_account), browser_of(viewer_account)
+    browser, other_browser = browser_of(viewer_account), browser_of(viewer_account)
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
-    assert here.post("/password/", {**form, "old_password": "wrong"}).status_code == 422
-    assert here.post("/password/", form).status_code == 302
-    assert here.get("/users/").status_code == 200
-    assert there.get("/users/").status_code == 302
+    assert browser.post("/password/", {**form, "old_password": "wrong"}).status_code == 422
+    assert browser.post("/password/", form).status_code == 302
+    assert browser.get("/users/").status_code == 200
+    assert other_browser.get("/users/").status_code == 302
     viewer_account.refresh_from_db()
     assert viewer_account.check_password(NEW)
     assert acts() == [("user.password", "vera")]
@@ -266,9 +266,9 @@ def test_a_viewer_reads_who_is_there_and_sees_no_button(admin_account: User, vie
 
 def test_the_list_asks_the_same_few_questions_however_many_there_are(admin_account: User) -> None:
     client = browser_of(admin_account)
-    few = queries_of(client, "/users/")
+    query_count = queries_of(client, "/users/")
     User.objects.bulk_create([User(username=f"user{n}", password="!") for n in range(30)])
-    assert queries_of(client, "/users/") == few
+    assert queries_of(client, "/users/") == query_count
 
 
 def test_a_link_of_an_unknown_user_page_is_not_found(admin_account: User) -> None:

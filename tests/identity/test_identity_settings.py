@@ -6,11 +6,11 @@ import pytest
 
 from routing_admin.core.identity.providers import IdentityRules, package_settings, read_identity_rules
 
-WHOLE = {"OIDC_URL": "https://id.example.com/", "OIDC_CLIENT_ID": "routing", "OIDC_CLIENT_SECRET": "s"}
+OIDC_SETTINGS = {"OIDC_URL": "https://id.example.com/", "OIDC_CLIENT_ID": "routing", "OIDC_CLIENT_SECRET": "s"}
 
 
-def rules(**given: str) -> IdentityRules:
-    return read_identity_rules({f"ROUTING_ADMIN_{name}": value for name, value in given.items()})
+def rules(**variables: str) -> IdentityRules:
+    return read_identity_rules({f"ROUTING_ADMIN_{name}": value for name, value in variables.items()})
 
 
 def test_nothing_is_on_until_it_is_configured():
@@ -20,28 +20,31 @@ def test_nothing_is_on_until_it_is_configured():
 
 def test_what_is_configured_is_offered():
     """Each configured provider has its name, and OpenID Connect uses PKCE."""
-    found = rules(**WHOLE, OIDC_NAME="Acme", FEISHU_CLIENT_ID="cli_1", FEISHU_CLIENT_SECRET="s")
-    assert [(provider.id, provider.name) for provider in found.providers] == [("oidc", "Acme"), ("feishu", "Feishu")]
-    app = package_settings(found)["openid_connect"]["APPS"][0]
+    rules_read = rules(**OIDC_SETTINGS, OIDC_NAME="Acme", FEISHU_CLIENT_ID="cli_1", FEISHU_CLIENT_SECRET="s")
+    assert [(provider.id, provider.name) for provider in rules_read.providers] == [
+        ("oidc", "Acme"),
+        ("feishu", "Feishu"),
+    ]
+    app = package_settings(rules_read)["openid_connect"]["APPS"][0]
     assert app["settings"] == {"server_url": "https://id.example.com", "oauth_pkce_enabled": True}
-    assert package_settings(found)["feishu"]["APPS"][0]["client_id"] == "cli_1"
+    assert package_settings(rules_read)["feishu"]["APPS"][0]["client_id"] == "cli_1"
 
 
 @pytest.mark.parametrize(
-    ("given", "line"),
+    ("variables", "message"),
     [
         ({"OIDC_CLIENT_ID": "x"}, "ROUTING_ADMIN_OIDC_CLIENT_SECRET is not"),
-        ({**WHOLE, "OIDC_URL": "id.example.com"}, "ROUTING_ADMIN_OIDC_URL has to be the provider's address"),
+        ({**OIDC_SETTINGS, "OIDC_URL": "id.example.com"}, "ROUTING_ADMIN_OIDC_URL has to be the provider's address"),
         ({"NEWCOMERS": "administrator"}, "none of none, viewer, editor"),
         ({"NEWCOMER_DOMAINS": "@example.com"}, "'@example.com' is no domain"),
     ],
 )
-def test_what_is_half_said_is_refused_with_one_line(given, line):
+def test_what_is_half_said_is_refused_with_one_line(variables, message):
     """Incomplete settings are rejected with the missing or wrong variable.
 
     Signing in cannot create an administrator.
     """
     with pytest.raises(ValueError) as refusal:
-        rules(**given)
-    assert line in str(refusal.value)
+        rules(**variables)
+    assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)

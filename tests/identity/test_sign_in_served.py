@@ -48,11 +48,11 @@ def open_to_viewers(provider: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
     """Signing in uses an authorization code flow with PKCE and a state, and our own redirect address."""
-    asked = parse_qs(urlsplit(Browser(invited_only).go_elsewhere()).query)
-    assert asked["response_type"] == ["code"]
-    assert asked["code_challenge_method"] == ["S256"]
-    assert len(asked["state"][0]) >= 16
-    assert asked["redirect_uri"] == [f"{invited_only.url}/sign-in/oidc/callback/"]
+    query = parse_qs(urlsplit(Browser(invited_only).go_elsewhere()).query)
+    assert query["response_type"] == ["code"]
+    assert query["code_challenge_method"] == ["S256"]
+    assert len(query["state"][0]) >= 16
+    assert query["redirect_uri"] == [f"{invited_only.url}/sign-in/oidc/callback/"]
 
 
 def test_whom_nobody_invited_is_not_let_in(invited_only):
@@ -71,16 +71,16 @@ def test_an_invitation_is_accepted_with_an_account_elsewhere_and_works_from_then
     assert first.enter("ines-1", link, **fields_of(link)).headers["location"] == "/"
     assert "ines" in first.pages.get("/password/").text
     assert first.pages.get(link).status_code == 410
-    again = Browser(invited_only)
-    assert again.enter("ines-1", next="/routes/").headers["location"] == "/routes/"
-    assert again.pages.get("/routes/").status_code == 200
+    later_browser = Browser(invited_only)
+    assert later_browser.enter("ines-1", next="/routes/").headers["location"] == "/routes/"
+    assert later_browser.pages.get("/routes/").status_code == 200
 
 
 def test_an_account_of_one_user_never_signs_in_another(invited_only):
     """An account linked to one user can neither sign in as another nor use up that user's invitation."""
     link = invite(invited_only, "somebody")
-    mine, other = invite(invited_only, "otto"), Browser(invited_only)
-    assert other.enter("otto-2", mine, **fields_of(mine)).status_code == 302
+    mine, stranger = invite(invited_only, "otto"), Browser(invited_only)
+    assert stranger.enter("otto-2", mine, **fields_of(mine)).status_code == 302
     answer = Browser(invited_only).enter("otto-2", link, **fields_of(link))
     assert answer.status_code == 403
     assert "is already linked to another user" in answer.text
@@ -96,9 +96,9 @@ def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
     guest = Browser(invited_only)
     assert guest.enter("anna-3").status_code == 302
     assert guest.pages.get("/users/invite/").status_code == 405  # an administrator's page
-    found = re.search(r"/identity/\d+/unlink/", owner.pages.get("/password/").text)
-    assert found is not None
-    owner.send("/password/", found[0])
+    link = re.search(r"/identity/\d+/unlink/", owner.pages.get("/password/").text)
+    assert link is not None
+    owner.send("/password/", link[0])
     assert Browser(invited_only).enter("anna-3").status_code == 403
 
 
@@ -154,20 +154,20 @@ def test_a_provider_that_is_away_is_explained_and_the_password_still_works(tmp_p
 
 def test_the_vendors_are_asked_under_their_own_addresses(tmp_path):
     """Each vendor's address is that of its documentation, with our client id, redirect address and state."""
-    words = {"FEISHU": "app_id", "DINGTALK": "client_id", "WEIXIN": "appid"}
-    ids = {f"{word}_CLIENT_{what}": f"{word}-{what}" for word in words for what in ("ID", "SECRET")}
+    id_parameters = {"FEISHU": "app_id", "DINGTALK": "client_id", "WEIXIN": "appid"}
+    ids = {f"{vendor}_CLIENT_{field}": f"{vendor}-{field}" for vendor in id_parameters for field in ("ID", "SECRET")}
     with served(tmp_path, settings={"ADMIN_PASSWORD": PASSWORD, **ids}) as server:
-        asked = {
-            word: urlsplit(Browser(server).send("/login/", f"/sign-in/{word.lower()}/").headers["refresh"][7:])
-            for word in words
+        addresses = {
+            vendor: urlsplit(Browser(server).send("/login/", f"/sign-in/{vendor.lower()}/").headers["refresh"][7:])
+            for vendor in id_parameters
         }
-    assert {word: address.hostname for word, address in asked.items()} == {
+    assert {vendor: address.hostname for vendor, address in addresses.items()} == {
         "FEISHU": "open.feishu.cn",
         "DINGTALK": "login.dingtalk.com",
         "WEIXIN": "open.weixin.qq.com",
     }
-    for word, name in words.items():
-        query = parse_qs(asked[word].query)
-        assert query[name] == [f"{word}-ID"]
-        assert query["redirect_uri"] == [f"{server.url}/sign-in/{word.lower()}/callback/"]
+    for vendor, name in id_parameters.items():
+        query = parse_qs(addresses[vendor].query)
+        assert query[name] == [f"{vendor}-ID"]
+        assert query["redirect_uri"] == [f"{server.url}/sign-in/{vendor.lower()}/callback/"]
         assert len(query["state"][0]) >= 16

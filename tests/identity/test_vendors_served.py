@@ -22,8 +22,8 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with all three vendors configured, whose outgoing proxy is the vendors' stand-in."""
     folder = tmp_path_factory.mktemp("vendors")
     certificate = make_certificate(folder)
-    apps = {f"{word.upper()}_CLIENT_ID": ID for word in TITLES}
-    apps |= {f"{word.upper()}_CLIENT_SECRET": SECRET for word in TITLES}
+    apps = {f"{vendor.upper()}_CLIENT_ID": ID for vendor in TITLES}
+    apps |= {f"{vendor.upper()}_CLIENT_SECRET": SECRET for vendor in TITLES}
     with pytest.MonkeyPatch.context() as environment, running_vendors(certificate) as proxy:
         # The requests package trusts the certificates of this file.
         environment.setenv("REQUESTS_CA_BUNDLE", str(certificate))
@@ -32,37 +32,37 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             yield server
 
 
-def come_back(browser: Browser, word: str, code: str, page: str = "/login/", **fields: str) -> httpx.Response:
+def come_back(browser: Browser, vendor: str, code: str, page: str = "/login/", **fields: str) -> httpx.Response:
     """Return the response to a person whom the vendor redirects back with that code."""
-    asked = parse_qs(urlsplit(browser.go_elsewhere(page, word, **fields)).query)
-    query = {CODES.get(word, "code"): code, "state": asked["state"][0]}
-    return browser.pages.get(f"/sign-in/{word}/callback/", params=query)
+    authorization = parse_qs(urlsplit(browser.go_elsewhere(page, vendor, **fields)).query)
+    query = {CODES.get(vendor, "code"): code, "state": authorization["state"][0]}
+    return browser.pages.get(f"/sign-in/{vendor}/callback/", params=query)
 
 
-@pytest.mark.parametrize("word", TITLES)
-def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: Server, word: str) -> None:
+@pytest.mark.parametrize("vendor", TITLES)
+def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: Server, vendor: str) -> None:
     """A vendor's account that accepted an invitation signs in from then on with the invited role."""
-    link = invite(installation, f"of-{word}")
+    link = invite(installation, f"of-{vendor}")
     first = Browser(installation)
-    assert come_back(first, word, CODE, link, **fields_of(link)).headers["location"] == "/"
+    assert come_back(first, vendor, CODE, link, **fields_of(link)).headers["location"] == "/"
     account = first.pages.get("/password/").text
-    assert f"of-{word}" in account
+    assert f"of-{vendor}" in account
     assert NAME in account
-    again = Browser(installation)
-    assert come_back(again, word, CODE, next="/routes/").headers["location"] == "/routes/"
-    assert "/routes/new/" not in again.pages.get("/routes/").text  # a viewer
-    events = again.events()
+    later_browser = Browser(installation)
+    assert come_back(later_browser, vendor, CODE, next="/routes/").headers["location"] == "/routes/"
+    assert "/routes/new/" not in later_browser.pages.get("/routes/").text  # a viewer
+    events = later_browser.events()
     assert "Sign-in account linked" in events
     assert "Signed in" in events
 
 
-@pytest.mark.parametrize("word", TITLES)
-def test_a_code_that_the_vendor_refuses_lets_nobody_in(installation: Server, word: str) -> None:
+@pytest.mark.parametrize("vendor", TITLES)
+def test_a_code_that_the_vendor_refuses_lets_nobody_in(installation: Server, vendor: str) -> None:
     """If the vendor rejects the code, the page names the vendor, and no secret is shown or logged."""
     browser = Browser(installation)
-    answer = come_back(browser, word, "a-bad-code")
+    answer = come_back(browser, vendor, "a-bad-code")
     assert answer.status_code == 502
-    assert f"{TITLES[word]} did not sign you in" in answer.text
+    assert f"{TITLES[vendor]} did not sign you in" in answer.text
     assert browser.pages.get("/").status_code == 302
     browser.sign_in()
     events = browser.events()

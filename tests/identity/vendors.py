@@ -31,52 +31,52 @@ Answer = tuple[int, str, Any]
 
 
 @dataclass(frozen=True)
-class Asked:
+class VendorRequest:
     call: str
     headers: Mapping[str, str]
     query: Mapping[str, str]
     body: Any
 
 
-def answer_feishu(asked: Asked) -> Answer:
+def answer_feishu(request: VendorRequest) -> Answer:
     """Answer in JSON; an error is a code other than 0 with status 200 and without data."""
-    body = asked.body
-    if asked.call == "POST /open-apis/auth/v3/app_access_token/internal/":
+    body = request.body
+    if request.call == "POST /open-apis/auth/v3/app_access_token/internal/":
         if body != {"app_id": ID, "app_secret": SECRET}:
             return 200, JSON, {"code": 10003, "msg": "invalid param"}
         return 200, JSON, {"code": 0, "msg": "ok", "app_access_token": "app-token", "expire": 7200}
-    if asked.call == "POST /open-apis/authen/v1/access_token":
+    if request.call == "POST /open-apis/authen/v1/access_token":
         if body != {"grant_type": "authorization_code", "code": CODE, "app_access_token": "app-token"}:
             return 200, JSON, {"code": 20003, "msg": "invalid code", "data": None}
         data = {"access_token": TOKEN, "token_type": "Bearer", "expires_in": 6900, "open_id": PERSON}
         return 200, JSON, {"code": 0, "msg": "success", "data": data}
-    if asked.call == "GET /open-apis/authen/v1/user_info" and asked.headers["authorization"] == f"Bearer {TOKEN}":
+    if request.call == "GET /open-apis/authen/v1/user_info" and request.headers["authorization"] == f"Bearer {TOKEN}":
         return 200, JSON, {"code": 0, "msg": "success", "data": {"name": NAME, "open_id": PERSON, "union_id": "u"}}
     return 404, TEXT, "404 page not found"
 
 
-def answer_dingtalk(asked: Asked) -> Answer:
+def answer_dingtalk(request: VendorRequest) -> Answer:
     """Answer in JSON with camel-case names; an error has its own status and a textual code."""
-    wanted = {"clientId": ID, "clientSecret": SECRET, "code": CODE, "grantType": "authorization_code"}
-    if asked.call == "POST /v1.0/oauth2/userAccessToken":
-        if asked.body != wanted:
+    expected = {"clientId": ID, "clientSecret": SECRET, "code": CODE, "grantType": "authorization_code"}
+    if request.call == "POST /v1.0/oauth2/userAccessToken":
+        if request.body != expected:
             code = "invalidParameter.authCode.notFound"
             return 400, JSON, {"code": code, "requestid": "1", "message": "不存在的授权码"}
         return 200, JSON, {"accessToken": TOKEN, "refreshToken": "r", "expireIn": 7200, "corpId": "c"}
-    if asked.call == "GET /v1.0/contact/users/me" and asked.headers["x-acs-dingtalk-access-token"] == TOKEN:
+    if request.call == "GET /v1.0/contact/users/me" and request.headers["x-acs-dingtalk-access-token"] == TOKEN:
         return 200, JSON, {"nick": NAME, "openId": PERSON, "unionId": "u", "stateCode": "86"}
     return 404, JSON, {"code": "InvalidAction.NotFound", "message": "not found"}
 
 
-def answer_weixin(asked: Asked) -> Answer:
+def answer_weixin(request: VendorRequest) -> Answer:
     """Answer GET requests with JSON as plain text; an error is an `errcode` with status 200."""
-    wanted = {"appid": ID, "secret": SECRET, "code": CODE, "grant_type": "authorization_code"}
-    if asked.call == "GET /sns/oauth2/access_token":
-        if asked.query != wanted:
+    expected = {"appid": ID, "secret": SECRET, "code": CODE, "grant_type": "authorization_code"}
+    if request.call == "GET /sns/oauth2/access_token":
+        if request.query != expected:
             return 200, TEXT, {"errcode": 40029, "errmsg": "invalid code"}
-        more = {"expires_in": 7200, "refresh_token": "r", "openid": PERSON, "scope": "snsapi_login"}
-        return 200, TEXT, {"access_token": TOKEN, **more}
-    if asked.call == "GET /sns/userinfo" and asked.query == {"access_token": TOKEN, "openid": PERSON}:
+        token_fields = {"expires_in": 7200, "refresh_token": "r", "openid": PERSON, "scope": "snsapi_login"}
+        return 200, TEXT, {"access_token": TOKEN, **token_fields}
+    if request.call == "GET /sns/userinfo" and request.query == {"access_token": TOKEN, "openid": PERSON}:
         return 200, TEXT, {"openid": PERSON, "nickname": NAME, "sex": 0, "headimgurl": "", "privilege": []}
     return 200, TEXT, {"errcode": 48001, "errmsg": "api unauthorized"}
 
@@ -91,8 +91,8 @@ class VendorHandler(BaseHTTPRequestHandler):
         is_json = self.headers.get("content-type", "").startswith("application/json")
         body = json.loads(text) if text and is_json else text.decode()
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked = Asked(f"{self.command} {address.path}", headers, dict(parse_qsl(address.query)), body)
-        status, kind, value = VENDORS[self.headers["host"]](asked)
+        request = VendorRequest(f"{self.command} {address.path}", headers, dict(parse_qsl(address.query)), body)
+        status, kind, value = VENDORS[self.headers["host"]](request)
         data = json.dumps(value, ensure_ascii=False).encode()
         self.send_response(status)
         self.send_header("content-type", kind)
@@ -117,8 +117,8 @@ class TunnelHandler(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.end_headers()
-        with self.context.wrap_socket(self.connection, server_side=True) as inside:
-            VendorHandler(inside, self.client_address, self.server)
+        with self.context.wrap_socket(self.connection, server_side=True) as tls_connection:
+            VendorHandler(tls_connection, self.client_address, self.server)
         self.close_connection = True
 
     def log_message(self, *_: Any) -> None: ...
@@ -128,13 +128,15 @@ def make_certificate(folder: Path) -> Path:
     """Write a self-signed certificate for the vendors' hosts and its key into one file."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vendors of a test")])
-    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    made = made.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1))
-    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(host) for host in HOSTS]), critical=False)
-    made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(
+        now + datetime.timedelta(days=1)
+    )
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host) for host in HOSTS]), critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     file, pem = folder / "vendors.pem", serialization.Encoding.PEM
     secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    file.write_bytes(made.sign(key, hashes.SHA256()).public_bytes(pem) + secret)
+    file.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem) + secret)
     return file
 
 

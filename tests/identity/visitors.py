@@ -36,9 +36,9 @@ class Browser:
         return address
 
     def come_back(self, address: str, **fields: str) -> httpx.Response:
-        sent = self.elsewhere.post(address, data=fields)
-        assert sent.status_code == 302
-        return self.pages.get(sent.headers["location"])
+        response = self.elsewhere.post(address, data=fields)
+        assert response.status_code == 302
+        return self.pages.get(response.headers["location"])
 
     def enter(self, subject: str, page: str = "/login/", **fields: str) -> httpx.Response:
         return self.come_back(self.go_elsewhere(page, **fields), sub=subject)
@@ -50,11 +50,11 @@ class Browser:
 def invite(server: Server, name: str) -> str:
     page = Browser(server)
     page.sign_in()
-    found = re.search(
+    match = re.search(
         r"/join/[\w-]+/[\w-]+/", page.send("/users/", "/users/invite/", username=name, role="viewer").text
     )
-    assert found is not None
-    return found[0]
+    assert match is not None
+    return match[0]
 
 
 def fields_of(link: str) -> Mapping[str, str]:

@@ -138,11 +138,11 @@ def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> N
 
     Below /v1 a wrong key has OpenAI's code `invalid_api_key`, which clients look for.
     """
-    others = key_with(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
+    key_of_other_scopes = key_with(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
     for headers, status, code in (
         ({}, 401, "key_missing"),
         ({"authorization": "Bearer ra_nonsense"}, 401, "key_invalid" if "/api/v1/" in name else "invalid_api_key"),
-        (others, 403, "scope_missing"),
+        (key_of_other_scopes, 403, "scope_missing"),
     ):
         answer = call(client, name, headers)
         assert answer.status_code == status
@@ -165,11 +165,13 @@ def test_the_scope_of_a_call_is_all_that_its_key_needs(name: str, client: Client
 def test_the_description_lists_exactly_these_calls(client: Client) -> None:
     """The OpenAPI document has every call of the agents' API with its error response, and is public."""
     document = client.get("/api/v1/openapi.json").json()
-    listed = {f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item}
-    assert listed == {name for name in SCOPE_OF if "/api/v1/" in name} | {*ADMIN_SCOPE_OF} | BY_ITS_ADDRESS
-    assert all("default" in each["responses"] for item in document["paths"].values() for each in item.values())
+    documented = {f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item}
+    assert documented == {name for name in SCOPE_OF if "/api/v1/" in name} | {*ADMIN_SCOPE_OF} | BY_ITS_ADDRESS
+    assert all(
+        "default" in operation["responses"] for item in document["paths"].values() for operation in item.values()
+    )
     assert list(document["components"]["securitySchemes"]) == ["LimitedKeyAuth", "AdminTokenAuth"]
-    names = [each["operationId"] for item in document["paths"].values() for each in item.values()]
+    names = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
     assert len(set(names)) == len(names)
     assert not [name for name in names if name.startswith("routing_admin")]  # a client's functions, not our modules
     assert client.get("/api/v1/docs").status_code == 200
@@ -244,12 +246,12 @@ def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client
     A token with only that scope is authorized.
     """
     needed = ADMIN_SCOPE_OF[name]
-    others = token_with(admin_account, *(scope for scope in ADMIN_SCOPES if scope != needed))
+    token_of_other_scopes = token_with(admin_account, *(scope for scope in ADMIN_SCOPES if scope != needed))
     for headers, status, code in (
         ({}, 401, "token_missing"),
         (key_with(*SCOPES), 401, "token_missing"),
         ({"authorization": "Bearer rat_nonsense"}, 401, "token_invalid"),
-        (others, 403, "scope_missing"),
+        (token_of_other_scopes, 403, "scope_missing"),
     ):
         answer = call(client, name, headers)
         assert (answer.status_code, code_of(answer)) == (status, code)
@@ -264,23 +266,23 @@ def machine_urls(
     """Yield every address in the namespaces of machines: its view name, and its path as in the table."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
-            named = pattern.namespace if pattern.namespace in MACHINES else space
-            yield from machine_urls(pattern.url_patterns, before + str(pattern.pattern), named or "")
+            namespace = pattern.namespace if pattern.namespace in MACHINES else space
+            yield from machine_urls(pattern.url_patterns, before + str(pattern.pattern), namespace or "")
         elif space:
             yield f"{space}:{pattern.name}", path_of_route(before + str(pattern.pattern))
 
 
 def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
     """The URLconf and the table have the same paths, each with the same methods."""
-    found = list(machine_urls(get_resolver().url_patterns))
-    with_key = {path for view, path in found if view not in WITHOUT_A_KEY}
+    urls = list(machine_urls(get_resolver().url_patterns))
+    with_key = {path for view, path in urls if view not in WITHOUT_A_KEY}
     methods = {(name.split(" ")[1], name.split(" ")[0]) for name in (*SCOPE_OF, *ADMIN_SCOPE_OF)}
     assert with_key == {path for path, _ in methods} == {name.split(" ")[1] for name in (*CALLS, *ADMIN_CALLS)}
-    assert {view for view, _ in found} >= WITHOUT_A_KEY
+    assert {view for view, _ in urls} >= WITHOUT_A_KEY
     for path in with_key:
         answer = client.generic("SHOUT", path.format(**ARGUMENTS, name="text-model"))
-        taken = {each.strip() for each in answer["Allow"].split(",")}
-        assert (answer.status_code, taken) == (405, {method for of, method in methods if of == path}), path
+        allowed = {method.strip() for method in answer["Allow"].split(",")}
+        assert (answer.status_code, allowed) == (405, {method for of, method in methods if of == path}), path
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,11 @@ def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, vie
 def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: Client) -> None:
     """An editor can undo and restore changes that editors may make."""
     editor.post(reverse("alias"), {"name": "gpt-4o", "target": "task:default"})
-    made = newest()
-    editor.post(reverse("undo", args=[made]))
+    revision = newest()
+    editor.post(reverse("undo", args=[revision]))
     assert not Alias.objects.exists()
-    assert f'action="{reverse("restore", args=[made])}"' in text_of(editor.get(reverse("history")))
-    editor.post(reverse("restore", args=[made]))
+    assert f'action="{reverse("restore", args=[revision])}"' in text_of(editor.get(reverse("history")))
+    editor.post(reverse("restore", args=[revision]))
     assert Alias.objects.get().name == "gpt-4o"
 
 
@@ -110,5 +110,5 @@ def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin
     assert "<td>Editor</td>" in text_of(admin.get(reverse("users")))
     admin.post(reverse("user_role", args=[ines.pk]), {"role": "viewer", "was": "editor"})
     assert not Person.objects.get(user=ines).is_editor
-    said = AuditEvent.objects.filter(action="user.role").values_list("details", flat=True)
-    assert list(said) == [{"from": "editor", "to": "viewer", "sessions": 0, "tokens": 0}]
+    details = AuditEvent.objects.filter(action="user.role").values_list("details", flat=True)
+    assert list(details) == [{"from": "editor", "to": "viewer", "sessions": 0, "tokens": 0}]

@@ -29,8 +29,8 @@ class Offers(HTMLParser):
 
     @property
     def targets(self) -> list[str]:
-        found = (self.forms.get(form) if target is None else target for form, target in self.buttons)
-        return [each for each in found if each is not None]
+        actions = (self.forms.get(form) if target is None else target for form, target in self.buttons)
+        return [action for action in actions if action is not None]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         has = dict(attrs)
@@ -67,8 +67,8 @@ def addresses(role: str) -> list[str]:
     ]
 
 
-def not_allowed(role: UserRole, url: str, right: Right, here: str) -> bool:
-    path = url.split("?")[0].split("#")[0] or here
+def not_allowed(role: UserRole, url: str, right: Right, page_url: str) -> bool:
+    path = url.split("?")[0].split("#")[0] or page_url
     if not path.startswith("/"):
         return False
     try:
@@ -85,10 +85,10 @@ def test_no_page_offers_what_its_reader_may_not_do(
     """Links lead to pages that the role may see, forms and buttons to addresses that it may post to."""
     browser = {"viewer": viewer, "editor": editor, "administrator": admin}[role]
     refused = []
-    for here in addresses(role):
-        answer = browser.get(here)
-        assert answer.status_code == 200, here
+    for page_url in addresses(role):
+        answer = browser.get(page_url)
+        assert answer.status_code == 200, page_url
         offers = Offers(answer.content.decode())
         for urls, right in ((offers.targets, Right.TRY | Right.CHANGE), (offers.links, Right.SEE)):
-            refused += [f"{here} offers {url}" for url in urls if not_allowed(UserRole(role), url, right, here)]
+            refused += [f"{page_url} offers {url}" for url in urls if not_allowed(UserRole(role), url, right, page_url)]
     assert not refused, "\n".join(refused)

@@ -140,20 +140,20 @@ def expected(role: str, method: str, name: str) -> str:
 def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: str, method: str, demo: None) -> None:
     """At every address each role gets the view, the login page, 403, or 405 for a wrong method, as expected here."""
     walker = person("walker", is_staff=role == "administrator", is_editor=role == "editor")
-    found = {}
+    statuses = {}
     for name, address in ADDRESSES.items():
         client = Client(raise_request_exception=False)
         if role != "anonymous":
             client.force_login(walker)
-        found[name] = became_of(client.generic(method, address))
-    assert found == {name: expected(role, method, name) for name in ADDRESSES}
+        statuses[name] = became_of(client.generic(method, address))
+    assert statuses == {name: expected(role, method, name) for name in ADDRESSES}
 
 
 def test_every_page_has_its_row_and_every_row_its_page() -> None:
     """Every page is in the permission table exactly once, and the table has no other entries."""
-    named = Counter(name for family in PAGES.values() for name in family)
-    assert set(named) == set(ADDRESSES)
-    assert max(named.values()) == 1
+    counts = Counter(name for family in PAGES.values() for name in family)
+    assert set(counts) == set(ADDRESSES)
+    assert max(counts.values()) == 1
     assert set(PARTS) == set(PagePart)
 
 
@@ -197,20 +197,20 @@ def test_fragments_are_refused_like_pages(viewer: Client) -> None:
 def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone() -> None:
     """A viewer reads no artifact bytes, recorded bodies or exports, and sends no request that costs money."""
     viewer, editor, admin = person("vera"), person("edith", is_editor=True), person("ada", is_staff=True)
-    assert [role_of(each) for each in (viewer, editor, admin)] == ["viewer", "editor", "administrator"]
+    assert [role_of(client) for client in (viewer, editor, admin)] == ["viewer", "editor", "administrator"]
     assert [part for part in PagePart if may(viewer, part)] == []
     parts = {"recorded_bodies", "artifact_bytes", "exports", "real_requests"}
-    for each in (editor, admin):
-        assert {part.value for part in PagePart if may(each, part)} == parts
+    for client in (editor, admin):
+        assert {part.value for part in PagePart if may(client, part)} == parts
 
 
 @rows
 @pytest.mark.parametrize(
-    ("sample", "words"),
+    ("sample", "content"),
     [("briefing.md", "first model answered"), ("report.pdf", "12.4 thousand"), ("secret.html", "meet me at noon")],
 )
 def test_a_viewers_page_of_a_file_holds_none_of_its_words(
-    sample: str, words: str, demo: None, admin: Client, viewer: Client
+    sample: str, content: str, demo: None, admin: Client, viewer: Client
 ) -> None:
     """A viewer's page of a file has none of its text, in whatever form models receive the file."""
     Service.objects.update(content={"policy": "extract"})
@@ -218,20 +218,20 @@ def test_a_viewers_page_of_a_file_holds_none_of_its_words(
     data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"
     row = store_bytes(SYSTEM, data, filename=sample)
     address = reverse("artifact", args=[row.pk])
-    assert words in text_of(admin.get(address))
-    assert words not in text_of(viewer.get(address))
+    assert content in text_of(admin.get(address))
+    assert content not in text_of(viewer.get(address))
     for service in ("text-model", "vision-model", "multimodal-model"):
-        assert words not in text_of(viewer.get(address, {"service": service, "fragment": "card"}))
+        assert content not in text_of(viewer.get(address, {"service": service, "fragment": "card"}))
 
 
 @rows
 def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: Client) -> None:
     """A viewer's simulation attaches no artifact, and the send action does nothing."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt")
-    asked = {"sim-message": "hello", "sim-artifact": row.pk, "task": "planning"}
+    form = {"sim-message": "hello", "sim-artifact": row.pk, "task": "planning"}
     for act in ("simulate", "send"):
         for address in ("/simulate/", "/routes/planning/"):
-            page = text_of(viewer.post(address, {**asked, "act": act}))
+            page = text_of(viewer.post(address, {**form, "act": act}))
             assert "meet me at noon" not in page
             assert 'value="send"' not in page
     journal().flush()
@@ -251,20 +251,22 @@ def test_a_page_offers_its_changes_to_those_who_may_make_them(
     assert viewer.get(reverse(name)).context["can_edit"] is False
 
 
-def said_of_oneself(answer: Any) -> str:
+def role_shown(answer: Any) -> str:
     menu = text_of(answer).split("data-menu")[-1].split("</summary>")[0]
     return menu.split('<span class="sub">')[1].split("</span>")[0].strip()
 
 
 @rows
-@pytest.mark.parametrize(("staff", "said"), [(True, "Administrator"), (False, "Viewer")])
+@pytest.mark.parametrize(("staff", "role_name"), [(True, "Administrator"), (False, "Viewer")])
 @pytest.mark.parametrize("name", ["dashboard", "requests", "simulate", "password_change"])
-def test_every_page_says_what_one_is_here(name: str, staff: bool, said: str, admin: Client, viewer: Client) -> None:
+def test_every_page_says_what_one_is_here(
+    name: str, staff: bool, role_name: str, admin: Client, viewer: Client
+) -> None:
     """Every page shows the user's role in the menu, also pages without anything to change."""
-    assert said_of_oneself((admin if staff else viewer).get(reverse(name))) == said
+    assert role_shown((admin if staff else viewer).get(reverse(name))) == role_name
 
 
 @rows
 def test_the_menu_says_what_one_is_also_on_the_page_of_somebody_else(admin: Client, viewer_account: Any) -> None:
     """On another person's page the menu shows the user's own role."""
-    assert said_of_oneself(admin.get(reverse("user", args=[viewer_account.pk]))) == "Administrator"
+    assert role_shown(admin.get(reverse("user", args=[viewer_account.pk]))) == "Administrator"

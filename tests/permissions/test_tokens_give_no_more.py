@@ -21,8 +21,8 @@ EDITING = [*READING, "services:write", "routes:write", "agents:write", "history:
 
 @pytest.fixture(autouse=True)
 def people_there(demo: None) -> None:
-    for name, more in {"root": {"is_staff": True}, "ada": {"is_staff": True}, "eve": {"is_editor": True}}.items():
-        person(name, **more)
+    for name, flags in {"root": {"is_staff": True}, "ada": {"is_staff": True}, "eve": {"is_editor": True}}.items():
+        person(name, **flags)
     person("vera")
 
 
@@ -63,9 +63,9 @@ def test_people_write_alone_invites_nobody(role: str) -> None:
 def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may: list[str]) -> None:
     """A token can invite, promote and create password links only for roles whose scopes it has."""
     holders = {"viewer": "vera", "editor": "eve", "administrator": "ada"}
-    for role, holder in holders.items():
+    for role, account in holders.items():
         status = 201 if role in may else 403
-        assert call(scopes, "POST", f"/people/{holder}/link").status_code == status
+        assert call(scopes, "POST", f"/people/{account}/link").status_code == status
         assert call(scopes, "POST", "/people", {"username": f"new-{role}", "role": role}).status_code == status
     for role in ("editor", "administrator"):
         assert (call(scopes, "PUT", "/people/vera", {"role": role}).status_code == 200) == (role in may)
@@ -115,8 +115,10 @@ def test_keys_write_alone_issues_the_usual_keys() -> None:
 
 def test_no_call_makes_a_token_and_no_agents_call_makes_a_key_or_a_person() -> None:
     """No call creates a token, and agents' calls have neither keys nor people."""
-    assert not [each for each in (*ADMIN_CALLS, *CALLS) if "token" in each and not each.endswith("_tokens")]
-    assert not [each for each in CALLS if "key" in each or "people" in each]
+    assert not [
+        call_name for call_name in (*ADMIN_CALLS, *CALLS) if "token" in call_name and not call_name.endswith("_tokens")
+    ]
+    assert not [call_name for call_name in CALLS if "key" in call_name or "people" in call_name]
 
 
 def test_each_role_is_worth_the_scopes_of_what_its_pages_change() -> None:

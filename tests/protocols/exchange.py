@@ -27,20 +27,20 @@ KEY = "sk-canary-0123456789abcdef"
 
 
 def body_of(request: UpstreamRequest) -> bytes:
-    out = b""
+    body = b""
     for piece in request.pieces():
-        out += b"".join(base64_blocks(piece.blob)) if isinstance(piece, MediaData) else piece
-    return out
+        body += b"".join(base64_blocks(piece.blob)) if isinstance(piece, MediaData) else piece
+    return body
 
 
 def exchange(protocol: str, url: str, model: str, chat: ChatRequest, *, stream: bool) -> Answer | Failure:
     """Send one request and decode its response; a stream is assembled into an answer."""
     wire = PROTOCOLS[protocol]
     request = wire.encode(chat, Target("lab", url, model, KEY), stream=stream)
-    place = urlsplit(request.url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+    address = urlsplit(request.url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=10)
     try:
-        path = f"{place.path}?{place.query}" if place.query else place.path
+        path = f"{address.path}?{address.query}" if address.query else address.path
         connection.request("POST", path, body_of(request), dict(request.headers))
         response = connection.getresponse()
         headers = dict(response.getheaders())
@@ -64,12 +64,12 @@ def gathered(events: list[StreamEvent]) -> Answer | Failure:
         if isinstance(event, Failure):
             return event
         if isinstance(event, Finish):
-            made = tuple(
+            tool_calls = tuple(
                 ToolCall(c[0] or "", c[1] or "", c[2] or "", c[3], bool(c[4])) for _, c in sorted(calls.items())
             )
-            words = (text, made, reasoning or None, refusal or None)
+            texts = (text, tool_calls, reasoning or None, refusal or None)
             end = (event.finish_reason, event.usage, event.model, event.id, event.details)
-            return Answer(*words, *end, thoughts, media=tuple(media), annotations=tuple(cited))
+            return Answer(*texts, *end, thoughts, media=tuple(media), annotations=tuple(cited))
         if isinstance(event, Supplement):
             media, cited = [*media, *event.media], [*cited, *event.annotations]
             continue

@@ -28,24 +28,24 @@ AUDIO = NativePart(Kind.AUDIO, "audio/wav", blob_of(b"123"))
 CALL = ToolCall("call.1", "look", '{"a": 1}')
 
 
-def say(role: Role, *parts: Any, **more: Any) -> Message:
-    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts), **more)
+def message(role: Role, *parts: Any, **fields: Any) -> Message:
+    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts), **fields)
 
 
 def encode(
     *messages: Message, quirks: dict[str, Any] | None = None, limit: int | None = None, **chat: Any
 ) -> UpstreamRequest:
     target = Target("p", "https://api.anthropic.com/v1", "claude", "k", quirks=quirks or {}, max_output_tokens=limit)
-    said = messages or (say(Role.USER, "hi"),)
-    return PROTOCOLS["anthropic"].encode(ChatRequest(said, **chat), target, stream=False)
+    conversation = messages or (message(Role.USER, "hi"),)
+    return PROTOCOLS["anthropic"].encode(ChatRequest(conversation, **chat), target, stream=False)
 
 
-def turns(*messages: Message, **more: Any) -> list[tuple[str, list[Any]]]:
-    return [(turn["role"], turn["content"]) for turn in encode(*messages, **more).elide()["messages"]]
+def turns(*messages: Message, **fields: Any) -> list[tuple[str, list[Any]]]:
+    return [(turn["role"], turn["content"]) for turn in encode(*messages, **fields).elide()["messages"]]
 
 
-def text(words: str) -> dict[str, str]:
-    return {"type": "text", "text": words}
+def text(content: str) -> dict[str, str]:
+    return {"type": "text", "text": content}
 
 
 def test_the_smallest_request_names_its_version_and_a_limit() -> None:
@@ -64,33 +64,43 @@ def test_the_smallest_request_names_its_version_and_a_limit() -> None:
 
 def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_turn() -> None:
     """Anthropic has no system role within a conversation."""
-    system = say(Role.SYSTEM, "one"), say(Role.SYSTEM, "two")
-    later = say(Role.USER, "hi"), say(Role.ASSISTANT, "yes"), say(Role.SYSTEM, "hurry"), say(Role.USER, "well?")
-    request = encode(*system, *later)
+    system = message(Role.SYSTEM, "one"), message(Role.SYSTEM, "two")
+    conversation = (
+        message(Role.USER, "hi"),
+        message(Role.ASSISTANT, "yes"),
+        message(Role.SYSTEM, "hurry"),
+        message(Role.USER, "well?"),
+    )
+    request = encode(*system, *conversation)
     assert request.payload["system"] == "one\n\ntwo"
     assert request.payload["messages"][2] == {"role": "user", "content": [text("hurry"), text("well?")]}
 
 
 def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
     """Consecutive messages of one role are merged and empty text is left out. A first user turn is added if missing."""
-    said = say(Role.ASSISTANT, "I begin"), say(Role.USER, "a"), say(Role.USER, ""), say(Role.USER, "b")
-    assert turns(*said) == [
+    conversation = (
+        message(Role.ASSISTANT, "I begin"),
+        message(Role.USER, "a"),
+        message(Role.USER, ""),
+        message(Role.USER, "b"),
+    )
+    assert turns(*conversation) == [
         ("user", [text(".")]),
         ("assistant", [text("I begin")]),
         ("user", [text("a"), text("b")]),
     ]
-    assert turns(say(Role.SYSTEM, "only system")) == [("user", [text(".")])]
+    assert turns(message(Role.SYSTEM, "only system")) == [("user", [text(".")])]
 
 
 def test_tool_results_come_first_in_one_user_turn() -> None:
     """All results of a turn are one user message. Ids of calls and results are made to fit Anthropic's pattern."""
-    asked = say(Role.ASSISTANT, tool_calls=(CALL, ToolCall("call_1", "look", "not json")))
-    results = say(Role.TOOL, "r1", IMAGE, tool_call_id="call.1"), say(Role.TOOL, "r2", tool_call_id="call_1")
-    seen = turns(say(Role.USER, "hi"), asked, *results, say(Role.USER, "go on"))
-    uses = seen[1][1]
+    calling = message(Role.ASSISTANT, tool_calls=(CALL, ToolCall("call_1", "look", "not json")))
+    results = message(Role.TOOL, "r1", IMAGE, tool_call_id="call.1"), message(Role.TOOL, "r2", tool_call_id="call_1")
+    sent_turns = turns(message(Role.USER, "hi"), calling, *results, message(Role.USER, "go on"))
+    uses = sent_turns[1][1]
     assert [use["id"] for use in uses] == ["call_1", "call_1_2"]
     assert [use["input"] for use in uses] == [{"a": 1}, {"_raw": "not json"}]
-    role, blocks = seen[2]
+    role, blocks = sent_turns[2]
     assert (role, [block["type"] for block in blocks]) == ("user", ["tool_result", "tool_result", "text"])
     assert [block["tool_use_id"] for block in blocks[:2]] == ["call_1", "call_1_2"]
     assert [block["type"] for block in blocks[0]["content"]] == ["text", "image"]
@@ -99,27 +109,27 @@ def test_tool_results_come_first_in_one_user_turn() -> None:
 
 def test_a_result_nobody_asked_for_is_told_as_text() -> None:
     """A tool result without its call is sent as text, since Anthropic refuses such a block."""
-    seen = turns(say(Role.USER, "hi"), say(Role.TOOL, "r", tool_call_id="gone"))
-    assert seen == [("user", [text("hi"), text("Tool result: r")])]
+    sent_turns = turns(message(Role.USER, "hi"), message(Role.TOOL, "r", tool_call_id="gone"))
+    assert sent_turns == [("user", [text("hi"), text("Tool result: r")])]
 
 
 def test_an_assistant_s_files_move_to_the_next_user_turn() -> None:
     """Anthropic refuses documents in assistant turns."""
-    seen = turns(say(Role.USER, "hi"), say(Role.ASSISTANT, "look", PDF), say(Role.USER, "ok"))
-    assert [block["type"] for block in seen[2][1]] == ["document", "text"]
+    sent_turns = turns(message(Role.USER, "hi"), message(Role.ASSISTANT, "look", PDF), message(Role.USER, "ok"))
+    assert [block["type"] for block in sent_turns[2][1]] == ["document", "text"]
 
 
 @pytest.mark.requirement("MCR-2.1", "MCR-2.5")
 def test_files_are_images_and_documents_with_bare_base64() -> None:
     """Images and PDFs are sent as base64 without a data URL prefix, or by URL. Audio is replaced by a note in text."""
-    _, blocks = turns(say(Role.USER, IMAGE, PDF, AUDIO))[0]
+    _, blocks = turns(message(Role.USER, IMAGE, PDF, AUDIO))[0]
     source = {"type": "base64", "media_type": "image/png", "data": "<3 bytes>"}
     assert blocks[0] == {"type": "image", "source": source}
     assert blocks[1]["title"] == "a.pdf"
     assert blocks[1]["source"]["media_type"] == "application/pdf"
     assert "cannot be sent here" in blocks[2]["text"]
     link = NativePart(Kind.IMAGE, "image/png", url="https://h/a.png")
-    assert turns(say(Role.USER, link))[0][1][0]["source"] == {"type": "url", "url": "https://h/a.png"}
+    assert turns(message(Role.USER, link))[0][1][0]["source"] == {"type": "url", "url": "https://h/a.png"}
 
 
 @pytest.mark.parametrize(
@@ -145,8 +155,8 @@ def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
     dropped = encode(temperature=1.5, top_p=0.5, extra={"seed": 1, "user": "u"})
     assert dropped.dropped_params == ("temperature", "top_p", "seed", "user")
     assert "temperature" not in dropped.payload
-    taken = encode(temperature=1.5, top_p=0.5, quirks={"sampling": True})
-    assert (taken.payload["temperature"], taken.dropped_params) == (1.0, ("top_p",))
+    request = encode(temperature=1.5, top_p=0.5, quirks={"sampling": True})
+    assert (request.payload["temperature"], request.dropped_params) == (1.0, ("top_p",))
     assert encode(temperature=0.0, quirks={"sampling": True}).payload["temperature"] == 0.0
 
 
@@ -160,10 +170,10 @@ def test_a_schema_is_closed_all_the_way_down() -> None:
     """Every object of a schema gets `additionalProperties: false`; a property may be named `type`."""
     schema = {"type": "object", "properties": {"type": {"type": "string"}, "a": {"anyOf": [{"type": "object"}]}}}
     shape = {"type": "json_schema", "json_schema": {"schema": schema}}
-    sent = encode(response_format=shape).payload["output_config"]["format"]["schema"]
-    assert sent["additionalProperties"] is False
-    assert sent["properties"]["type"] == {"type": "string"}
-    assert sent["properties"]["a"]["anyOf"] == [{"type": "object", "additionalProperties": False}]
+    sent_schema = encode(response_format=shape).payload["output_config"]["format"]["schema"]
+    assert sent_schema["additionalProperties"] is False
+    assert sent_schema["properties"]["type"] == {"type": "string"}
+    assert sent_schema["properties"]["a"]["anyOf"] == [{"type": "object", "additionalProperties": False}]
 
 
 def test_json_without_a_schema_is_asked_for_in_words() -> None:
@@ -191,11 +201,11 @@ def test_an_effort_is_said_in_the_words_of_the_model(model: str, effort: str, ex
     """Models with adaptive thinking get an effort, models before 4.6 a token budget, unknown ones the effort alone."""
     target = Target("p", "https://api.anthropic.com/v1", model, "k")
     request = PROTOCOLS["anthropic"].encode(
-        ChatRequest((say(Role.USER, "hi"),), extra={"reasoning_effort": effort}), target, stream=False
+        ChatRequest((message(Role.USER, "hi"),), extra={"reasoning_effort": effort}), target, stream=False
     )
-    sent = {name: request.payload[name] for name in ("thinking", "output_config") if name in request.payload}
-    assert (sent, request.dropped_params) == (expected, ())
-    assert request.payload["max_tokens"] > sent.get("thinking", {}).get("budget_tokens", 0)
+    settings = {name: request.payload[name] for name in ("thinking", "output_config") if name in request.payload}
+    assert (settings, request.dropped_params) == (expected, ())
+    assert request.payload["max_tokens"] > settings.get("thinking", {}).get("budget_tokens", 0)
 
 
 @pytest.mark.parametrize(
@@ -208,24 +218,28 @@ def test_an_effort_is_said_in_the_words_of_the_model(model: str, effort: str, ex
 def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) -> None:
     """A thinking budget needs room below `max_tokens` and excludes a forced tool call."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
-    asked = ChatRequest((say(Role.USER, "hi"),), extra={"reasoning_effort": "high"}, **chat)
-    request = PROTOCOLS["anthropic"].encode(asked, target, stream=False)
+    chat_request = ChatRequest((message(Role.USER, "hi"),), extra={"reasoning_effort": "high"}, **chat)
+    request = PROTOCOLS["anthropic"].encode(chat_request, target, stream=False)
     assert (request.dropped_params, "thinking" in request.payload) == (("reasoning_effort",), False)
 
 
 def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_round() -> None:
     """A model with thinking budgets requires the first turn of a tool round to begin with a signed thinking block."""
-    talk = say(Role.USER, "hi"), say(Role.ASSISTANT, tool_calls=(CALL,)), say(Role.TOOL, "1", tool_call_id="call.1")
+    conversation = (
+        message(Role.USER, "hi"),
+        message(Role.ASSISTANT, tool_calls=(CALL,)),
+        message(Role.TOOL, "1", tool_call_id="call.1"),
+    )
     target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
     for extra in ({"reasoning_effort": "high"}, {"thinking": {"type": "enabled", "budget_tokens": 2000}}):
-        request = PROTOCOLS["anthropic"].encode(ChatRequest(talk, extra=extra), target, stream=False)
+        request = PROTOCOLS["anthropic"].encode(ChatRequest(conversation, extra=extra), target, stream=False)
         assert (request.dropped_params, "thinking" in request.payload) == (tuple(extra), False)
-        after = ChatRequest((*talk, say(Role.ASSISTANT, "One."), say(Role.USER, "go on")), extra=extra)
+        after = ChatRequest((*conversation, message(Role.ASSISTANT, "One."), message(Role.USER, "go on")), extra=extra)
         assert "thinking" in PROTOCOLS["anthropic"].encode(after, target, stream=False).payload
 
 
 @pytest.mark.parametrize(
-    ("model", "own", "effort", "sent"),
+    ("model", "thinking", "effort", "expected"),
     [
         ("claude-sonnet-4-5", {"type": "adaptive"}, None, {"thinking": {"type": "enabled", "budget_tokens": 16384}}),
         ("claude-haiku-4-5", {"type": "adaptive"}, "low", {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
@@ -240,38 +254,38 @@ def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_ro
         ("claude-opus-4-8", {"type": "disabled"}, None, None),
     ],
 )
-def test_a_callers_own_thinking_is_said_as_the_model_takes_it(model, own, effort, sent) -> None:
+def test_a_callers_own_thinking_is_said_as_the_model_takes_it(model, thinking, effort, expected) -> None:
     """A caller's `thinking` is translated to the form that the routed model accepts and not reported as dropped."""
-    extra = {"thinking": own, **({"reasoning_effort": effort} if effort else {})}
+    extra = {"thinking": thinking, **({"reasoning_effort": effort} if effort else {})}
     target = Target("p", "https://api.anthropic.com/v1", model, "k")
-    asked = ChatRequest((say(Role.USER, "hi"),), extra=extra)
-    request = PROTOCOLS["anthropic"].encode(asked, target, stream=False)
-    said = {name: request.payload[name] for name in ("thinking", "output_config") if name in request.payload}
-    assert said == (sent or {"thinking": own})
+    chat_request = ChatRequest((message(Role.USER, "hi"),), extra=extra)
+    request = PROTOCOLS["anthropic"].encode(chat_request, target, stream=False)
+    settings_sent = {name: request.payload[name] for name in ("thinking", "output_config") if name in request.payload}
+    assert settings_sent == (expected or {"thinking": thinking})
     assert request.dropped_params == ()
 
 
 def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
     """Anthropic refuses temperature together with thinking, and `max_tokens` has to exceed the thinking budget."""
-    own = {"type": "enabled", "budget_tokens": 6000}
-    request = encode(temperature=0.5, extra={"thinking": own}, quirks={"sampling": True})
-    assert (request.payload["thinking"], request.dropped_params) == (own, ("temperature",))
+    thinking = {"type": "enabled", "budget_tokens": 6000}
+    request = encode(temperature=0.5, extra={"thinking": thinking}, quirks={"sampling": True})
+    assert (request.payload["thinking"], request.dropped_params) == (thinking, ("temperature",))
     assert request.payload["max_tokens"] > 6000
 
 
 def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -> None:
     """A mark lasts five minutes or an hour. A tool result is marked as a whole, a turn of calls at its last call."""
     hour, plain = CacheMark(3600), CacheMark()
-    talk = (
+    conversation = (
         Message(Role.SYSTEM, (TextPart("rules", hour),)),
-        say(Role.USER, "hi"),
+        message(Role.USER, "hi"),
         Message(Role.ASSISTANT, (TextPart("", plain),), (CALL,)),
         Message(Role.TOOL, (TextPart("1", CacheMark(300)),), tool_call_id="call.1"),
     )
-    payload = encode(*talk, tools=(Tool("look", cache=hour),)).payload
-    kept = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
-    assert payload["system"] == [{"type": "text", "text": "rules", **kept}]
-    assert payload["tools"][0]["cache_control"] == kept["cache_control"]
+    payload = encode(*conversation, tools=(Tool("look", cache=hour),)).payload
+    written_mark = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    assert payload["system"] == [{"type": "text", "text": "rules", **written_mark}]
+    assert payload["tools"][0]["cache_control"] == written_mark["cache_control"]
     _, call, result = payload["messages"]
     assert call["content"][-1]["cache_control"] == {"type": "ephemeral"}
     assert result["content"][0]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
@@ -279,13 +293,13 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
 
 def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
     """Anthropic allows four cache marks. The last four cover the longest prefixes; earlier ones are reported."""
-    marks = [CacheMark(path=f"messages[0].content[{at}].cache_control") for at in range(6)]
-    talk = Message(Role.USER, tuple(TextPart(f"part {at}", mark) for at, mark in enumerate(marks)))
-    request = encode(talk, inner=tuple(mark.path for mark in marks))
+    marks = [CacheMark(path=f"messages[0].content[{number}].cache_control") for number in range(6)]
+    marked = Message(Role.USER, tuple(TextPart(f"part {number}", mark) for number, mark in enumerate(marks)))
+    request = encode(marked, inner=tuple(mark.path for mark in marks))
     (turn,) = request.payload["messages"]
     assert ["cache_control" in block for block in turn["content"]] == [False, False, True, True, True, True]
     assert request.dropped_params == (marks[0].path, marks[1].path)
-    less = encode(talk, inner=("x",), extra={"cache_control": {"type": "ephemeral"}})
+    less = encode(marked, inner=("x",), extra={"cache_control": {"type": "ephemeral"}})
     assert sum("cache_control" in block for block in less.payload["messages"][0]["content"]) == 3
 
 
@@ -299,12 +313,12 @@ def test_only_the_tools_that_are_allowed_are_sent() -> None:
 def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
     """A custom tool's call in the history is sent with its text under `input`."""
     call = ToolCall("c1", "sql", "select 1", custom=True)
-    said = turns(say(Role.USER, "hi"), say(Role.ASSISTANT, tool_calls=(call,)))
-    assert said[1][1][0]["input"] == {"input": "select 1"}
+    sent_turns = turns(message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(call,)))
+    assert sent_turns[1][1][0]["input"] == {"input": "select 1"}
 
 
 @pytest.mark.parametrize(
-    ("reason", "word"),
+    ("reason", "expected"),
     [
         ("end_turn", "stop"),
         ("stop_sequence", "stop"),
@@ -313,20 +327,20 @@ def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
         ("refusal", "content_filter"),
     ],
 )
-def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, word: str) -> None:
+def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, expected: str) -> None:
     body = f'{{"content":[{{"type":"text","text":"x"}}],"stop_reason":"{reason}"}}'.encode()
     answer = PROTOCOLS["anthropic"].decode(200, {}, body)
     assert isinstance(answer, Answer)
-    assert answer.finish_reason == word
+    assert answer.finish_reason == expected
 
 
 def test_an_answer_without_blocks_is_no_answer() -> None:
     """An answer without content is `EMPTY_CONTENT`; a body without the list of blocks is `BAD_SHAPE`."""
     empty = PROTOCOLS["anthropic"].decode(200, {}, b'{"content":[],"stop_reason":"end_turn"}')
-    other = PROTOCOLS["anthropic"].decode(200, {}, b'{"status":"ok"}')
+    of_other_shape = PROTOCOLS["anthropic"].decode(200, {}, b'{"status":"ok"}')
     assert isinstance(empty, Failure)
-    assert isinstance(other, Failure)
-    assert (empty.fault, other.fault) == (Fault.EMPTY_CONTENT, Fault.BAD_SHAPE)
+    assert isinstance(of_other_shape, Failure)
+    assert (empty.fault, of_other_shape.fault) == (Fault.EMPTY_CONTENT, Fault.BAD_SHAPE)
 
 
 TAKE_PREFILL = [
@@ -347,13 +361,17 @@ REFUSE_PREFILL = [
     *("claude-mythos-preview", "gemini-3.5-flash-lite", "google/gemini-3.8-flash", "gemini-flash-latest"),
 ]
 """Models that continue a last assistant message (a prefill), and models that refuse it with 400."""
-BEGUN = (say(Role.USER, "Write a list."), say(Role.ASSISTANT, "1. Apples\n2."))
+UNFINISHED_CONVERSATION = (message(Role.USER, "Write a list."), message(Role.ASSISTANT, "1. Apples\n2."))
 
 
-def ended(protocol: str, model: str, *messages: Message, host: str = "example.com", **chat: Any) -> tuple[bool, bool]:
+def continuation(
+    protocol: str, model: str, *messages: Message, host: str = "example.com", **chat: Any
+) -> tuple[bool, bool]:
     """Return whether a user's request to continue was added and whether the prefill is reported as dropped."""
     request = PROTOCOLS[protocol].encode(
-        ChatRequest(messages or BEGUN, **chat), Target("p", f"https://{host}/v1", model, "k"), stream=False
+        ChatRequest(messages or UNFINISHED_CONVERSATION, **chat),
+        Target("p", f"https://{host}/v1", model, "k"),
+        stream=False,
     )
     return CONTINUE in str(request.elide()), "prefill" in request.dropped_params
 
@@ -365,30 +383,35 @@ def ended(protocol: str, model: str, *messages: Message, host: str = "example.co
 )
 def test_words_to_go_on_from_end_in_a_form_that_the_model_takes(protocol: str, model: str, refuses: bool) -> None:
     """A prefill is sent unchanged to models that accept it. For others, a user turn after it asks to continue."""
-    assert ended(protocol, model) == (refuses, refuses)
+    assert continuation(protocol, model) == (refuses, refuses)
 
 
 def test_a_request_to_continue_follows_the_words_as_a_turn_of_its_own() -> None:
     """The prefill stays an assistant turn; the request to continue is a user turn after it."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-8", "k")
-    sent = PROTOCOLS["anthropic"].encode(ChatRequest(BEGUN), target, stream=False).elide()["messages"]
-    assert sent[-2:] == [
+    sent_messages = (
+        PROTOCOLS["anthropic"].encode(ChatRequest(UNFINISHED_CONVERSATION), target, stream=False).elide()["messages"]
+    )
+    assert sent_messages[-2:] == [
         {"role": "assistant", "content": [text("1. Apples\n2.")]},
         {"role": "user", "content": [text(CONTINUE)]},
     ]
-    assert turns(*BEGUN)[-1] == ("assistant", [text("1. Apples\n2.")])
+    assert turns(*UNFINISHED_CONVERSATION)[-1] == ("assistant", [text("1. Apples\n2.")])
 
 
 def test_a_request_to_continue_follows_nothing_but_words() -> None:
     """Nothing is added after a user message, a tool result, a tool call or an empty assistant message."""
-    for last in (say(Role.USER, "hi"), say(Role.ASSISTANT, tool_calls=(CALL,)), say(Role.ASSISTANT, " \n")):
-        assert ended("anthropic", "claude-opus-5", BEGUN[0], last) == (False, False)
+    for last in (message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(CALL,)), message(Role.ASSISTANT, " \n")):
+        assert continuation("anthropic", "claude-opus-5", UNFINISHED_CONVERSATION[0], last) == (False, False)
 
 
 def test_thinking_a_schema_and_mistral_rule_words_to_go_on_from_out() -> None:
     """With thinking, a response schema or Mistral's API, even a model that accepts a prefill is asked to continue."""
     schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
-    assert ended("anthropic", "claude-sonnet-4-5", response_format=schema) == (True, True)
-    assert ended("anthropic", "claude-sonnet-4-5", extra={"reasoning_effort": "low"}, max_tokens=9000) == (True, True)
-    assert ended("anthropic", "claude-sonnet-4-5", extra={"reasoning_effort": "none"}) == (False, False)
-    assert ended("openai", "mistral-large-latest", host="api.mistral.ai") == (True, True)
+    assert continuation("anthropic", "claude-sonnet-4-5", response_format=schema) == (True, True)
+    assert continuation("anthropic", "claude-sonnet-4-5", extra={"reasoning_effort": "low"}, max_tokens=9000) == (
+        True,
+        True,
+    )
+    assert continuation("anthropic", "claude-sonnet-4-5", extra={"reasoning_effort": "none"}) == (False, False)
+    assert continuation("openai", "mistral-large-latest", host="api.mistral.ai") == (True, True)

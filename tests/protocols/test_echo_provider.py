@@ -31,9 +31,9 @@ CHAT = ChatRequest(
 
 def test_every_part_of_a_request_is_told() -> None:
     """The echo lists roles, quoted text, files with kind, type, name and size, calls, results, tools and parameters."""
-    said = answer(CHAT, "echo-vision")
-    assert isinstance(said, Answer)
-    assert said.text.splitlines() == [
+    reply = answer(CHAT, "echo-vision")
+    assert isinstance(reply, Answer)
+    assert reply.text.splitlines() == [
         "echo-vision received 4 messages.",
         "1. system: 9 characters of text",
         "   > Be brief.",
@@ -64,15 +64,15 @@ def test_echo_503_always_fails() -> None:
 def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[Message]) -> None:
     """For any messages, the pieces of a stream join to the whole answer, and its bytes decode to the same answer."""
     chat, wire = ChatRequest(tuple(messages)), Echo()
-    whole = answer(chat, "echo-text")
-    seen = stream_of(answer(chat, "echo-text"))
-    assert gathered(seen) == whole
-    assert isinstance(seen[-1], Finish)
-    assert all(isinstance(event, Delta) and event.text for event in seen[:-1])
+    complete = answer(chat, "echo-text")
+    events = stream_of(answer(chat, "echo-text"))
+    assert gathered(events) == complete
+    assert isinstance(events[-1], Finish)
+    assert all(isinstance(event, Delta) and event.text for event in events[:-1])
     status, body = wire.reply(chat, "echo-text")
     decoder = wire.decoder()
-    assert wire.decode(status, {}, body) == whole
-    assert gathered([*decoder.feed(body), *decoder.close()]) == whole
+    assert wire.decode(status, {}, body) == complete
+    assert gathered([*decoder.feed(body), *decoder.close()]) == complete
 
 
 def test_a_failure_reads_back_too() -> None:
@@ -87,7 +87,7 @@ def test_the_preview_of_a_request_elides_its_files(model: str) -> None:
     """Echo's payload is previewed like that of other providers, with the URL `echo://local`."""
     request = PROTOCOLS["echo"].encode(CHAT, Target("echo", "echo://local", model), stream=False)
     assert request.url == "echo://local"
-    shown = request.elide()
-    assert shown["model"] == model
-    named = {"type": "image", "mimeType": "image/png", "filename": "a.png", "data": "<5 bytes>"}
-    assert shown["messages"][1]["content"][1] == named
+    preview = request.elide()
+    assert preview["model"] == model
+    elided = {"type": "image", "mimeType": "image/png", "filename": "a.png", "data": "<5 bytes>"}
+    assert preview["messages"][1]["content"][1] == elided

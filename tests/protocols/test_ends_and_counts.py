@@ -14,8 +14,8 @@ from tests.lab.shapes import VENDORS
 from tests.protocols.exchange import exchange
 
 CHAT = ChatRequest((Message(Role.USER, (TextPart("hi"),)),))
-BOTH = pytest.mark.parametrize("stream", [False, True])
-EACH = pytest.mark.parametrize("protocol", list(VENDORS))
+WHOLE_AND_STREAMED = pytest.mark.parametrize("stream", [False, True])
+EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
 
 
 @pytest.fixture(scope="module")
@@ -34,19 +34,19 @@ def answer(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer:
     return outcome
 
 
-@BOTH
-@EACH
+@WHOLE_AND_STREAMED
+@EACH_PROTOCOL
 @pytest.mark.parametrize("reason", ["OTHER", "vanished"])
 def test_an_answer_that_stops_for_an_unknown_reason_is_not_called_complete(
     lab: Lab, protocol: str, reason: str, stream: bool
 ) -> None:
     """After an unknown stop reason, the text is kept, and the finish reason is `length`."""
-    said = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
-    assert (said.text, said.finish_reason, said.details.stop_reason) == ("So far.", "length", reason)
+    reply = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
+    assert (reply.text, reply.finish_reason, reply.details.stop_reason) == ("So far.", "length", reason)
 
 
-@BOTH
-@EACH
+@WHOLE_AND_STREAMED
+@EACH_PROTOCOL
 def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: bool) -> None:
     """An answer without text and with an unknown stop reason is a failure, so the next candidate is called."""
     outcome = play(lab, protocol, "stops:reason=vanished,text=", stream=stream)
@@ -54,9 +54,9 @@ def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: 
     assert outcome.fault is Fault.EMPTY_CONTENT
 
 
-@BOTH
+@WHOLE_AND_STREAMED
 @pytest.mark.parametrize(
-    ("protocol", "reason", "word"),
+    ("protocol", "reason", "expected"),
     [
         *(("gemini", reason, "content_filter") for reason in ("MODEL_ARMOR", "ESCALATION", "PUP_LIMITED_DISABLED")),
         ("gemini", "LANGUAGE", "content_filter"),
@@ -70,14 +70,14 @@ def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: 
     ],
 )
 def test_a_vendor_s_reason_comes_to_openai_s_word(
-    lab: Lab, protocol: str, reason: str, word: str, stream: bool
+    lab: Lab, protocol: str, reason: str, expected: str, stream: bool
 ) -> None:
     """A vendor's stop reason is mapped to OpenAI's and kept in the details."""
-    said = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
-    assert (said.text, said.finish_reason, said.details.stop_reason) == ("So far.", word, reason)
+    reply = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
+    assert (reply.text, reply.finish_reason, reply.details.stop_reason) == ("So far.", expected, reason)
 
 
-@BOTH
+@WHOLE_AND_STREAMED
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"])
 def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bool) -> None:
     """A failed generation is a failure with Gemini's reason as its code."""
@@ -94,12 +94,12 @@ def test_a_generation_that_fails_after_words_breaks_the_stream(lab: Lab, reason:
     assert outcome.fault is Fault.STREAM_BROKEN
 
 
-@BOTH
+@WHOLE_AND_STREAMED
 def test_why_a_model_refused_is_its_refusal(lab: Lab, stream: bool) -> None:
     """Anthropic's explanation becomes the refusal. The text before it and the refusal's category are kept."""
-    said = answer(lab, "anthropic", "recorded:name=refused", stream=stream)
-    assert (said.text, said.refusal, said.finish_reason) == ("First", "This could do harm.", "content_filter")
-    assert said.details.stop_details == {"type": "refusal", "category": "bio", "explanation": "This could do harm."}
+    reply = answer(lab, "anthropic", "recorded:name=refused", stream=stream)
+    assert (reply.text, reply.refusal, reply.finish_reason) == ("First", "This could do harm.", "content_filter")
+    assert reply.details.stop_details == {"type": "refusal", "category": "bio", "explanation": "This could do harm."}
 
 
 COUNTED = {
@@ -146,12 +146,12 @@ COUNTED = {
 }
 
 
-@BOTH
-@EACH
+@WHOLE_AND_STREAMED
+@EACH_PROTOCOL
 def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) -> None:
     """The prompt total includes what Anthropic wrote to its cache and what Gemini's own tools found."""
-    said = answer(lab, protocol, "recorded:name=counts", stream=stream)
-    assert (said.text, said.usage) == ("Counted.", COUNTED[protocol])
+    reply = answer(lab, protocol, "recorded:name=counts", stream=stream)
+    assert (reply.text, reply.usage) == ("Counted.", COUNTED[protocol])
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,16 @@ def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) 
 def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | None, prompt: int | None) -> None:
     """DeepSeek reports cache hits and misses, Kimi has its own field, and values that are no counts are ignored."""
     body = '{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": ' + usage + "}"
-    said = PROTOCOLS["openai"].decode(200, {}, body.encode())
-    assert isinstance(said, Answer)
-    assert (said.usage.cached_tokens, said.usage.prompt_tokens) == (cached, prompt)
+    reply = PROTOCOLS["openai"].decode(200, {}, body.encode())
+    assert isinstance(reply, Answer)
+    assert (reply.usage.cached_tokens, reply.usage.prompt_tokens) == (cached, prompt)
 
 
-@BOTH
+@WHOLE_AND_STREAMED
 def test_what_stands_beside_an_answer_comes_along(lab: Lab, stream: bool) -> None:
     """Service tier and system fingerprint are kept. Anthropic's standard tier is called `default`, as by OpenAI."""
-    openai, anthropic = (answer(lab, each, "recorded:name=counts", stream=stream) for each in ("openai", "anthropic"))
+    openai, anthropic = (
+        answer(lab, protocol, "recorded:name=counts", stream=stream) for protocol in ("openai", "anthropic")
+    )
     assert (openai.details.service_tier, openai.details.system_fingerprint) == ("priority", "fp_lab")
     assert (anthropic.details.service_tier, anthropic.details.system_fingerprint) == ("default", None)

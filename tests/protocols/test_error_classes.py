@@ -26,8 +26,8 @@ def fail(status: int, body: Any, **headers: str) -> Failure:
     return failure_of(status, {name.replace("_", "-"): value for name, value in headers.items()}, data)
 
 
-def openai(message: str, **more: Any) -> Any:
-    return {"error": {"message": message, "type": "invalid_request_error", **more}}
+def openai(message: str, **fields: Any) -> Any:
+    return {"error": {"message": message, "type": "invalid_request_error", **fields}}
 
 
 def gemini(code: int, message: str, status: str, details: Any = ()) -> Any:
@@ -184,7 +184,7 @@ def test_a_refused_kind_of_content_names_the_capability(message: str, capability
 
 
 @pytest.mark.parametrize(
-    ("headers", "waits", "fault"),
+    ("headers", "retry_after", "fault"),
     [
         ({}, None, Fault.HTTP_429),
         ({"retry_after": "2"}, 2.0, Fault.HTTP_429),
@@ -198,11 +198,11 @@ def test_a_refused_kind_of_content_names_the_capability(message: str, capability
     ],
 )
 def test_a_rate_limit_is_told_apart_by_how_long_it_lasts(
-    headers: dict[str, str], waits: float | None, fault: Fault
+    headers: dict[str, str], retry_after: float | None, fault: Fault
 ) -> None:
     """Only a `Retry-After` of up to five seconds is worth waiting for. A nonsensical value has a fault of its own."""
     failure = fail(429, openai("slow down"), **headers)
-    assert (failure.fault, failure.retry_after) == (fault, waits)
+    assert (failure.fault, failure.retry_after) == (fault, retry_after)
 
 
 def test_a_redirect_is_never_followed_and_says_whereto() -> None:

@@ -16,10 +16,10 @@ CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 
 def post(url: str, body: dict[str, object], timeout: float = 5) -> tuple[int, bytes]:
-    place = urlsplit(url)
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout)
+    address = urlsplit(url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=timeout)
     try:
-        connection.request("POST", f"{place.path}/chat/completions", json.dumps(body))
+        connection.request("POST", f"{address.path}/chat/completions", json.dumps(body))
         response = connection.getresponse()
         return response.status, response.read()
     finally:
@@ -29,9 +29,9 @@ def post(url: str, body: dict[str, object], timeout: float = 5) -> tuple[int, by
 def test_a_script_is_played_in_order_and_then_all_is_well() -> None:
     """A provider's list is played one step per request; afterwards the lab answers normally."""
     with Lab({"deepseek": [503, "http_429:retry_after=2", "say:at last"]}) as lab:
-        seen = [post(lab.url("openai", "deepseek"), CHAT) for _ in range(4)]
-        assert [status for status, _ in seen] == [503, 429, 200, 200]
-        assert json.loads(seen[2][1])["choices"][0]["message"]["content"] == "at last"
+        responses = [post(lab.url("openai", "deepseek"), CHAT) for _ in range(4)]
+        assert [status for status, _ in responses] == [503, 429, 200, 200]
+        assert json.loads(responses[2][1])["choices"][0]["message"]["content"] == "at last"
         assert lab.played == ["http_503", "http_429", "ok", "ok"]
 
 
@@ -83,8 +83,8 @@ def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
             post(lab.broken_url("connect_refused"), CHAT)
         with pytest.raises(TimeoutError):
             post(lab.broken_url("connect_timeout"), CHAT, timeout=0.2)
-        place = urlsplit(lab.broken_url("tls_cert_error"))
-        address = (place.hostname or "", place.port or 0)
+        url = urlsplit(lab.broken_url("tls_cert_error"))
+        address = (url.hostname or "", url.port or 0)
         context = ssl.create_default_context()
         with socket.create_connection(address) as raw, pytest.raises(ssl.SSLCertVerificationError):
             context.wrap_socket(raw, server_hostname="127.0.0.1")

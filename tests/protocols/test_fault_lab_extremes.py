@@ -17,9 +17,9 @@ STREAM = {**CHAT, "stream": True}
 
 
 def opened(lab: Lab, body: dict[str, object], timeout: float = 5) -> http.client.HTTPResponse:
-    place = urlsplit(lab.url())
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout)
-    connection.request("POST", f"{place.path}/chat/completions", json.dumps(body))
+    address = urlsplit(lab.url())
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=timeout)
+    connection.request("POST", f"{address.path}/chat/completions", json.dumps(body))
     return connection.getresponse()
 
 
@@ -64,20 +64,20 @@ def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenar
 def test_a_stream_is_cut_after_content_and_not_ended_in_order(scenario: str, error: type[Exception]) -> None:
     with Lab({"lab": scenario}) as lab:
         response = opened(lab, STREAM)
-        seen: list[bytes] = []
+        received: list[bytes] = []
         with pytest.raises(error):
-            seen.extend(iter(response.read1, b""))
-        assert b'"content": "You s"' in b"".join(seen)
+            received.extend(iter(response.read1, b""))
+        assert b'"content": "You s"' in b"".join(received)
         assert lab.played == [scenario]
 
 
 def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:
     """The lab keeps a connection alive for the next request."""
     with Lab() as lab:
-        place = urlsplit(lab.url())
-        connection = http.client.HTTPConnection(place.hostname or "", place.port)
+        address = urlsplit(lab.url())
+        connection = http.client.HTTPConnection(address.hostname or "", address.port)
         for _ in range(3):
-            connection.request("POST", f"{place.path}/chat/completions", json.dumps(STREAM))
+            connection.request("POST", f"{address.path}/chat/completions", json.dumps(STREAM))
             assert connection.getresponse().read().endswith(b"data: [DONE]\n\n")
         connection.close()
         assert len(lab.requests) == 3

@@ -15,7 +15,7 @@ from tests.protocols.exchange import body_of
 PROBABLE = {"content": [{"token": "hi", "logprob": -0.1, "bytes": [104, 105], "top_logprobs": []}], "refusal": None}
 
 
-def whole(message: dict[str, Any], **choice: Any) -> Answer:
+def decode_answer(message: dict[str, Any], **choice: Any) -> Answer:
     body = {"choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop", **choice}]}
     answer = PROTOCOLS["openai"].decode(200, {}, json.dumps(body).encode())
     assert isinstance(answer, Answer)
@@ -33,37 +33,39 @@ def stream(*choices: dict[str, Any]) -> list[StreamEvent]:
 
 def test_probabilities_of_a_whole_answer_are_kept() -> None:
     """Tokens are completed to OpenAI's full shape where a host sends less; without usable tokens there are none."""
-    assert whole({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
-    assert whole({"content": "hi"}, logprobs={"content": [{"token": "hi", "logprob": -0.1}]}).logprobs == PROBABLE
-    assert whole({"content": "hi"}, logprobs={"content": [{"token": "hi"}, None]}).logprobs is None
-    assert whole({"content": "hi"}, logprobs=None).logprobs is None
+    assert decode_answer({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
+    assert (
+        decode_answer({"content": "hi"}, logprobs={"content": [{"token": "hi", "logprob": -0.1}]}).logprobs == PROBABLE
+    )
+    assert decode_answer({"content": "hi"}, logprobs={"content": [{"token": "hi"}, None]}).logprobs is None
+    assert decode_answer({"content": "hi"}, logprobs=None).logprobs is None
 
 
 def test_probabilities_of_a_stream_go_with_their_words() -> None:
     """Probabilities of a stream belong to their chunk, also to one without text."""
-    said = stream(
+    events = stream(
         {"delta": {"content": "hi"}, "logprobs": PROBABLE},
         {"logprobs": PROBABLE},
         {"delta": {"content": "!"}, "logprobs": None},
         {"finish_reason": "stop"},
     )
-    assert said[:3] == [Delta("hi", logprobs=PROBABLE), Delta(logprobs=PROBABLE), Delta("!")]
-    assert isinstance(said[3], Finish)
+    assert events[:3] == [Delta("hi", logprobs=PROBABLE), Delta(logprobs=PROBABLE), Delta("!")]
+    assert isinstance(events[3], Finish)
 
 
 def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
     """A custom tool's input is text and need not be JSON."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
-    assert whole({"content": None, "tool_calls": [call]}).tool_calls == (
+    assert decode_answer({"content": None, "tool_calls": [call]}).tool_calls == (
         ToolCall("c1", "sql", "select 1", custom=True),
     )
-    begun = {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "sql", "input": "sel"}}
-    said = stream(
-        {"delta": {"tool_calls": [begun]}},
+    first_piece = {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "sql", "input": "sel"}}
+    events = stream(
+        {"delta": {"tool_calls": [first_piece]}},
         {"delta": {"tool_calls": [{"index": 0, "custom": {"input": "ect"}}]}},
         {"finish_reason": "tool_calls"},
     )
-    assert said[:2] == [
+    assert events[:2] == [
         Delta(tool_calls=(ToolCallDelta(0, "c1", "sql", "sel", custom=True),)),
         Delta(tool_calls=(ToolCallDelta(0, arguments="ect", custom=True),)),
     ]
@@ -72,12 +74,12 @@ def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
 @pytest.mark.parametrize("key", ["stop_reason", "matched_stop"])
 def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
     """`stop_reason` is vLLM's field, `matched_stop` SGLang's. A number is a token id, which no caller asked for."""
-    assert whole({"content": "hi"}, **{key: "END"}).details.stop_sequence == "END"
-    assert whole({"content": "hi"}, **{key: 2}).details.stop_sequence is None
+    assert decode_answer({"content": "hi"}, **{key: "END"}).details.stop_sequence == "END"
+    assert decode_answer({"content": "hi"}, **{key: 2}).details.stop_sequence is None
 
 
 @pytest.mark.parametrize(
-    ("protocol", "said"),
+    ("protocol", "expected"),
     [
         ("openai", '"content":"Error:\\nno such city"'),
         ("openai-responses", '"output":"Error:\\nno such city"'),
@@ -85,10 +87,10 @@ def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
         ("anthropic", '"is_error":true'),
     ],
 )
-def test_every_model_reads_that_a_tool_failed(protocol: str, said: str) -> None:
+def test_every_model_reads_that_a_tool_failed(protocol: str, expected: str) -> None:
     """A failed tool result is marked in a field where the protocol has one, else in the text."""
     call = Message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     failed = Message(Role.TOOL, (TextPart("no such city"),), tool_call_id="c1", is_error=True)
     chat = ChatRequest((Message(Role.USER, (TextPart("Look"),)), call, failed))
     request = PROTOCOLS[protocol].encode(chat, Target("p", "https://p.example/v1", "m", "k"), stream=False)
-    assert said in body_of(request).decode()
+    assert expected in body_of(request).decode()

@@ -17,20 +17,20 @@ GIF = NativePart(Kind.IMAGE, "image/gif", blob_of(b"123"))
 SCHEMA = {"$schema": "x", "type": "object", "properties": {}}
 
 
-def say(role: Role, *parts: Any, **more: Any) -> Message:
-    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts), **more)
+def message(role: Role, *parts: Any, **fields: Any) -> Message:
+    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts), **fields)
 
 
 def encode(
-    *messages: Message, quirks: dict[str, Any] | None = None, at: str = BASE, stream: bool = False, **chat: Any
+    *messages: Message, quirks: dict[str, Any] | None = None, endpoint: str = BASE, stream: bool = False, **chat: Any
 ) -> UpstreamRequest:
-    said = messages or (say(Role.USER, "hi"),)
-    target = Target("p", at, "gemini-x", "k", quirks=quirks or {})
-    return PROTOCOLS["gemini"].encode(ChatRequest(said, **chat), target, stream=stream)
+    conversation = messages or (message(Role.USER, "hi"),)
+    target = Target("p", endpoint, "gemini-x", "k", quirks=quirks or {})
+    return PROTOCOLS["gemini"].encode(ChatRequest(conversation, **chat), target, stream=stream)
 
 
-def contents(*messages: Message, **more: Any) -> list[tuple[str, list[Any]]]:
-    return [(turn["role"], turn["parts"]) for turn in encode(*messages, **more).elide()["contents"]]
+def contents(*messages: Message, **fields: Any) -> list[tuple[str, list[Any]]]:
+    return [(turn["role"], turn["parts"]) for turn in encode(*messages, **fields).elide()["contents"]]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def contents(*messages: Message, **more: Any) -> list[tuple[str, list[Any]]]:
 )
 def test_the_model_and_the_verb_stand_in_the_url(endpoint: str, stream: bool, url: str) -> None:
     """A base URL gets the whole path, a full URL the routed model and the needed verb; the key is never in it."""
-    assert encode(at=endpoint, stream=stream).url == url
+    assert encode(endpoint=endpoint, stream=stream).url == url
 
 
 def test_the_smallest_request_has_contents_alone() -> None:
@@ -58,10 +58,15 @@ def test_the_smallest_request_has_contents_alone() -> None:
 
 def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
     """Leading system messages become `systemInstruction`, later ones user text; the first turn is never the model's."""
-    said = say(Role.SYSTEM, "one"), say(Role.ASSISTANT, "yes"), say(Role.SYSTEM, "hurry"), say(Role.USER, "well?")
-    request = encode(*said)
+    conversation = (
+        message(Role.SYSTEM, "one"),
+        message(Role.ASSISTANT, "yes"),
+        message(Role.SYSTEM, "hurry"),
+        message(Role.USER, "well?"),
+    )
+    request = encode(*conversation)
     assert request.payload["systemInstruction"] == {"parts": [{"text": "one"}]}
-    assert contents(*said) == [
+    assert contents(*conversation) == [
         ("user", [{"text": "."}]),
         ("model", [{"text": "yes"}]),
         ("user", [{"text": "hurry"}, {"text": "well?"}]),
@@ -71,18 +76,18 @@ def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
 def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
     """The first call of another vendor's model gets the documented placeholder. Results are matched by call id."""
     calls = ToolCall("c1", "look", '{"a": 1}'), ToolCall("c2", "hear", "")
-    asked = say(Role.ASSISTANT, tool_calls=calls)
-    results = say(Role.TOOL, "r1", IMAGE, GIF, tool_call_id="c1"), say(Role.TOOL, "r2", tool_call_id="c2")
-    seen = contents(say(Role.USER, "hi"), asked, *results)
-    first, second = seen[1][1]
+    calling = message(Role.ASSISTANT, tool_calls=calls)
+    results = message(Role.TOOL, "r1", IMAGE, GIF, tool_call_id="c1"), message(Role.TOOL, "r2", tool_call_id="c2")
+    sent_contents = contents(message(Role.USER, "hi"), calling, *results)
+    first, second = sent_contents[1][1]
     assert first["functionCall"] == {"id": "c1", "name": "look", "args": {"a": 1}}
     assert first["thoughtSignature"] == "skip_thought_signature_validator"
     assert "thoughtSignature" not in second
-    response = seen[2][1][0]["functionResponse"]
+    response = sent_contents[2][1][0]["functionResponse"]
     assert (response["name"], response["id"], response["response"]) == ("look", "c1", {"result": "r1"})
     assert response["parts"][0]["inlineData"]["displayName"] == "a.png"
-    assert seen[2][1][1]["functionResponse"]["name"] == "hear"
-    assert seen[2][1][2]["inlineData"]["mimeType"] == "image/gif"
+    assert sent_contents[2][1][1]["functionResponse"]["name"] == "hear"
+    assert sent_contents[2][1][2]["inlineData"]["mimeType"] == "image/gif"
 
 
 def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> None:
@@ -137,11 +142,11 @@ def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> 
     options = encode(response_format=shape).payload["generationConfig"]
     assert options["responseMimeType"] == "application/json"
     assert options["responseJsonSchema"] == {"type": "object", "properties": {}}
-    both = encode(response_format=shape, tools=(Tool("look"),))
-    assert "generationConfig" not in both.payload
-    assert "JSON Schema" in both.payload["systemInstruction"]["parts"][0]["text"]
-    said = encode(response_format=shape, tools=(Tool("look"),), quirks={"structured": "json_schema"})
-    assert "responseJsonSchema" in said.payload["generationConfig"]
+    with_tools = encode(response_format=shape, tools=(Tool("look"),))
+    assert "generationConfig" not in with_tools.payload
+    assert "JSON Schema" in with_tools.payload["systemInstruction"]["parts"][0]["text"]
+    with_quirk = encode(response_format=shape, tools=(Tool("look"),), quirks={"structured": "json_schema"})
+    assert "responseJsonSchema" in with_quirk.payload["generationConfig"]
 
 
 @pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5")
@@ -156,15 +161,15 @@ def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> 
 )
 def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
     """Gemini takes all kinds of files in one shape and fetches URLs itself."""
-    inline = contents(say(Role.USER, NativePart(kind, mime, blob_of(b"123"))))[0][1]
+    inline = contents(message(Role.USER, NativePart(kind, mime, blob_of(b"123"))))[0][1]
     assert inline == [{"inlineData": {"mimeType": mime, "data": "<3 bytes>"}}]
-    linked = contents(say(Role.USER, NativePart(kind, mime, url="https://h/x")))[0][1]
+    linked = contents(message(Role.USER, NativePart(kind, mime, url="https://h/x")))[0][1]
     assert linked == [{"fileData": {"mimeType": mime, "fileUri": "https://h/x"}}]
 
 
 def test_an_address_whose_type_nobody_knows_goes_without_one() -> None:
     """Gemini detects the type of a URL itself and would refuse `image/*`."""
-    linked = contents(say(Role.USER, NativePart(Kind.IMAGE, "image/*", url="https://h/cat")))[0][1]
+    linked = contents(message(Role.USER, NativePart(Kind.IMAGE, "image/*", url="https://h/cat")))[0][1]
     assert linked == [{"fileData": {"fileUri": "https://h/cat"}}]
 
 
@@ -191,13 +196,13 @@ def test_what_is_no_answer_has_its_class(body: str, fault: Fault) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "word"),
+    ("reason", "expected"),
     [("STOP", "stop"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("IMAGE_SAFETY", "content_filter")],
 )
-def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, word: str) -> None:
+def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, expected: str) -> None:
     answer = decode(f'{{"candidates":[{{"finishReason":"{reason}","content":{{"parts":[{{"text":"x"}}]}}}}]}}')
     assert isinstance(answer, Answer)
-    assert answer.finish_reason == word
+    assert answer.finish_reason == expected
 
 
 def test_thinking_is_counted_with_what_the_model_wrote() -> None:
@@ -240,7 +245,7 @@ def test_a_model_that_does_not_think_is_asked_for_no_thoughts_and_the_caller_is_
 @pytest.mark.parametrize(("choice", "mode"), [("required", "ANY"), ("auto", "VALIDATED")])
 def test_the_tools_that_are_allowed_are_named(choice: str, mode: str) -> None:
     """Allowed names require the mode `ANY`, or `VALIDATED` where a text answer is possible, too."""
-    said = (Message(Role.USER, (TextPart("hi"),)),)
-    chat = ChatRequest(said, tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice=choice)
+    conversation = (Message(Role.USER, (TextPart("hi"),)),)
+    chat = ChatRequest(conversation, tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice=choice)
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-3-flash"), stream=False)
     assert request.payload["toolConfig"] == {"functionCallingConfig": {"mode": mode, "allowedFunctionNames": ["b"]}}

@@ -45,14 +45,14 @@ BYTES = [
     if name not in NEEDS_A_DRIVER
 ]
 CHAT = ChatRequest((Message(Role.USER, (TextPart("hi"),)),))
-BOTH = pytest.mark.parametrize("stream", [False, True])
+WHOLE_AND_STREAMED = pytest.mark.parametrize("stream", [False, True])
 KEY_HEADERS = {
     "openai": "authorization",
     "openai-responses": "authorization",
     "anthropic": "x-api-key",
     "gemini": "x-goog-api-key",
 }
-EACH = pytest.mark.parametrize("protocol", list(VENDORS))
+EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +71,8 @@ def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: s
     assert (outcome.fault if isinstance(outcome, Failure) else None) == expected
 
 
-@EACH
-@BOTH
+@EACH_PROTOCOL
+@WHOLE_AND_STREAMED
 def test_an_answer_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
     """Reasoning, text, usage, model and id are the same, whole and streamed."""
     answer = exchange(protocol, lab.url(protocol), "fault:reasoning", CHAT, stream=stream)
@@ -85,8 +85,8 @@ def test_an_answer_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
     assert answer.id
 
 
-@EACH
-@BOTH
+@EACH_PROTOCOL
+@WHOLE_AND_STREAMED
 def test_a_tool_call_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
     """Name, id, arguments, signature and the finish reason `tool_calls` are the same, whole and streamed."""
     answer = exchange(protocol, lab.url(protocol), "fault:tool_call", CHAT, stream=stream)
@@ -126,7 +126,7 @@ def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind:
     assert (media.slot, media.mime_type, media.data) == (slot, mime, data)
 
 
-@EACH
+@EACH_PROTOCOL
 def test_a_whole_conversation_is_heard_as_it_was_meant(lab: Lab, protocol: str) -> None:
     """System prompt, history, call, result, tools, choice and limit are sent in each vendor's own form."""
     call = ToolCall("call/1", "get_weather", '{"city": "Zürich"}')
@@ -144,30 +144,30 @@ def test_a_whole_conversation_is_heard_as_it_was_meant(lab: Lab, protocol: str) 
         tool_name="get_weather",
     )
     assert isinstance(exchange(protocol, lab.url(protocol), "m", chat, stream=False), Answer)
-    heard = lab.requests[-1].heard
-    assert heard.turns[0] == ("system", "Be brief.")
-    assert next(text for role, text in heard.turns if role == "user") == "Weather?"
-    assert heard.question == "And now?"
-    assert ("assistant", "I look.") in heard.turns
-    assert heard.calls == [("get_weather", {"city": "Zürich"})]
-    assert len(heard.results) == 1
-    assert "sunny" in heard.results[0][1]
-    assert (heard.tools, heard.tool_choice, heard.max_tokens) == (["get_weather"], "get_weather", 77)
+    received = lab.requests[-1].heard
+    assert received.turns[0] == ("system", "Be brief.")
+    assert next(text for role, text in received.turns if role == "user") == "Weather?"
+    assert received.question == "And now?"
+    assert ("assistant", "I look.") in received.turns
+    assert received.calls == [("get_weather", {"city": "Zürich"})]
+    assert len(received.results) == 1
+    assert "sunny" in received.results[0][1]
+    assert (received.tools, received.tool_choice, received.max_tokens) == (["get_weather"], "get_weather", 77)
 
 
-@EACH
+@EACH_PROTOCOL
 def test_a_schema_arrives_in_its_own_field(lab: Lab, protocol: str) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "object", "properties": {}}}}
     shape = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
     chat = ChatRequest(CHAT.messages, response_format=shape)
     exchange(protocol, lab.url(protocol), "m", chat, stream=False)
-    heard = lab.requests[-1].heard
-    assert heard.schema is not None
-    assert heard.schema["properties"]["a"]["type"] == "object"
-    assert (heard.schema.get("additionalProperties") is False) is (protocol == "anthropic")
+    received = lab.requests[-1].heard
+    assert received.schema is not None
+    assert received.schema["properties"]["a"]["type"] == "object"
+    assert (received.schema.get("additionalProperties") is False) is (protocol == "anthropic")
 
 
-@EACH
+@EACH_PROTOCOL
 def test_the_key_goes_in_its_header_and_nowhere_else(lab: Lab, protocol: str) -> None:
     """Neither the URL nor the body contains the key."""
     exchange(protocol, lab.url(protocol), "m", CHAT, stream=False)

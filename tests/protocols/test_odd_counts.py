@@ -22,8 +22,8 @@ from capabilities.core.protocols.openai_responses import replies as responses
 from capabilities.core.protocols.stream import BAD_EVENTS
 from capabilities.core.wire import Answer, Failure, Usage
 
-Read = Callable[[Any], Usage]
-READERS: Mapping[str, tuple[Read, Mapping[str, str], Mapping[str, Mapping[str, str]]]] = {
+UsageReader = Callable[[Any], Usage]
+READERS: Mapping[str, tuple[UsageReader, Mapping[str, str], Mapping[str, Mapping[str, str]]]] = {
     "openai": (openai.usage_of, openai.TOTALS, openai.DETAILS),
     "openai-responses": (responses.usage_of, responses.TOTALS, responses.DETAILS),
     "anthropic": (anthropic.usage_of, anthropic.TOTALS, anthropic.DETAILS),
@@ -44,17 +44,17 @@ NUMBERS = st.one_of(
 @given(data=st.data())
 def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: st.DataObject) -> None:
     """Every count is None or between 0 and MAX_COUNT, whatever the provider sends."""
-    read, totals, details = READERS[name]
-    said: dict[str, Any] = {key: data.draw(NUMBERS) for key in totals}
+    read_usage, totals, details = READERS[name]
+    answered: dict[str, Any] = {key: data.draw(NUMBERS) for key in totals}
     for part, names in details.items():
-        said[part] = data.draw(st.one_of(NUMBERS, st.fixed_dictionaries(dict.fromkeys(names, NUMBERS))))
-    usage = read(said)
+        answered[part] = data.draw(st.one_of(NUMBERS, st.fixed_dictionaries(dict.fromkeys(names, NUMBERS))))
+    usage = read_usage(answered)
     counts = [getattr(usage, field.name) for field in fields(usage)]
     assert all(count is None or (type(count) is int and 0 <= count <= MAX_COUNT) for count in counts)
 
 
 @pytest.mark.parametrize(
-    ("said", "read"),
+    ("value", "expected"),
     [
         (0, 0),
         (12, 12),
@@ -72,9 +72,9 @@ def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: s
         ([12], None),
     ],
 )
-def test_a_number_is_a_count_or_nothing(said: Any, read: int | None) -> None:
+def test_a_number_is_a_count_or_nothing(value: Any, expected: int | None) -> None:
     """Floats are rounded down, since some hosts count in them; negative numbers, booleans and text are no counts."""
-    assert count_of(said) == read
+    assert count_of(value) == expected
 
 
 def test_a_host_that_counts_the_missed_cache_below_zero_refills_nothing() -> None:
@@ -87,21 +87,21 @@ def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
     """An invalid count does not invalidate the answer."""
     choice = {"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}
     usage = {"prompt_tokens": -1_000_000, "completion_tokens": 2**80, "total_tokens": "many"}
-    said = PROTOCOLS["openai"].decode(200, {}, json.dumps({"choices": [choice], "usage": usage}).encode())
-    assert isinstance(said, Answer)
-    assert (said.text, said.usage) == ("Here.", Usage(None, MAX_COUNT))
+    reply = PROTOCOLS["openai"].decode(200, {}, json.dumps({"choices": [choice], "usage": usage}).encode())
+    assert isinstance(reply, Answer)
+    assert (reply.text, reply.usage) == ("Here.", Usage(None, MAX_COUNT))
 
 
 @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - {"echo"}))
 def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -> None:
     """Decoding stops before the lists are built: whole, in a stream or as an error, the result is a failure."""
     bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
-    whole = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
+    outcome = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
     # This many malformed events break a stream.
     streamed = list(PROTOCOLS[name].decoder().feed((b"data: " + bomb + b"\n\n") * BAD_EVENTS))
     refused = PROTOCOLS[name].decode(400, {"content-type": "application/json"}, bomb)
-    assert isinstance(whole, Failure)
-    assert "more than 100000 JSON values" in whole.message
+    assert isinstance(outcome, Failure)
+    assert "more than 100000 JSON values" in outcome.message
     assert isinstance(streamed[-1], Failure)
     assert "more than 100000 JSON values" in str(streamed[-1].message)
     assert isinstance(refused, Failure)

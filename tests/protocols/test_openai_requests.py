@@ -34,8 +34,10 @@ def user(*parts: Any) -> Message:
     return Message(Role.USER, tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
 
 
-def encode(*messages: Message, quirks: dict[str, Any] | None = None, at: str = HOST, **chat: Any) -> UpstreamRequest:
-    target = Target("p", at, "some-model", "key-1", quirks=quirks or {})
+def encode(
+    *messages: Message, quirks: dict[str, Any] | None = None, endpoint: str = HOST, **chat: Any
+) -> UpstreamRequest:
+    target = Target("p", endpoint, "some-model", "key-1", quirks=quirks or {})
     return PROTOCOLS["openai"].encode(ChatRequest(messages or (user("hi"),), **chat), target, stream=False)
 
 
@@ -61,7 +63,7 @@ def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
 )
 def test_the_call_is_appended_unless_it_is_there(endpoint: str, url: str) -> None:
     """`/v1` is never inserted, and a query string is kept."""
-    assert encode(at=endpoint).url == url
+    assert encode(endpoint=endpoint).url == url
 
 
 @pytest.mark.requirement("MMR-P7")
@@ -84,9 +86,9 @@ def test_streams_ask_for_the_count_unless_the_provider_cannot() -> None:
     chat = ChatRequest((user("hi"),))
     with_count = PROTOCOLS["openai"].encode(chat, Target("p", HOST, "m"), stream=True)
     assert with_count.payload["stream_options"] == {"include_usage": True}
-    without = PROTOCOLS["openai"].encode(chat, Target("p", HOST, "m", quirks={"stream_usage": False}), stream=True)
-    assert "stream_options" not in without.payload
-    assert without.payload["stream"] is True
+    request = PROTOCOLS["openai"].encode(chat, Target("p", HOST, "m", quirks={"stream_usage": False}), stream=True)
+    assert "stream_options" not in request.payload
+    assert request.payload["stream"] is True
 
 
 @pytest.mark.parametrize("key", [None, "", "NOT_NEEDED"])
@@ -132,16 +134,16 @@ def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: di
 
 def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> None:
     """OpenAI's tool messages hold text only, and no other message may separate results of one turn."""
-    asked = Message(Role.ASSISTANT, (), (CALL, ToolCall("call_2", "look", "{}")))
+    calling = Message(Role.ASSISTANT, (), (CALL, ToolCall("call_2", "look", "{}")))
     first = Message(Role.TOOL, (TextPart("here"), IMAGE), tool_call_id="call_1")
     second = Message(Role.TOOL, (TextPart("there"),), tool_call_id="call_2")
-    messages = encode(user("hi"), asked, first, second).elide()["messages"]
+    messages = encode(user("hi"), calling, first, second).elide()["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "user"]
     assert messages[2]["content"] == "here"
     assert messages[4]["content"][0]["text"].startswith("Tool output")
     assert messages[4]["content"][1]["type"] == "image_url"
-    stays = encode(user("hi"), asked, first, second, quirks={"tool_media": "native"}).elide()["messages"]
-    assert [part["type"] for part in stays[2]["content"]] == ["text", "image_url"]
+    native = encode(user("hi"), calling, first, second, quirks={"tool_media": "native"}).elide()["messages"]
+    assert [part["type"] for part in native[2]["content"]] == ["text", "image_url"]
 
 
 def test_text_alone_is_one_string() -> None:
@@ -174,8 +176,8 @@ def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) ->
 )
 def test_earlier_reasoning_is_kept_emptied_or_dropped(quirks: dict[str, Any], expected: Any) -> None:
     """DeepSeek requires its reasoning back beside tool calls, OpenAI does not."""
-    said = Message(Role.ASSISTANT, (TextPart("yes"),), reasoning="hm")
-    message = encode(user("hi"), said, quirks=quirks).payload["messages"][1]
+    answered = Message(Role.ASSISTANT, (TextPart("yes"),), reasoning="hm")
+    message = encode(user("hi"), answered, quirks=quirks).payload["messages"][1]
     assert message == {"role": "assistant", "content": "yes", **expected}
 
 
@@ -203,16 +205,18 @@ SHAPE = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": 
 
 
 @pytest.mark.parametrize(
-    ("way", "sent", "asked"),
+    ("structured", "response_format", "is_asked_in_words"),
     [("json_schema", SHAPE, False), ("json_object", {"type": "json_object"}, True), ("prompt", None, True)],
 )
-def test_json_is_asked_for_in_the_way_the_provider_takes(way: str, sent: Any, asked: bool) -> None:
+def test_json_is_asked_for_in_the_way_the_provider_takes(
+    structured: str, response_format: Any, is_asked_in_words: bool
+) -> None:
     """Without a field for the schema, the schema is part of the system prompt."""
-    payload = encode(response_format=SHAPE, quirks={"structured": way}).payload
-    assert payload.get("response_format") == sent
+    payload = encode(response_format=SHAPE, quirks={"structured": structured}).payload
+    assert payload.get("response_format") == response_format
     system = [message["content"] for message in payload["messages"] if message["role"] == "system"]
-    assert bool(system) is asked
-    assert all('{"type": "object"}' in words for words in system)
+    assert bool(system) is is_asked_in_words
+    assert all('{"type": "object"}' in text for text in system)
 
 
 def test_refused_parameters_are_left_out_and_named() -> None:
@@ -224,9 +228,9 @@ def test_refused_parameters_are_left_out_and_named() -> None:
 
 def test_a_well_known_host_brings_its_ways_and_the_provider_s_own_come_first() -> None:
     """OpenAI's host implies `max_completion_tokens`; a provider's own quirk overrides it."""
-    at = "https://api.openai.com/v1"
-    assert encode(at=at, max_tokens=5).payload["max_completion_tokens"] == 5
-    assert encode(at=at, max_tokens=5, quirks={"max_tokens_field": "max_tokens"}).payload["max_tokens"] == 5
+    endpoint = "https://api.openai.com/v1"
+    assert encode(endpoint=endpoint, max_tokens=5).payload["max_completion_tokens"] == 5
+    assert encode(endpoint=endpoint, max_tokens=5, quirks={"max_tokens_field": "max_tokens"}).payload["max_tokens"] == 5
 
 
 def test_extra_body_and_headers_of_the_provider_come_last() -> None:
@@ -248,19 +252,21 @@ def test_extra_body_and_headers_of_the_provider_come_last() -> None:
 def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
     """Grammars, free text and lists of allowed tools are OpenAI's own and sent unchanged."""
     sql = Tool("sql", "asks", custom={"type": "text"})
-    said = user("hi"), Message(Role.ASSISTANT, (), (ToolCall("c1", "sql", "select 1", custom=True),))
-    payload = encode(*said, tools=(sql, Tool("look")), allowed_tools=("sql", "look"), tool_choice="required").payload
+    conversation = user("hi"), Message(Role.ASSISTANT, (), (ToolCall("c1", "sql", "select 1", custom=True),))
+    payload = encode(
+        *conversation, tools=(sql, Tool("look")), allowed_tools=("sql", "look"), tool_choice="required"
+    ).payload
     shape = {"name": "sql", "description": "asks", "format": {"type": "text"}}
     assert payload["tools"] == [{"type": "custom", "custom": shape}, {"type": "function", "function": {"name": "look"}}]
     assert payload["messages"][1]["tool_calls"] == [
         {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     ]
-    named = [{"type": "custom", "custom": {"name": "sql"}}, {"type": "function", "function": {"name": "look"}}]
-    assert payload["tool_choice"] == {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": named}}
+    allowed = [{"type": "custom", "custom": {"name": "sql"}}, {"type": "function", "function": {"name": "look"}}]
+    assert payload["tool_choice"] == {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": allowed}}
 
 
 @pytest.mark.parametrize(
-    ("words", "seconds", "mark"),
+    ("mark_style", "seconds", "mark"),
     [
         ("cache_control", None, {"cache_control": {"type": "ephemeral"}}),
         ("cache_control", 300, {"cache_control": {"type": "ephemeral", "ttl": "5m"}}),
@@ -270,18 +276,20 @@ def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
         ("prompt_cache_breakpoint", 3600, {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}),
     ],
 )
-def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(words: str, seconds: int | None, mark: Any) -> None:
+def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(
+    mark_style: str, seconds: int | None, mark: Any
+) -> None:
     """Marks of either vendor are translated. The lifetime is rounded up to what the host offers, or is its longest."""
-    said = Message(Role.USER, (TextPart("hi", CacheMark(seconds)),))
-    request = encode(said, quirks={"cache_marks": words})
+    prompt = Message(Role.USER, (TextPart("hi", CacheMark(seconds)),))
+    request = encode(prompt, quirks={"cache_marks": mark_style})
     assert request.payload["messages"][0]["content"] == [{"type": "text", "text": "hi", **mark}]
 
 
 def test_a_host_without_marks_gets_none_and_the_caller_is_told() -> None:
     """The dropped mark is reported, and the content stays one string."""
-    place = "messages[0].content[0].cache_control"
-    request = encode(Message(Role.USER, (TextPart("hi", CacheMark(path=place)),)), inner=(place,))
-    assert (request.payload["messages"][0]["content"], request.dropped_params) == ("hi", (place,))
+    path = "messages[0].content[0].cache_control"
+    request = encode(Message(Role.USER, (TextPart("hi", CacheMark(path=path)),)), inner=(path,))
+    assert (request.payload["messages"][0]["content"], request.dropped_params) == ("hi", (path,))
 
 
 @pytest.mark.parametrize(

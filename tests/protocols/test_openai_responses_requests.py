@@ -32,33 +32,35 @@ SCHEMA = {"type": "object", "properties": {}}
 CLOSED = {"additionalProperties": False}
 
 
-def say(role: Role, *parts: Any, **more: Any) -> Message:
-    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts), **more)
+def message_of(role: Role, *parts: Any, **fields: Any) -> Message:
+    return Message(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts), **fields)
 
 
 def encode(
-    *messages: Message, quirks: dict[str, Any] | None = None, at: str = BASE, model: str = "gpt-5.6", **chat: Any
+    *messages: Message, quirks: dict[str, Any] | None = None, endpoint: str = BASE, model: str = "gpt-5.6", **chat: Any
 ) -> UpstreamRequest:
-    said = messages or (say(Role.USER, "hi"),)
+    conversation = messages or (message_of(Role.USER, "hi"),)
     return PROTOCOLS[NAME].encode(
-        ChatRequest(said, **chat), Target("p", at, model, "k", quirks=quirks or {}), stream=False
+        ChatRequest(conversation, **chat), Target("p", endpoint, model, "k", quirks=quirks or {}), stream=False
     )
 
 
-def items(*messages: Message, **more: Any) -> list[Any]:
-    return list(encode(*messages, **more).elide()["input"])
+def items(*messages: Message, **fields: Any) -> list[Any]:
+    return list(encode(*messages, **fields).elide()["input"])
 
 
-def read(*events: dict[str, Any]) -> Answer | Failure:
+def read_stream(*events: dict[str, Any]) -> Answer | Failure:
     decoder = PROTOCOLS[NAME].decoder()
-    out = [each for event in events for each in decoder.feed(f"data: {json.dumps(event)}\n\n".encode())]
-    return gathered([*out, *decoder.close()])
+    stream_events = [
+        stream_event for event in events for stream_event in decoder.feed(f"data: {json.dumps(event)}\n\n".encode())
+    ]
+    return gathered([*stream_events, *decoder.close()])
 
 
 @pytest.mark.parametrize("endpoint", [BASE, f"{BASE}/", f"{BASE}/responses", f"{BASE}/responses/"])
 def test_the_call_is_appended_once_and_tells_the_protocol(endpoint: str) -> None:
     """An endpoint that ends in `/responses` is used unchanged and implies this protocol."""
-    assert encode(at=endpoint).url == f"{BASE}/responses"
+    assert encode(endpoint=endpoint).url == f"{BASE}/responses"
     assert protocol_of(f"{BASE}/responses") == NAME
 
 
@@ -85,14 +87,14 @@ def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> Non
 def test_words_calls_and_results_are_items_in_their_order() -> None:
     """System messages keep their position; calls and results of custom tools have item types of their own."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "patch", "*** Begin", custom=True))
-    said = items(
-        say(Role.SYSTEM, "Be brief."),
-        say(Role.USER, "hi", IMAGE, PAPER),
-        say(Role.ASSISTANT, "I look.", tool_calls=calls),
-        say(Role.TOOL, "seen", tool_call_id="c1"),
-        say(Role.TOOL, "done", tool_call_id="c2"),
+    sent_items = items(
+        message_of(Role.SYSTEM, "Be brief."),
+        message_of(Role.USER, "hi", IMAGE, PAPER),
+        message_of(Role.ASSISTANT, "I look.", tool_calls=calls),
+        message_of(Role.TOOL, "seen", tool_call_id="c1"),
+        message_of(Role.TOOL, "done", tool_call_id="c2"),
     )
-    assert said == [
+    assert sent_items == [
         {"type": "message", "role": "system", "content": "Be brief."},
         {
             "type": "message",
@@ -112,19 +114,24 @@ def test_words_calls_and_results_are_items_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "output", "after"),
+    ("tool_media", "output", "after"),
     [
         ("native", [{"type": "input_image", "image_url": "data:image/png;base64,<3 bytes>", "detail": "auto"}], 0),
         ("text", "[image a.png (image/png) cannot be sent here]", 0),
         ("hoist", "", 1),
     ],
 )
-def test_an_image_in_a_tools_result_stays_there(way: str, output: Any, after: int) -> None:
+def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, after: int) -> None:
     """A tool result may contain images here, unlike in chat completions. Quirks adapt it to hosts that refuse them."""
-    called = say(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
-    said = items(say(Role.USER, "hi"), called, say(Role.TOOL, IMAGE, tool_call_id="c1"), quirks={"tool_media": way})
-    assert said[2]["output"] == output
-    assert len(said) == 3 + after
+    calling = message_of(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
+    sent_items = items(
+        message_of(Role.USER, "hi"),
+        calling,
+        message_of(Role.TOOL, IMAGE, tool_call_id="c1"),
+        quirks={"tool_media": tool_media},
+    )
+    assert sent_items[2]["output"] == output
+    assert len(sent_items) == 3 + after
 
 
 def test_tools_are_flat_and_strict_only_where_somebody_says_so() -> None:
@@ -177,12 +184,17 @@ def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
     """Text and files carry OpenAI's mark. An assistant turn cannot, so its mark is reported as dropped."""
     mark = CacheMark(3600, "messages[0].content[0].cache_control")
     quirks = {"cache_marks": "prompt_cache_breakpoint"}
-    (said,) = items(say(Role.USER, TextPart("hi", mark)), quirks=quirks)
-    assert said["content"] == [
+    (item,) = items(message_of(Role.USER, TextPart("hi", mark)), quirks=quirks)
+    assert item["content"] == [
         {"type": "input_text", "text": "hi", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}
     ]
-    spoken = encode(say(Role.USER, "hi"), say(Role.ASSISTANT, TextPart("yes", mark)), quirks=quirks, inner=(mark.path,))
-    assert spoken.dropped_params == (mark.path,)
+    request = encode(
+        message_of(Role.USER, "hi"),
+        message_of(Role.ASSISTANT, TextPart("yes", mark)),
+        quirks=quirks,
+        inner=(mark.path,),
+    )
+    assert request.dropped_params == (mark.path,)
 
 
 @pytest.mark.parametrize(
@@ -204,13 +216,13 @@ def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
 )
 def test_a_response_that_is_no_answer_is_its_failure(response: dict[str, Any], fault: Fault) -> None:
     """The error's code decides, else the status, alike for whole responses and the end of a stream."""
-    whole = PROTOCOLS[NAME].decode(200, {}, json.dumps(response).encode())
-    assert isinstance(whole, Failure)
-    assert whole.fault is fault
-    ended = read({"type": f"response.{response['status']}", "response": response})
-    assert isinstance(ended, Failure)
+    outcome = PROTOCOLS[NAME].decode(200, {}, json.dumps(response).encode())
+    assert isinstance(outcome, Failure)
+    assert outcome.fault is fault
+    streamed = read_stream({"type": f"response.{response['status']}", "response": response})
+    assert isinstance(streamed, Failure)
     states = ("cancelled", "in_progress")  # No event ends a stream with these statuses.
-    assert ended.fault is {Fault.BAD_SHAPE: Fault.EMPTY_CONTENT}.get(fault, fault) or response["status"] in states
+    assert streamed.fault is {Fault.BAD_SHAPE: Fault.EMPTY_CONTENT}.get(fault, fault) or response["status"] in states
 
 
 def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -> None:
@@ -227,14 +239,16 @@ def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -
 
 def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
     """Text, reasoning and calls are read even if they first appear when their item or the response is complete."""
-    words = {"type": "message", "content": [{"type": "output_text", "text": "yes"}]}
+    message_item = {"type": "message", "content": [{"type": "output_text", "text": "yes"}]}
     thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
     call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a": 1}'}
-    listed = [thought, words, call]
-    done = [{"type": "response.output_item.done", "output_index": at, "item": each} for at, each in enumerate(listed)]
-    end = {"type": "response.completed", "response": {"status": "completed", "output": listed}}
-    for events in ([*done, end], [end]):
-        answer = read(*events)
+    output = [thought, message_item, call]
+    done_events = [
+        {"type": "response.output_item.done", "output_index": index, "item": item} for index, item in enumerate(output)
+    ]
+    end = {"type": "response.completed", "response": {"status": "completed", "output": output}}
+    for events in ([*done_events, end], [end]):
+        answer = read_stream(*events)
         assert isinstance(answer, Answer), answer
         assert (answer.text, answer.reasoning, answer.finish_reason) == ("yes", "hm", "tool_calls")
         assert answer.tool_calls == (ToolCall("c1", "look", '{"a": 1}'),)
@@ -243,12 +257,18 @@ def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
 def test_each_message_item_is_read_once_however_it_is_sent() -> None:
     """A message item is read once, whether it is sent whole, in deltas, or in deltas that do not name their item."""
     items = [{"type": "message", "content": [{"type": "output_text", "text": text}]} for text in ("one ", "two")]
-    done = [{"type": "response.output_item.done", "output_index": at, "item": each} for at, each in enumerate(items)]
+    done_events = [
+        {"type": "response.output_item.done", "output_index": index, "item": item} for index, item in enumerate(items)
+    ]
     end = {"type": "response.completed", "response": {"status": "completed", "output": items}}
     piece = {"type": "response.output_text.delta", "delta": "one "}
-    other = {"type": "response.output_text.delta", "delta": "two"}
-    for events in (done, [{**piece, "output_index": 0}, *done], [piece, done[0], other, done[1]]):
-        answer = read(*events, end)
+    second_piece = {"type": "response.output_text.delta", "delta": "two"}
+    for events in (
+        done_events,
+        [{**piece, "output_index": 0}, *done_events],
+        [piece, done_events[0], second_piece, done_events[1]],
+    ):
+        answer = read_stream(*events, end)
         assert isinstance(answer, Answer), answer
         assert answer.text == "one two"
 
@@ -268,12 +288,14 @@ def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> 
         {"type": "response.output_item.done", "output_index": 1, "item": {**item, "input": "*** Begin"}},
         {"type": "response.completed", "response": {"status": "completed", "output": []}},
     ]
-    out = [each for event in events for each in decoder.feed(f"data: {json.dumps(event)}\n\n".encode())]
-    assert "".join(each.reasoning for each in out if isinstance(each, Delta)) == "one\n\ntwo"
-    pieces = [each.tool_calls[0] for each in out if isinstance(each, Delta) and each.tool_calls]
+    stream_events = [
+        stream_event for event in events for stream_event in decoder.feed(f"data: {json.dumps(event)}\n\n".encode())
+    ]
+    assert "".join(delta.reasoning for delta in stream_events if isinstance(delta, Delta)) == "one\n\ntwo"
+    pieces = [delta.tool_calls[0] for delta in stream_events if isinstance(delta, Delta) and delta.tool_calls]
     assert pieces[0] == ToolCallDelta(0, "c1", "patch", "", custom=True)
     assert "".join(piece.arguments for piece in pieces) == "*** Begin"
-    assert isinstance(out[-1], Finish)
+    assert isinstance(stream_events[-1], Finish)
 
 
 def test_how_probable_words_were_comes_along() -> None:

@@ -47,8 +47,8 @@ WITH_TOOL = {**BASE, "tools": [TOOL]}
 MARK = {"type": "ephemeral", "ttl": "1h"}
 
 
-def turn(**more: Any) -> dict[str, Any]:
-    assistant = {"role": "assistant", "content": "yes", **more}
+def turn(**fields: Any) -> dict[str, Any]:
+    assistant = {"role": "assistant", "content": "yes", **fields}
     return {
         "model": "m",
         "messages": [{"role": "user", "content": "hi"}, assistant, {"role": "user", "content": "and"}],
@@ -59,20 +59,20 @@ def part(value: dict[str, Any]) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": [value]}]}
 
 
-def text(**more: Any) -> dict[str, Any]:
-    return part({"type": "text", "text": "hi", **more})
+def text(**fields: Any) -> dict[str, Any]:
+    return part({"type": "text", "text": "hi", **fields})
 
 
-def image(**more: Any) -> dict[str, Any]:
-    return part({"type": "image_url", "image_url": {"url": PNG, **more}})
+def image(**fields: Any) -> dict[str, Any]:
+    return part({"type": "image_url", "image_url": {"url": PNG, **fields}})
 
 
-def file(**more: Any) -> dict[str, Any]:
-    return part({"type": "file", "file": {"file_data": PDF, "filename": "a.pdf", **more}})
+def file(**fields: Any) -> dict[str, Any]:
+    return part({"type": "file", "file": {"file_data": PDF, "filename": "a.pdf", **fields}})
 
 
-def tool(where: Mapping[str, Any], inside: Mapping[str, Any]) -> dict[str, Any]:
-    return {**BASE, "tools": [{**TOOL, **where, "function": {**TOOL["function"], **inside}}]}
+def tool(fields: Mapping[str, Any], function_fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {**BASE, "tools": [{**TOOL, **fields, "function": {**TOOL["function"], **function_fields}}]}
 
 
 TOP: Mapping[str, Any] = {
@@ -215,15 +215,15 @@ OUR_OWN = {"model", "messages", "stream", "stream_options"}
 """Names in every request, which are no rows of the table."""
 
 
-def read(body: Mapping[str, Any]) -> ChatRequest:
+def parse_chat(body: Mapping[str, Any]) -> ChatRequest:
     return parse(deepcopy(dict(body)), lambda ref: None).chat
 
 
 def ready(body: Mapping[str, Any], protocol: str) -> Prepared:
-    chat = read(body)
-    everything = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
-    to = model_endpoint(protocol, TARGETS[protocol], everything)
-    prepared = prepare(chat, to, text_style_for(chat, "en", lambda each: ()))
+    chat = parse_chat(body)
+    capabilities = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
+    candidate = model_endpoint(protocol, TARGETS[protocol], capabilities)
+    prepared = prepare(chat, candidate, text_style_for(chat, "en", lambda kind: ()))
     assert not isinstance(prepared, CannotRead)
     return prepared
 
@@ -241,20 +241,20 @@ def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol:
 
     A returned parameter is never reported, whichever model gets it.
     """
-    without, with_it, path = SAMPLES[name]
+    base_body, full_body, path = SAMPLES[name]
     treatment = PARAMETERS[name].by(protocol)
     if treatment is Treatment.REFUSED:
         with pytest.raises(BadRequestError) as caught:
-            read(with_it)
+            parse_chat(full_body)
         assert caught.value.param == path
         return
-    base, request = (ready(body, protocol).request for body in (without, with_it))
+    base, request = (ready(body, protocol).request for body in (base_body, full_body))
     new = set(request.dropped_params) - set(base.dropped_params)
     assert new == ({path} if treatment is Treatment.DROPPED else set())
     if treatment is not Treatment.RETURNED:  # tests/protocols/test_thoughts.py covers returned ones
         assert (json.dumps(request.elide()) == json.dumps(base.elide())) is (treatment is Treatment.DROPPED)
     if treatment is Treatment.PASSED and name in TOP and protocol != "gemini":
-        assert request.payload[name] == with_it[name]
+        assert request.payload[name] == full_body[name]
 
 
 @pytest.mark.parametrize("protocol", ["openai-responses", "anthropic", "gemini", "echo"])
@@ -279,12 +279,12 @@ def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protoco
     for name in ("reasoning_effort", "thinking", "modalities", "service_tier", "metadata", "cache_control"):
         for value in ({"a": []}, [{"a": 1}], 5, "x"):
             request = ready({**BASE, name: value}, protocol).request
-            written = json.dumps(request.elide())
-            assert name in request.dropped_params or name in written or f'"effort": "{value}"' in written
+            sent = json.dumps(request.elide())
+            assert name in request.dropped_params or name in sent or f'"effort": "{value}"' in sent
 
 
 @pytest.mark.parametrize(
-    ("quirks", "body", "place"),
+    ("quirks", "body", "path"),
     [
         ({"image_url_as_string": True}, image(detail="low"), "messages[0].content[0].image_url.detail"),
         ({"file_part": "document_url"}, file(detail="low"), "messages[0].content[0].file.detail"),
@@ -292,15 +292,17 @@ def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protoco
         ({"cache_marks": "cache_control"}, turn(content=None, tool_calls=[CALL], cache_control=MARK), "messages[1]"),
     ],
 )
-def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: dict[str, Any], place: str):
+def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: dict[str, Any], path: str):
     """What a host cannot take because of its quirks is reported."""
     target = Target("p", "https://llm.example/v1", "m", "k", quirks=quirks)
-    everything = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
-    chat = read(body)
-    prepared = prepare(chat, model_endpoint("openai", target, everything), text_style_for(chat, "en", lambda each: ()))
+    capabilities = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
+    chat = parse_chat(body)
+    prepared = prepare(
+        chat, model_endpoint("openai", target, capabilities), text_style_for(chat, "en", lambda kind: ())
+    )
     assert not isinstance(prepared, CannotRead)
     (name,) = prepared.request.dropped_params
-    assert name.startswith(place)
+    assert name.startswith(path)
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
@@ -314,10 +316,10 @@ def test_what_says_nothing_is_not_named(protocol: str):
 
 def test_names_are_few_short_and_plain():
     """Dropped names fit in a header: at most twenty, ASCII, about a kilobyte, then a count of the rest."""
-    names = brief_names([f"messages[{at}].名字" for at in range(30)])
+    names = brief_names([f"messages[{index}].名字" for index in range(30)])
     assert len(names) == MAX_NAMES + 1
     assert (names[0], names[-1]) == ("messages[0].\\u540d\\u5b57", "... and 10 more")
-    assert len(", ".join(brief_names("x" * 99 + str(at) for at in range(30)))) < ALL_CHARS + 30
+    assert len(", ".join(brief_names("x" * 99 + str(index) for index in range(30)))) < ALL_CHARS + 30
     assert brief_names(["a", "a"]) == ("a",)
 
 

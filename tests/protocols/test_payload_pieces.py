@@ -23,11 +23,11 @@ def blob(blocks: list[bytes]) -> Blob:
 @given(BLOCKS)
 def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
     """Whatever the sizes of the blocks, their base64 joins to that of all bytes, and they can be read repeatedly."""
-    whole = blob(blocks)
+    content = blob(blocks)
     expected = base64.b64encode(b"".join(blocks))
-    assert b"".join(base64_blocks(whole)) == expected
-    assert b"".join(base64_blocks(whole)) == expected
-    assert MediaData(whole).length == len(expected)
+    assert b"".join(base64_blocks(content)) == expected
+    assert b"".join(base64_blocks(content)) == expected
+    assert MediaData(content).length == len(expected)
 
 
 @given(
@@ -43,13 +43,13 @@ def test_the_length_is_that_of_the_body_and_the_body_is_the_payload(
     request = UpstreamRequest("http://h", {}, payload)
     body = body_of(request)
     assert len(body) == request.content_length
-    wanted = [{"data": prefix + base64.b64encode(b"".join(blocks)).decode()} for blocks in files]
-    assert json.loads(body) == {"texts": texts, "files": wanted}
+    expected_files = [{"data": prefix + base64.b64encode(b"".join(blocks)).decode()} for blocks in files]
+    assert json.loads(body) == {"texts": texts, "files": expected_files}
 
 
 @given(BLOCKS)
 def test_a_preview_names_the_bytes_and_shows_none(blocks: list[bytes]) -> None:
     """Elided data is shown as its prefix and size."""
     size = sum(map(len, blocks))
-    shown = elide({"a": [MediaData(blob(blocks), "data:image/png;base64,")]})
-    assert shown == {"a": [f"data:image/png;base64,<{size} bytes>"]}
+    preview = elide({"a": [MediaData(blob(blocks), "data:image/png;base64,")]})
+    assert preview == {"a": [f"data:image/png;base64,<{size} bytes>"]}

@@ -25,13 +25,13 @@ def folder_of(protocol: str) -> Path:
 
 def imported(path: Path) -> set[str]:
     """Return the names of the subpackages and modules of the protocols package that a file imports."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{PACKAGE}."):
-            found.add((node.module or "").removeprefix(f"{PACKAGE}.").partition(".")[0])
+            modules.add((node.module or "").removeprefix(f"{PACKAGE}.").partition(".")[0])
         elif isinstance(node, ast.ImportFrom) and node.module == PACKAGE:
-            found |= {alias.name for alias in node.names}
-    return found
+            modules |= {alias.name for alias in node.names}
+    return modules
 
 
 @pytest.mark.parametrize("vendor", list(PROTOCOLS))

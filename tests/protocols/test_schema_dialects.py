@@ -60,7 +60,7 @@ EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
 
 
 @pytest.mark.parametrize(
-    ("dialect", "given", "sent", "lost"),
+    ("dialect", "schema", "expected", "lost_keyword"),
     [
         (CLAUDE_HELD, {"type": "integer", "minimum": 1}, {"type": "integer", "description": "(minimum 1)"}, "minimum"),
         (
@@ -123,14 +123,14 @@ EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
     ],
 )
 def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
-    dialect: Dialect, given: dict[str, Any], sent: dict[str, Any], lost: str
+    dialect: Dialect, schema: dict[str, Any], expected: dict[str, Any], lost_keyword: str
 ) -> None:
     """Unsupported keywords are reported by path. A schema that needs no change is returned as the same object."""
-    fitted, places = fit_schema(given, dialect, "s")
-    assert fitted == sent
-    assert places == ((f"s.{lost}",) if lost else ())
-    assert list(fitted) == list(sent) or given != sent
-    assert fitted is given or given != sent
+    fitted, paths = fit_schema(schema, dialect, "s")
+    assert fitted == expected
+    assert paths == ((f"s.{lost_keyword}",) if lost_keyword else ())
+    assert list(fitted) == list(expected) or schema != expected
+    assert fitted is schema or schema != expected
 
 
 @pytest.mark.parametrize("dialect", [CLAUDE_HELD, OPENAI_STRICT, GEMINI_ANSWER, GEMINI_TOOL])
@@ -138,29 +138,29 @@ def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> Non
     """A lone reference is kept; one with a description, as pydantic writes it, is replaced by its definition."""
     defs = {"City": obj(name={"type": "string"})}
     schema = {**obj(a={"$ref": "#/$defs/City"}, b={"$ref": "#/$defs/City", "description": "Home."}), "$defs": defs}
-    fitted, lost = fit_schema(schema, dialect)
+    fitted, lost_paths = fit_schema(schema, dialect)
     assert fitted["properties"]["a"] == {"$ref": "#/$defs/City"}
     assert fitted["properties"]["b"] == {**defs["City"], "description": "Home."}
-    assert lost == ()
+    assert lost_paths == ()
 
 
 def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
     """Resolving a recursive reference would never end, so it is put into an `anyOf` beside its description."""
     node = obj(required=False, next={"$ref": "#/$defs/Node", "description": "The next."})
-    fitted, lost = fit_schema({**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": node}}, GEMINI_ANSWER)
+    fitted, lost_paths = fit_schema({**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": node}}, GEMINI_ANSWER)
     inner = fitted["$defs"]["Node"]["properties"]["next"]
     assert inner["description"] == "The next."
     assert inner["properties"]["next"] == {"anyOf": [{"$ref": "#/$defs/Node"}], "description": "The next."}
-    assert lost == ()
+    assert lost_paths == ()
 
 
 def test_all_of_one_thing_is_that_thing() -> None:
     """An `allOf` of several object schemas is merged into one."""
     schema = {"allOf": [obj(a={"type": "string"}), {"$ref": "#/$defs/B"}], "$defs": {"B": obj(b={"type": "null"})}}
-    fitted, lost = fit_schema(schema, GEMINI_ANSWER)
+    fitted, lost_paths = fit_schema(schema, GEMINI_ANSWER)
     assert set(fitted["properties"]) == {"a", "b"} == set(fitted["required"])
     assert "allOf" not in fitted
-    assert lost == ()
+    assert lost_paths == ()
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_what_a_dialect_cannot_hold_is_refused_here_and_not_by_the_vendor(dialec
 
 def test_references_that_double_at_each_step_are_bounded() -> None:
     """Thirty definitions that refer to the next one twice would expand to a billion schemas."""
-    step = {at: {"$ref": f"#/$defs/d{at + 1}", "title": "x"} for at in range(30)}
-    defs: dict[str, Any] = {f"d{at}": obj(a=each, b=each) for at, each in step.items()}
+    step = {number: {"$ref": f"#/$defs/d{number + 1}", "title": "x"} for number in range(30)}
+    defs: dict[str, Any] = {f"d{number}": obj(a=reference, b=reference) for number, reference in step.items()}
     defs["d30"] = {"type": "string"}
     with pytest.raises(UnfitSchemaError):
         fit_schema({**obj(a={"$ref": "#/$defs/d0", "title": "a"}), "$defs": defs}, OPENAI_STRICT)
@@ -217,17 +217,17 @@ BOUNDS = st.fixed_dictionaries(
 
 
 def _wider(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    named = st.dictionaries(st.sampled_from(["a", "b", "minimum"]), inner, max_size=2)
+    schemas_by_name = st.dictionaries(st.sampled_from(["a", "b", "minimum"]), inner, max_size=2)
     several = st.lists(inner, min_size=1, max_size=2)
-    more = st.fixed_dictionaries(
+    nested = st.fixed_dictionaries(
         {},
         optional={
-            **dict.fromkeys(("properties", "$defs", "definitions", "patternProperties"), named),
+            **dict.fromkeys(("properties", "$defs", "definitions", "patternProperties"), schemas_by_name),
             **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), several | SCALARS),
             **dict.fromkeys(("items", "not", "additionalProperties"), inner),
         },
     )
-    return st.builds(lambda one, two: {**one, **two}, BOUNDS, more)
+    return st.builds(lambda bounds, keywords: {**bounds, **keywords}, BOUNDS, nested)
 
 
 SCHEMAS = st.recursive(BOUNDS, _wider, max_leaves=6)
@@ -254,52 +254,52 @@ def test_any_schema_speaks_the_dialect_afterwards(dialect: Dialect, schema: dict
     """A fitted schema has only supported keywords, is stable when fitted again, and describes each moved constraint."""
     before = json.dumps(schema)
     try:
-        fitted, lost = fit_schema(schema, dialect)
+        fitted, lost_paths = fit_schema(schema, dialect)
     except UnfitSchemaError:
         return
     assert json.dumps(schema) == before
     assert json.dumps(fit_schema(schema, dialect)[0]) == json.dumps(fitted)
     assert fit_schema(fitted, dialect)[0] == fitted
-    for each in schemas_in(fitted):
-        assert dialect.keywords is None or set(each) <= dialect.keywords
-    said = json.dumps([each.get("description") for each in schemas_in(fitted)], ensure_ascii=False)
-    for key in {place.rpartition(".")[2] for place in lost} - {"anyOf", "oneOf", "allOf", "additionalProperties"}:
-        assert phrase(key, "§").partition("§")[0] in said
+    for part in schemas_in(fitted):
+        assert dialect.keywords is None or set(part) <= dialect.keywords
+    descriptions = json.dumps([part.get("description") for part in schemas_in(fitted)], ensure_ascii=False)
+    for key in {path.rpartition(".")[2] for path in lost_paths} - {"anyOf", "oneOf", "allOf", "additionalProperties"}:
+        assert phrase(key, "§").partition("§")[0] in descriptions
 
 
 def encode(
-    protocol: str, at: str = "https://api.openai.com/v1", quirks: dict[str, Any] | None = None, **chat: Any
+    protocol: str, endpoint: str = "https://api.openai.com/v1", quirks: dict[str, Any] | None = None, **chat: Any
 ) -> UpstreamRequest:
     messages = (Message(Role.USER, (TextPart("hi"),)),)
-    target = Target("p", at, "m", "k", quirks=quirks or {})
+    target = Target("p", endpoint, "m", "k", quirks=quirks or {})
     return PROTOCOLS[protocol].encode(ChatRequest(messages, **chat), target, stream=False)
 
 
-def asked(schema: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    return {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, **more}}
+def schema_format(schema: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, **fields}}
 
 
 LIMITED = obj(n={"type": "integer", "minLength": 1, "pattern": "(?=a)"})
-AT = "response_format.json_schema"
+FORMAT_PATH = "response_format.json_schema"
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None:
     """A moved constraint of an answer or strict tool is reported by its place in the request."""
     tool = Tool("look", "", LIMITED, strict=True)
-    request = encode(protocol, response_format=asked(LIMITED, strict=True))
-    assert f"{AT}.schema.properties.n.minLength" in request.dropped_params
+    request = encode(protocol, response_format=schema_format(LIMITED, strict=True))
+    assert f"{FORMAT_PATH}.schema.properties.n.minLength" in request.dropped_params
     assert "at least 1 characters" in json.dumps(request.elide())
-    named = encode(protocol, tools=(tool,)).dropped_params
-    assert ("tools[0].function.parameters.properties.n.minLength" in named) is (protocol != "gemini")
+    dropped = encode(protocol, tools=(tool,)).dropped_params
+    assert ("tools[0].function.parameters.properties.n.minLength" in dropped) is (protocol != "gemini")
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
 def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> None:
     """Compatible hosts take more keywords, and OpenAI takes all of them unless the schema is strict."""
     for request in (
-        encode(protocol, "https://llm.example/v1", response_format=asked(LIMITED, strict=True)),
-        encode(protocol, response_format=asked(LIMITED)),
+        encode(protocol, "https://llm.example/v1", response_format=schema_format(LIMITED, strict=True)),
+        encode(protocol, response_format=schema_format(LIMITED)),
         encode(protocol, tools=(Tool("look", "", LIMITED),)),
     ):
         assert request.dropped_params == ()
@@ -311,8 +311,8 @@ def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> 
     """Strict would require all properties, so `strict` is dropped and the optional ones stay optional."""
     loose = obj(required=False, a={"type": "string", "minLength": 1})
     tool = Tool("look", "", loose, strict=True)
-    request = encode(protocol, response_format=asked(loose, strict=True), tools=(tool,))
-    assert request.dropped_params == ("tools[0].function.strict", f"{AT}.strict")
+    request = encode(protocol, response_format=schema_format(loose, strict=True), tools=(tool,))
+    assert request.dropped_params == ("tools[0].function.strict", f"{FORMAT_PATH}.strict")
     assert '"strict": true' not in json.dumps(request.elide())
     assert json.dumps(request.elide()).count('"minLength": 1') == 2
 
@@ -320,26 +320,26 @@ def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str) -> None:
     """For a cycle of required properties, the whole schema goes into the system prompt, and that is reported."""
-    request = encode(protocol, response_format=asked(RING))
-    written = json.dumps(request.elide())
-    assert request.dropped_params == (f"{AT}.strict",)
-    assert "It must satisfy this JSON Schema" in written
-    assert "output_config" not in written
-    assert "responseJsonSchema" not in written
-    assert ("application/json" in written) is (protocol == "gemini")
+    request = encode(protocol, response_format=schema_format(RING))
+    sent = json.dumps(request.elide())
+    assert request.dropped_params == (f"{FORMAT_PATH}.strict",)
+    assert "It must satisfy this JSON Schema" in sent
+    assert "output_config" not in sent
+    assert "responseJsonSchema" not in sent
+    assert ("application/json" in sent) is (protocol == "gemini")
 
 
 @pytest.mark.parametrize("structured", ["json_object", "prompt"])
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_a_schema_in_words_stays_whole(protocol: str, structured: str) -> None:
     """A schema in the prompt needs no dialect."""
-    request = encode(protocol, quirks={"structured": structured}, response_format=asked(LIMITED, strict=True))
+    request = encode(protocol, quirks={"structured": structured}, response_format=schema_format(LIMITED, strict=True))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())
 
 
 def test_beside_tools_a_schema_for_gemini_stays_whole_in_words() -> None:
     """Gemini has no field for a schema beside tools."""
-    request = encode("gemini", response_format=asked(LIMITED), tools=(Tool("look", "", LIMITED),))
+    request = encode("gemini", response_format=schema_format(LIMITED), tools=(Tool("look", "", LIMITED),))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())

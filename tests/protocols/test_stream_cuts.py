@@ -15,8 +15,8 @@ from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Stream
 from tests.lab.shapes import VENDORS, ReplyText
 from tests.protocols.exchange import gathered
 
-EACH = pytest.mark.parametrize("protocol", list(VENDORS))
-SAID = [
+EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
+REPLIES = [
     ReplyText("Grüße 你好 from the lab.", reasoning="思考 first"),
     ReplyText("", tool=("get_weather", {"city": "Zürich"}), finish="tool_calls"),
     ReplyText("cut here", finish="length"),
@@ -29,52 +29,52 @@ def played(protocol: str, blocks: list[bytes]) -> list[StreamEvent]:
     return [*events, *decoder.close()]
 
 
-def cut(data: bytes, places: list[int]) -> list[bytes]:
-    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+def cut(data: bytes, offsets: list[int]) -> list[bytes]:
+    edges = [0, *sorted(offset % (len(data) + 1) for offset in offsets), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(edges)]
 
 
-@EACH
-@pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"\r"])
-@given(said=st.sampled_from(SAID), places=st.lists(st.integers(0, 10_000), max_size=12))
-def test_cuts_change_nothing(protocol: str, ends: bytes, said: ReplyText, places: list[int]) -> None:
+@EACH_PROTOCOL
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+@given(reply=st.sampled_from(REPLIES), offsets=st.lists(st.integers(0, 10_000), max_size=12))
+def test_cuts_change_nothing(protocol: str, line_end: bytes, reply: ReplyText, offsets: list[int]) -> None:
     """For any splits and each kind of line end, the events add up to the same answer."""
-    data = b"".join(VENDORS[protocol].frames(said, "m").all()).replace(b"\n", ends)
-    answer = gathered(played(protocol, cut(data, places)))
+    data = b"".join(VENDORS[protocol].frames(reply, "m").all()).replace(b"\n", line_end)
+    answer = gathered(played(protocol, cut(data, offsets)))
     assert isinstance(answer, Answer)
-    assert (answer.text, answer.reasoning or "") == (said.text, said.reasoning)
+    assert (answer.text, answer.reasoning or "") == (reply.text, reply.reasoning)
     assert [call.arguments for call in answer.tool_calls] == (
-        [json.dumps(said.tool[1], ensure_ascii=False)] if said.tool else []
+        [json.dumps(reply.tool[1], ensure_ascii=False)] if reply.tool else []
     )
-    assert answer.finish_reason == said.finish
+    assert answer.finish_reason == reply.finish
 
 
-@EACH
+@EACH_PROTOCOL
 def test_every_single_cut_changes_nothing(protocol: str) -> None:
     """A single split at any position does not change the answer."""
-    data = b"".join(VENDORS[protocol].frames(SAID[0], "m").all())
-    whole = gathered(played(protocol, [data]))
-    assert all(gathered(played(protocol, [data[:at], data[at:]])) == whole for at in range(len(data)))
+    data = b"".join(VENDORS[protocol].frames(REPLIES[0], "m").all())
+    uncut = gathered(played(protocol, [data]))
+    assert all(gathered(played(protocol, [data[:offset], data[offset:]])) == uncut for offset in range(len(data)))
 
 
-@EACH
+@EACH_PROTOCOL
 @given(length=st.integers(0, 10_000))
 @example(length=0)
 def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int) -> None:
     """If the end is missing, the result is the whole text or one failure, never a shorter answer."""
-    frames = VENDORS[protocol].frames(SAID[0], "m")
+    frames = VENDORS[protocol].frames(REPLIES[0], "m")
     data = b"".join(frames.all())
     events = played(protocol, [data[: length % len(data)]])
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
     outcome = gathered(events)
     if isinstance(outcome, Answer):
-        assert outcome.text == SAID[0].text
+        assert outcome.text == REPLIES[0].text
     else:
-        said = any(isinstance(event, Delta) and event.text for event in events)
-        assert outcome.fault is (Fault.STREAM_TRUNCATED if said else Fault.STREAM_EMPTY)
+        has_content = any(isinstance(event, Delta) and event.text for event in events)
+        assert outcome.fault is (Fault.STREAM_TRUNCATED if has_content else Fault.STREAM_EMPTY)
 
 
-@EACH
+@EACH_PROTOCOL
 @given(blocks=st.lists(st.binary(max_size=40), max_size=6))
 def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> None:
     """No bytes raise, and the last event is the only end event."""
@@ -83,7 +83,7 @@ def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> Non
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
 
 
-@EACH
+@EACH_PROTOCOL
 @given(
     lines=st.lists(
         st.sampled_from(['data: {"choices":[{"delta":3}]}', "data: {}", "data: null", 'data: {"error":{"code":429}}'])
@@ -97,41 +97,41 @@ def test_any_events_end_in_one_outcome(protocol: str, lines: list[str]) -> None:
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
 
 
-@EACH
+@EACH_PROTOCOL
 def test_malformed_events_are_skipped_and_the_third_breaks_the_stream(protocol: str) -> None:
     """Two malformed events are skipped and counted; the third breaks the stream."""
     vendor = VENDORS[protocol]
-    frames, bad = vendor.frames(SAID[0], "m"), vendor.bad_events()
+    frames, malformed = vendor.frames(REPLIES[0], "m"), vendor.bad_events()
     decoder = PROTOCOLS[protocol].decoder()
-    two = b"".join([*frames.head, *bad[:2], *frames.content, *frames.finish, *frames.done])
-    assert isinstance(gathered([*decoder.feed(two), *decoder.close()]), Answer)
+    with_two_malformed = b"".join([*frames.head, *malformed[:2], *frames.content, *frames.finish, *frames.done])
+    assert isinstance(gathered([*decoder.feed(with_two_malformed), *decoder.close()]), Answer)
     assert getattr(decoder, "bad_events") == 2  # noqa: B009 - a detail of this decoder, not of the interface
-    outcome = gathered(played(protocol, [b"".join([*frames.head, *frames.content, *bad])]))
+    outcome = gathered(played(protocol, [b"".join([*frames.head, *frames.content, *malformed])]))
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.STREAM_BROKEN
 
 
-@EACH
+@EACH_PROTOCOL
 def test_keep_alive_comments_give_no_event(protocol: str) -> None:
     """Keep-alive comments are ignored by the decoder."""
     assert PROTOCOLS[protocol].decoder().feed(b": PROCESSING\n\n: ping\n\n") == []
 
 
-@EACH
+@EACH_PROTOCOL
 def test_the_end_is_told_once_and_nothing_after_it_counts(protocol: str) -> None:
     """After Finish, neither more bytes nor `close` yield events."""
-    data = b"".join(VENDORS[protocol].frames(SAID[0], "m").all())
+    data = b"".join(VENDORS[protocol].frames(REPLIES[0], "m").all())
     decoder = PROTOCOLS[protocol].decoder()
     assert isinstance(decoder.feed(data)[-1], Finish)
     assert decoder.feed(data) == []
     assert decoder.close() == []
 
 
-@EACH
+@EACH_PROTOCOL
 def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stream(protocol: str) -> None:
     """Before content, the error's code decides, since another candidate may answer. After it, the stream is broken."""
     vendor = VENDORS[protocol]
-    frames, event = vendor.frames(SAID[0], "m"), vendor.error_event(429, "rate_limit_error", "slow down")
+    frames, event = vendor.frames(REPLIES[0], "m"), vendor.error_event(429, "rate_limit_error", "slow down")
     early = gathered(played(protocol, [*frames.head, event]))
     late = gathered(played(protocol, [*frames.head, *frames.content, event]))
     assert isinstance(early, Failure)
@@ -140,20 +140,20 @@ def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stre
     assert (late.fault, late.status, late.message) == (Fault.STREAM_BROKEN, 429, "slow down")
 
 
-@EACH
+@EACH_PROTOCOL
 def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> None:
     """A host may ignore `stream` and answer whole; an error object instead of a stream is read as an error."""
     vendor = VENDORS[protocol]
-    body = json.dumps(vendor.plain(SAID[0], "m"), ensure_ascii=False).encode()
+    body = json.dumps(vendor.plain(REPLIES[0], "m"), ensure_ascii=False).encode()
     answer = gathered(played(protocol, [body[:20], body[20:]]))
     assert isinstance(answer, Answer)
-    assert answer.text == SAID[0].text
+    assert answer.text == REPLIES[0].text
     failure = gathered(played(protocol, [json.dumps(vendor.error(429, "rate_limit_error", "x", 429)).encode()]))
     assert isinstance(failure, Failure)
     assert failure.fault is Fault.HTTP_429
 
 
-@EACH
+@EACH_PROTOCOL
 def test_a_web_page_is_known_by_its_first_bytes(protocol: str) -> None:
     """A web page fails at its first bytes instead of at its end."""
     (event,) = PROTOCOLS[protocol].decoder().feed(b"<!DOCTYPE html><html>")
@@ -183,29 +183,29 @@ def test_a_giant_event_is_too_large() -> None:
 
 @given(
     events=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1), max_size=5),
-    places=st.lists(st.integers(0, 1000), max_size=6),
+    offsets=st.lists(st.integers(0, 1000), max_size=6),
 )
-def test_events_come_out_as_they_went_in(events: list[str], places: list[int]) -> None:
+def test_events_come_out_as_they_went_in(events: list[str], offsets: list[int]) -> None:
     """For any texts and any splits, the parser yields the same texts in the same order."""
     data = "".join(f": note\nid: 7\ndata: {text}\n\n" for text in events).encode()
     parser = SseParser()
-    found = [event for block in cut(data, places) for event in parser.feed(block)]
-    assert [*found, *parser.close()] == [SseEvent(text) for text in events]
+    parsed = [event for block in cut(data, offsets) for event in parser.feed(block)]
+    assert [*parsed, *parser.close()] == [SseEvent(text) for text in events]
 
 
 def call_piece(index: int | None, identity: str = "", name: str = "", arguments: str = "") -> bytes:
-    place = {} if index is None else {"index": index}
+    index_field = {} if index is None else {"index": index}
     function = {"name": name, "arguments": arguments} if name else {"arguments": arguments}
-    piece = {**place, **({"id": identity} if identity else {}), "function": function}
+    piece = {**index_field, **({"id": identity} if identity else {}), "function": function}
     delta = {"choices": [{"index": 0, "delta": {"tool_calls": [piece]}, "finish_reason": None}]}
     return b"data: " + json.dumps(delta).encode() + b"\n\n"
 
 
-ENDS = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}\n\ndata: [DONE]\n\n'
+END_OF_STREAM = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}\n\ndata: [DONE]\n\n'
 
 
 @pytest.mark.parametrize(
-    "blocks",
+    "calls",
     [
         [(0, "a", "f", '{"x"'), (0, "", "", ": 1}"), (1, "b", "g", "{}")],
         [(0, "a", "f", '{"x"'), (0, "a", "f", ": 1}"), (1, "b", "g", "{}")],
@@ -216,9 +216,9 @@ ENDS = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_cal
     ],
     ids=["as due", "id and name repeated", "no index", "every index 0", "name late", "interleaved"],
 )
-def test_tool_calls_are_told_apart_whatever_a_host_makes_of_their_index(blocks) -> None:
+def test_tool_calls_are_told_apart_whatever_a_host_makes_of_their_index(calls) -> None:
     """Two calls stay two calls with their own arguments, whatever the host does with ids and indexes."""
-    answer = gathered(played("openai", [*(call_piece(*block) for block in blocks), ENDS]))
+    answer = gathered(played("openai", [*(call_piece(*block) for block in calls), END_OF_STREAM]))
     assert isinstance(answer, Answer)
     assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == [
         ("a", "f", '{"x": 1}'),

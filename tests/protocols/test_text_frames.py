@@ -21,15 +21,15 @@ BESIDE: st.SearchStrategy[Chunk] = st.dictionaries(
     st.sampled_from([None, "", [], "assistant", "c", {"content": "c"}]),
     max_size=2,
 )
-AROUND: st.SearchStrategy[Chunk] = st.dictionaries(
+OUTER_FIELDS: st.SearchStrategy[Chunk] = st.dictionaries(
     st.sampled_from(["id", "model", "usage", "obfuscation", "base_resp", "error"]),
     st.sampled_from([None, "c", "delta", {}, {"completion_tokens": 3}]),
     max_size=2,
 )
 
 
-def chunk(words: Any, delta: Chunk | None = None, around: Chunk | None = None, **choice: Any) -> Chunk:
-    return {**(around or {}), "choices": [{"index": 0, "delta": {**(delta or {}), "content": words}, **choice}]}
+def chunk(text: Any, delta: Chunk | None = None, outer_fields: Chunk | None = None, **choice: Any) -> Chunk:
+    return {**(outer_fields or {}), "choices": [{"index": 0, "delta": {**(delta or {}), "content": text}, **choice}]}
 
 
 def played(events: list[str], name: str = "") -> list[StreamEvent]:
@@ -41,15 +41,16 @@ def played(events: list[str], name: str = "") -> list[StreamEvent]:
 
 
 @given(
-    st.lists(st.tuples(WORDS, st.booleans()), max_size=8), st.lists(st.tuples(BESIDE, AROUND), min_size=1, max_size=2)
+    st.lists(st.tuples(WORDS, st.booleans()), max_size=8),
+    st.lists(st.tuples(BESIDE, OUTER_FIELDS), min_size=1, max_size=2),
 )
 @example([("c", True), ("d", True), ("", True), ('"', True)], [({}, {"id": "c"})])
 @example([("a", False)] * 3, [({"role": "assistant"}, {}), ({}, {"usage": {"completion_tokens": 3}})])
-def test_a_stream_is_the_same_with_its_frames_and_without(words: list[tuple[str, bool]], kinds: list[Any]) -> None:
+def test_a_stream_is_the_same_with_its_frames_and_without(texts: list[tuple[str, bool]], kinds: list[Any]) -> None:
     """The fast path yields the same events, whatever surrounds the text and however it is escaped."""
     events = [
-        json.dumps(chunk(said, *kinds[at % len(kinds)]), ensure_ascii=escaped)
-        for at, (said, escaped) in enumerate(words)
+        json.dumps(chunk(text, *kinds[index % len(kinds)]), ensure_ascii=escaped)
+        for index, (text, escaped) in enumerate(texts)
     ]
     assert played(events) == played(events, "chunk")
 
@@ -75,19 +76,19 @@ def test_words_that_stand_twice_give_no_frame() -> None:
     assert frame.words_in('{"id": "b", "delta": {"content": "a"}}') == ""
 
 
-def learned(frame: TextFrame, at: int, words: str) -> None:
+def learned(frame: TextFrame, number: int, text: str) -> None:
     """Let the frame learn from an event with this text and a pad of its own."""
-    value: Chunk = {"pad": f"{at:040x}", "delta": {"content": words}}
+    value: Chunk = {"pad": f"{number:040x}", "delta": {"content": text}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
 
 
 def test_where_no_event_has_a_frame_none_is_looked_for_any_more() -> None:
     """Events that each contain random padding would otherwise be parsed twice without end."""
     patient, spent = TextFrame(), TextFrame()
-    for at in range(TRIES - 1):
-        learned(patient, at, f"{at:040x}")
-    for at in range(TRIES):
-        learned(spent, at, f"{at:040x}")
+    for number in range(TRIES - 1):
+        learned(patient, number, f"{number:040x}")
+    for number in range(TRIES):
+        learned(spent, number, f"{number:040x}")
     event = json.dumps({"pad": f"{99:040x}", "delta": {"content": "later"}})
     for frame in (patient, spent):
         learned(frame, 99, "said")
@@ -96,22 +97,24 @@ def test_where_no_event_has_a_frame_none_is_looked_for_any_more() -> None:
 
 def test_most_chunks_are_read_by_their_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of fifty similar chunks, only the first is parsed as a whole."""
-    whole: list[object] = []
+    parsed_whole: list[object] = []
 
     def note(data: bytes | str) -> Any:
-        whole.append(data)
+        parsed_whole.append(data)
         return read_json(data)
 
     monkeypatch.setattr("capabilities.core.protocols.stream.read_json", note)
-    alike = [json.dumps(chunk(f"word {at}", around={"id": "c"})) for at in range(50)]
-    assert [event for event in played(alike) if isinstance(event, Delta)] == [Delta(f"word {at}") for at in range(50)]
-    assert len(whole) == 1
+    similar_chunks = [json.dumps(chunk(f"word {number}", outer_fields={"id": "c"})) for number in range(50)]
+    assert [event for event in played(similar_chunks) if isinstance(event, Delta)] == [
+        Delta(f"word {number}") for number in range(50)
+    ]
+    assert len(parsed_whole) == 1
 
 
 def test_a_chunk_after_the_reason_to_stop_is_read_whole() -> None:
     """Chunks after the finish reason hold the usage, so they are parsed as a whole."""
     reader = PROTOCOLS["openai"].decoder()
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    events = [chunk("a"), chunk("b"), end, chunk("late", around={"usage": {"completion_tokens": 9}})]
-    said = reader.feed("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode())
-    assert said[-1].usage.completion_tokens == 9  # type: ignore[union-attr]
+    events = [chunk("a"), chunk("b"), end, chunk("late", outer_fields={"usage": {"completion_tokens": 9}})]
+    events_read = reader.feed("".join(f"data: {json.dumps(event)}\n\n" for event in events).encode())
+    assert events_read[-1].usage.completion_tokens == 9  # type: ignore[union-attr]

@@ -16,7 +16,7 @@ from tests.lab.recordings import FILE, PAGE, PICTURE, SOUND, URL_CITATION
 from tests.protocols.exchange import exchange
 
 CHAT = ChatRequest((Message(Role.USER, (TextPart("hi"),)),))
-BOTH = pytest.mark.parametrize("stream", [False, True])
+WHOLE_AND_STREAMED = pytest.mark.parametrize("stream", [False, True])
 MAKERS = pytest.mark.parametrize("protocol", ["openai", "gemini"])
 
 
@@ -32,48 +32,48 @@ def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:
     return outcome
 
 
-@BOTH
+@WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini"])
 def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
     """OpenRouter sends `images`, Gemini `inlineData`; neither needs text beside it."""
-    said = answer(lab, protocol, "image", stream=stream)
-    (image,) = said.media
-    assert (said.text, said.finish_reason) == ("", "stop")
+    reply = answer(lab, protocol, "image", stream=stream)
+    (image,) = reply.media
+    assert (reply.text, reply.finish_reason) == ("", "stop")
     assert (image.kind, image.mime_type, base64.b64decode(image.data)) == (Kind.IMAGE, "image/png", PICTURE)
 
 
-@BOTH
+@WHOLE_AND_STREAMED
 @MAKERS
 def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
     """A sound alone is an answer, read in pieces from a stream. OpenAI sends a transcript, too."""
-    said = answer(lab, protocol, "speech", stream=stream)
-    assert b"".join(base64.b64decode(each.data) for each in said.media) == SOUND
-    assert {each.kind for each in said.media} == {Kind.AUDIO}
-    assert {each.mime_type.partition(";")[0] for each in said.media} == {"audio/L16"}
+    reply = answer(lab, protocol, "speech", stream=stream)
+    assert b"".join(base64.b64decode(media.data) for media in reply.media) == SOUND
+    assert {media.kind for media in reply.media} == {Kind.AUDIO}
+    assert {media.mime_type.partition(";")[0] for media in reply.media} == {"audio/L16"}
     if protocol == "openai":
-        assert "".join(each.transcript for each in said.media) == "Good day."
-        assert ({each.id for each in said.media}, said.media[-1].expires_at) == ({"audio_lab"}, 1_790_003_600)
+        assert "".join(media.transcript for media in reply.media) == "Good day."
+        assert ({media.id for media in reply.media}, reply.media[-1].expires_at) == ({"audio_lab"}, 1_790_003_600)
 
 
 def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
     """The `repr` of media shows no base64, so that no log or error can contain it."""
-    said = answer(lab, "openai", "image", stream=False)
-    assert said.media[0].data not in repr(said)
+    reply = answer(lab, "openai", "image", stream=False)
+    assert reply.media[0].data not in repr(reply)
 
 
-@BOTH
+@WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_words_name_the_pages_that_they_rest_on(lab: Lab, protocol: str, stream: bool) -> None:
     """Citations have OpenAI's form, with the characters that they support. Gemini counts these in bytes."""
-    said = answer(lab, protocol, "cited", stream=stream)
-    assert said.text == "So: Wien, schön."
-    cited = said.annotations[0]
+    reply = answer(lab, protocol, "cited", stream=stream)
+    assert reply.text == "So: Wien, schön."
+    cited = reply.annotations[0]
     assert cited["type"] == "url_citation"
     assert cited["url_citation"].items() >= {**PAGE, "start_index": 4, "end_index": 16}.items()
-    assert len(said.annotations) == (2 if protocol == "anthropic" else 1)
+    assert len(reply.annotations) == (2 if protocol == "anthropic" else 1)
 
 
-@BOTH
+@WHOLE_AND_STREAMED
 def test_a_citation_of_a_file_keeps_all_that_is_said_of_it(lab: Lab, stream: bool) -> None:
     """A cited file has no URL, so it is not a citation of a page."""
     cited = answer(lab, "anthropic", "cited", stream=stream).annotations[1]
@@ -101,10 +101,10 @@ def test_openai_s_own_annotations_are_passed_on_as_they_are(lab: Lab) -> None:
 def test_what_is_no_file_is_passed_by(protocol: str, body: str, count: int) -> None:
     """URLs are kept and never fetched. Images within thoughts and malformed values are not part of the answer."""
     part = {"openai": '{"choices":[{"finish_reason":"stop","message":%s}]}'}.get(protocol)
-    whole = part or '{"candidates":[{"finishReason":"STOP","content":{"parts":%s}}]}'
-    said = PROTOCOLS[protocol].decode(200, {}, whole.replace("%s", body).encode())
-    assert isinstance(said, Answer)
-    assert len(said.media) == count
+    response_body = part or '{"candidates":[{"finishReason":"STOP","content":{"parts":%s}}]}'
+    reply = PROTOCOLS[protocol].decode(200, {}, response_body.replace("%s", body).encode())
+    assert isinstance(reply, Answer)
+    assert len(reply.media) == count
 
 
 def test_a_whole_image_that_comes_instead_of_a_stream_is_one() -> None:

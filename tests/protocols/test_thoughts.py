@@ -42,21 +42,21 @@ def read_stream(protocol: str, values: Sequence[Any]) -> Answer:
     return answer
 
 
-def shown_again(answer: Answer, by: Target, protocol: str, to: Target | None = None, **change: Any) -> Any:
+def next_request(answer: Answer, source: Target, protocol: str, recipient: Target | None = None, **change: Any) -> Any:
     """Return what `to` gets in the next turn of an answer by `by`: blocks, parts, items or OpenAI's message."""
-    origin = by.origin(protocol)
+    origin = source.origin(protocol)
     calls = tuple(
         ToolCall(call.id, call.name, call.arguments, call.signature, call.custom, origin) for call in answer.tool_calls
     )
-    back = Message(
+    answered = Message(
         Role.ASSISTANT,
         (TextPart(answer.text),),
         calls,
         reasoning=answer.reasoning,
         thoughts=mark_thoughts(answer.thoughts, origin),
     )
-    chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)), back))
-    payload = PROTOCOLS[protocol].encode(chat, to or by, stream=False).elide()
+    chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)), answered))
+    payload = PROTOCOLS[protocol].encode(chat, recipient or source, stream=False).elide()
     if protocol == "openai-responses":
         return payload["input"][1:]
     return payload["contents"][1]["parts"] if protocol == "gemini" else payload["messages"][1]
@@ -85,7 +85,8 @@ def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
         deltas: list[dict[str, Any]] = []
         if block.get("thinking"):
             deltas += [
-                {"type": "thinking_delta", "thinking": each} for each in (block["thinking"][:2], block["thinking"][2:])
+                {"type": "thinking_delta", "thinking": piece}
+                for piece in (block["thinking"][:2], block["thinking"][2:])
             ]
         if "signature" in block:
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
@@ -102,18 +103,18 @@ def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
 @pytest.mark.parametrize("stream", [False, True])
 def test_claude_gets_every_block_of_its_thoughts_again_where_it_stood(stream: bool) -> None:
     """Claude gets its thinking blocks back in place, also encrypted ones and those with omitted text."""
-    whole = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
-    answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", whole)
+    response_body = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
+    answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", response_body)
     assert answer.reasoning == "first"
-    assert shown_again(answer, target("anthropic"), "anthropic")["content"] == BLOCKS
+    assert next_request(answer, target("anthropic"), "anthropic")["content"] == BLOCKS
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_of_thoughts_that_nobody_can_read_is_an_answer(stream: bool) -> None:
     """Thinking with omitted text is an answer, since its signature has been paid for."""
     blocks = [{"type": "thinking", "thinking": "", "signature": "S"}]
-    whole = {"type": "message", "content": blocks, "stop_reason": "end_turn"}
-    answer = read_stream("anthropic", anthropic_stream(blocks)) if stream else read_whole("anthropic", whole)
+    response_body = {"type": "message", "content": blocks, "stop_reason": "end_turn"}
+    answer = read_stream("anthropic", anthropic_stream(blocks)) if stream else read_whole("anthropic", response_body)
     assert [thought.proof for thought in answer.thoughts] == ["S"]
 
 
@@ -122,7 +123,7 @@ def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
     unsigned = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]
     answer = read_whole("anthropic", {"type": "message", "content": unsigned, "stop_reason": "end_turn"})
     assert answer.reasoning == "hm"
-    assert shown_again(answer, target("anthropic"), "anthropic")["content"] == [{"type": "text", "text": "yes"}]
+    assert next_request(answer, target("anthropic"), "anthropic")["content"] == [{"type": "text", "text": "yes"}]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -131,8 +132,8 @@ def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: b
     call = {"functionCall": {"id": "c1", "name": "look", "args": {}}, "thoughtSignature": "S2"}
     parts = [{"text": "Let me "}, {"text": "look."}, {"text": "", "thoughtSignature": "S1"}, call]
 
-    def chunk(said: list[Any], **more: Any) -> dict[str, Any]:
-        return {"candidates": [{"content": {"parts": said}, **more}], "usageMetadata": {"promptTokenCount": 1}}
+    def chunk(parts: list[Any], **fields: Any) -> dict[str, Any]:
+        return {"candidates": [{"content": {"parts": parts}, **fields}], "usageMetadata": {"promptTokenCount": 1}}
 
     last = chunk(parts[3:], finishReason="STOP")
     answer = (
@@ -140,7 +141,10 @@ def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: b
         if stream
         else read_whole("gemini", chunk(parts, finishReason="STOP"))
     )
-    assert shown_again(answer, target("gemini"), "gemini") == [{"text": "Let me look.", "thoughtSignature": "S1"}, call]
+    assert next_request(answer, target("gemini"), "gemini") == [
+        {"text": "Let me look.", "thoughtSignature": "S1"},
+        call,
+    ]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -153,21 +157,21 @@ def test_google_s_proofs_pass_through_its_openai_interface(stream: bool) -> None
         "function": {"name": "look", "arguments": "{}"},
         "extra_content": {"google": {"thought_signature": "S1"}},
     }
-    words = {"content": "Well.", "extra_content": {"google": {"thought_signature": "S2"}}}
+    delta = {"content": "Well.", "extra_content": {"google": {"thought_signature": "S2"}}}
     if stream:
         answer = read_stream(
             "openai",
             [
-                {"choices": [{"index": 0, "delta": words}]},
+                {"choices": [{"index": 0, "delta": delta}]},
                 {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **call}]}}]},
                 {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
             ],
         )
     else:
-        message = {**words, "tool_calls": [call]}
+        message = {**delta, "tool_calls": [call]}
         answer = read_whole("openai", {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]})
-    back = shown_again(answer, target("openai", host=host), "openai")
-    assert (back["tool_calls"], back["extra_content"]) == ([call], words["extra_content"])
+    sent = next_request(answer, target("openai", host=host), "openai")
+    assert (sent["tool_calls"], sent["extra_content"]) == ([call], delta["extra_content"])
 
 
 DETAILS = [
@@ -199,7 +203,7 @@ def test_openrouter_gets_its_reasoning_details_again(stream: bool) -> None:
     else:
         message = {"content": "yes", "reasoning": "first this", "reasoning_details": DETAILS}
         answer = read_whole("openai", {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
-    assert shown_again(answer, target("openai"), "openai")["reasoning_details"] == DETAILS
+    assert next_request(answer, target("openai"), "openai")["reasoning_details"] == DETAILS
 
 
 REASONING = {
@@ -221,32 +225,33 @@ ITEMS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("stream", [False, True])
 def test_reasoning_items_go_back_whole_and_where_they_stood(stream: bool) -> None:
     """Each item is sent with summary and encrypted content, before the text or call that followed it."""
-    whole = {"status": "completed", "output": ITEMS}
+    response = {"status": "completed", "output": ITEMS}
     if stream:
-        said = {"type": "response.output_text.delta", "output_index": 1, "delta": "I look."}
-        done = [
-            {"type": "response.output_item.done", "output_index": at, "item": each} for at, each in enumerate(ITEMS)
+        text_delta = {"type": "response.output_text.delta", "output_index": 1, "delta": "I look."}
+        done_events = [
+            {"type": "response.output_item.done", "output_index": index, "item": item}
+            for index, item in enumerate(ITEMS)
         ]
-        end = {"type": "response.completed", "response": whole}
-        answer = read_stream("openai-responses", [*done[:1], said, *done[1:], end])
+        completed = {"type": "response.completed", "response": response}
+        answer = read_stream("openai-responses", [*done_events[:1], text_delta, *done_events[1:], completed])
     else:
-        answer = read_whole("openai-responses", whole)
-    words = {"type": "message", "role": "assistant", "content": "I look."}
+        answer = read_whole("openai-responses", response)
+    message = {"type": "message", "role": "assistant", "content": "I look."}
     assert answer.reasoning == "first this\n\nthen that"
-    assert shown_again(answer, target("openai-responses"), "openai-responses") == [ITEMS[0], words, *ITEMS[2:]]
+    assert next_request(answer, target("openai-responses"), "openai-responses") == [ITEMS[0], message, *ITEMS[2:]]
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
-@pytest.mark.parametrize("other", [{"model": "another"}, {"host": "https://two.example/v1"}])
-def test_nobody_else_gets_them(protocol: str, other: dict[str, str]) -> None:
+@pytest.mark.parametrize("changes", [{"model": "another"}, {"host": "https://two.example/v1"}])
+def test_nobody_else_gets_them(protocol: str, changes: dict[str, str]) -> None:
     """Another model, or the same one at another provider, gets the text without the signatures."""
-    by, to = target(protocol), target(protocol, **other)
-    if "host" in other:
-        to = Target("q", by.endpoint, by.model, "k")
+    source, recipient = target(protocol), target(protocol, **changes)
+    if "host" in changes:
+        recipient = Target("q", source.endpoint, source.model, "k")
     thoughts = (ReasoningBlock(ThoughtForm.TEXT, "hm", "SECRET"), ReasoningBlock(ThoughtForm.ENCRYPTED, "", "SECRET"))
     answer = Answer("yes", (ToolCall("c1", "look", "{}", "SECRET"),), "hm", thoughts=thoughts)
-    assert "SECRET" in json.dumps(shown_again(answer, by, protocol))
-    assert "SECRET" not in json.dumps(shown_again(answer, by, protocol, to))
+    assert "SECRET" in json.dumps(next_request(answer, source, protocol))
+    assert "SECRET" not in json.dumps(next_request(answer, source, protocol, recipient))
 
 
 @pytest.mark.parametrize("protocol", ["gemini", "openai"])
@@ -254,19 +259,19 @@ def test_google_is_told_that_a_call_was_another_s(protocol: str) -> None:
     """A call without a signature gets the documented placeholder, through both of Google's APIs."""
     host = "https://generativelanguage.googleapis.com/v1beta" + ("/openai" if protocol == "openai" else "")
     answer = Answer("", (ToolCall("c1", "look", "{}"),))
-    assert STAND_IN in json.dumps(shown_again(answer, target(protocol, host=host), protocol))
-    assert STAND_IN not in json.dumps(shown_again(answer, target("openai"), "openai"))
+    assert STAND_IN in json.dumps(next_request(answer, target(protocol, host=host), protocol))
+    assert STAND_IN not in json.dumps(next_request(answer, target("openai"), "openai"))
 
 
 @pytest.mark.parametrize("host", ["https://api.deepseek.com", "https://api.moonshot.cn/v1"])
 def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host: str) -> None:
     """DeepSeek and Kimi refuse a call in the history without `reasoning_content`; an empty one is accepted."""
-    to = target("openai", host=host)
-    called = Answer("", (ToolCall("c1", "look", "{}"),))
-    assert shown_again(called, to, "openai")["reasoning_content"] == ""
-    thought = Answer("", called.tool_calls, "hm")
-    assert shown_again(thought, to, "openai")["reasoning_content"] == "hm"
-    assert "reasoning_content" not in shown_again(Answer("yes"), to, "openai")
+    recipient = target("openai", host=host)
+    answer = Answer("", (ToolCall("c1", "look", "{}"),))
+    assert next_request(answer, recipient, "openai")["reasoning_content"] == ""
+    thought = Answer("", answer.tool_calls, "hm")
+    assert next_request(thought, recipient, "openai")["reasoning_content"] == "hm"
+    assert "reasoning_content" not in next_request(Answer("yes"), recipient, "openai")
 
 
 def test_details_that_are_none_are_passed_over() -> None:

@@ -36,16 +36,16 @@ def fields(kind: Any) -> set[str]:
     return set(getattr(kind, "model_fields", None) or typing.get_type_hints(kind))
 
 
-class Other(str):
+class NotSent(str):
     """The reason why a vendor's field is none of ours."""
 
 
-SERVER = Other("a tool that the vendor runs; nobody asks for it through chat completions")
-VERTEX = Other("of Vertex, which is not spoken")
-CLIENT = Other("the SDK's own, never on the wire")
-ONE_ANSWER = Other("each answer to a request is a call of its own")
-OUTPUT = Other("how pictures, sound and film are made; chat completions has no word for it")
-UNASKED = Other("chat completions has no word for it; a provider's extraBody can say it")
+SERVER = NotSent("a tool that the vendor runs; nobody asks for it through chat completions")
+VERTEX = NotSent("of Vertex, which is not spoken")
+CLIENT = NotSent("the SDK's own, never on the wire")
+ONE_ANSWER = NotSent("each answer to a request is a call of its own")
+OUTPUT = NotSent("how pictures, sound and film are made; chat completions has no word for it")
+UNASKED = NotSent("chat completions has no word for it; a provider's extraBody can say it")
 
 OPENAI_MESSAGES: Mapping[str, Any] = {
     "system": chat.ChatCompletionSystemMessageParam,
@@ -61,9 +61,9 @@ BASIC = {"role", "content"}
 
 def test_every_parameter_of_openais_is_in_the_table():
     """Every parameter in the SDK is a row, those of streams included."""
-    named = fields(completion_create_params.CompletionCreateParamsBase)
-    named |= fields(completion_create_params.CompletionCreateParamsStreaming)
-    assert named - set(PARAMETERS) == set()
+    names = fields(completion_create_params.CompletionCreateParamsBase)
+    names |= fields(completion_create_params.CompletionCreateParamsStreaming)
+    assert names - set(PARAMETERS) == set()
     options = {f"stream_options.{name}" for name in fields(chat.ChatCompletionStreamOptionsParam)}
     assert options - {"stream_options.include_usage"} - set(PARAMETERS) == set()
 
@@ -78,7 +78,7 @@ def test_every_field_of_openais_messages_is_read_or_in_the_table(role: str):
 
 def test_every_part_of_openais_is_in_the_table_with_its_fields():
     """Kinds of parts, the fields in them and those beside them are all compared."""
-    inside = {
+    types = {
         "image_url": image_part.ImageURL,
         "input_audio": audio_part.InputAudio,
         "file": parts.FileFile,
@@ -87,10 +87,12 @@ def test_every_part_of_openais_is_in_the_table_with_its_fields():
     }
     kinds = (*typing.get_args(parts.ChatCompletionContentPartParam), chat.ChatCompletionContentPartRefusalParam)
     for kind in kinds:
-        (word,) = typing.get_args(typing.get_args(typing.get_type_hints(kind, include_extras=True)["type"])[0])
+        (kind_name,) = typing.get_args(typing.get_args(typing.get_type_hints(kind, include_extras=True)["type"])[0])
         beside = {f"messages[].content[].{name}" for name in fields(kind) - {"type"}}
-        within = fields(inside[word]) if inside[word] else set()
-        deeper = {f"messages[].content[].{word}.{name}" for name in within - KNOWN_INSIDE.get(word, frozenset())}
+        within = fields(types[kind_name]) if types[kind_name] else set()
+        deeper = {
+            f"messages[].content[].{kind_name}.{name}" for name in within - KNOWN_INSIDE.get(kind_name, frozenset())
+        }
         assert (beside | deeper) - set(PARAMETERS) == set()
 
 
@@ -114,9 +116,9 @@ def test_every_effort_of_openais_has_a_word_at_anthropic_and_gemini():
     """Every effort in OpenAI's SDK has a value for Anthropic and Gemini."""
     from openai.types.shared_params import ReasoningEffort
 
-    words = {literal for literal in literals(ReasoningEffort) if literal != "none"}
-    assert words == set(BUDGETS)
-    assert all(thinking_config("gemini-3-flash", word) for word in (*words, "none"))
+    efforts = {literal for literal in literals(ReasoningEffort) if literal != "none"}
+    assert efforts == set(BUDGETS)
+    assert all(thinking_config("gemini-3-flash", effort) for effort in (*efforts, "none"))
 
 
 def literals(annotation: Any) -> set[str]:
@@ -154,7 +156,7 @@ ANTHROPIC_BLOCKS: Mapping[str, str] = {
     "tool_use": "messages[].tool_calls",
     "tool_result": "messages",
     "thinking": "messages[].reasoning_content",
-    "redacted_thinking": Other("the carrier of reasoning's"),
+    "redacted_thinking": NotSent("the carrier of reasoning's"),
     "server_tool_use": SERVER,
     "web_search_tool_result": SERVER,
     "web_fetch_tool_result": SERVER,
@@ -205,9 +207,9 @@ GEMINI: Mapping[str, str] = {
     "response_modalities": "modalities",
     **{name: name for name in ("temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty")},
     **dict.fromkeys(("response_mime_type", "response_json_schema"), "response_format"),
-    "response_schema": Other("responseJsonSchema says more"),
+    "response_schema": NotSent("responseJsonSchema says more"),
     "candidate_count": ONE_ANSWER,
-    **dict.fromkeys(("logprobs", "response_logprobs"), Other("its answer's form is another one than OpenAI's")),
+    **dict.fromkeys(("logprobs", "response_logprobs"), NotSent("its answer's form is another one than OpenAI's")),
     **dict.fromkeys(("http_options", "should_return_http_response", "automatic_function_calling"), CLIENT),
     **dict.fromkeys(("labels", "model_armor_config", "model_selection_config", "routing_config"), VERTEX),
     **dict.fromkeys(("image_config", "speech_config", "generation_output_config"), OUTPUT),
@@ -221,15 +223,15 @@ GEMINI_PARTS: Mapping[str, str] = {
     "file_data": "messages[].content[].image_url",
     "function_call": "messages[].tool_calls",
     "function_response": "messages",
-    "thought": Other("the carrier of reasoning's"),
+    "thought": NotSent("the carrier of reasoning's"),
     "thought_signature": "messages[].tool_calls",
     **dict.fromkeys(("code_execution_result", "executable_code", "tool_call", "tool_response"), SERVER),
     **dict.fromkeys(("media_resolution", "video_metadata", "media_processing", "part_metadata"), UNASKED),
     **dict.fromkeys(("audio_metadata", "audio_transcription", "speech_metadata"), UNASKED),
     **dict.fromkeys(("document_metadata", "spreadsheet_metadata"), UNASKED),
 }
-HERE = Other("said by the protocol itself, or by the items")
-STATE = Other("needs answers that the provider keeps")
+SAID_BY_PROTOCOL = NotSent("said by the protocol itself, or by the items")
+STATE = NotSent("needs answers that the provider keeps")
 RESPONSES: Mapping[str, str] = {
     **{name: name for name in ("model", "stream", "stream_options", "temperature", "top_p", "tools", "tool_choice")},
     **{name: name for name in ("parallel_tool_calls", "metadata", "moderation", "prompt_cache_key", "reasoning")},
@@ -238,14 +240,14 @@ RESPONSES: Mapping[str, str] = {
     "input": "messages",
     "max_output_tokens": "max_completion_tokens",
     "text": "response_format",
-    **dict.fromkeys(("include", "instructions"), HERE),
+    **dict.fromkeys(("include", "instructions"), SAID_BY_PROTOCOL),
     **dict.fromkeys(("previous_response_id", "conversation", "background", "prompt"), STATE),
     **dict.fromkeys(("max_tool_calls", "image"), SERVER),
     **dict.fromkeys(("truncation", "context_management", "access_programs"), UNASKED),
 }
 GEMINI_TOOL: Mapping[str, str] = {
     **dict.fromkeys(("name", "description", "parameters_json_schema"), "tools"),
-    "parameters": Other("parametersJsonSchema says more"),
+    "parameters": NotSent("parametersJsonSchema says more"),
     "behavior": UNASKED,
     **dict.fromkeys(("response", "response_json_schema"), UNASKED),
 }
@@ -274,13 +276,13 @@ def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
     ]
 
 
-@pytest.mark.parametrize(("protocol", "named", "known"), sdk_names())
+@pytest.mark.parametrize(("protocol", "names", "known"), sdk_names())
 def test_every_name_of_the_others_is_said_by_a_row_or_known_not_to_be_ours(
-    protocol: str, named: set[str], known: Mapping[str, str]
+    protocol: str, names: set[str], known: Mapping[str, str]
 ):
     """A vendor's field is assigned to a row that its protocol does not drop, or known not to be ours."""
-    assert named - set(known) == set()
-    rows = {row for name, row in known.items() if name in named and not isinstance(row, Other)}
+    assert names - set(known) == set()
+    rows = {row for name, row in known.items() if name in names and not isinstance(row, NotSent)}
     assert rows <= set(PARAMETERS)
     assert [row for row in rows if PARAMETERS[row].by(protocol) is Treatment.DROPPED] == []
 
@@ -288,4 +290,4 @@ def test_every_name_of_the_others_is_said_by_a_row_or_known_not_to_be_ours(
 def test_a_name_that_is_new_would_be_seen():
     """The comparison detects a planted name."""
     assert {"brand_new"} - set(GEMINI) == {"brand_new"}
-    assert isinstance(GEMINI["labels"], Other)
+    assert isinstance(GEMINI["labels"], NotSent)

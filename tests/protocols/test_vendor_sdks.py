@@ -55,10 +55,10 @@ def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_cl
     assert answer.usage.total_tokens == 18
     assert lab.requests[-1].heard.media[0].data == PNG
     tools = [{"type": "function", "function": {"name": "get_weather", "parameters": SCHEMA}}]
-    asked = [{"role": "user", "content": "hi"}]
-    called = create(model="m", messages=asked, tools=tools, tool_choice="required")  # type: ignore[call-overload]
-    assert called.choices[0].message.tool_calls[0].function.arguments == '{"city": "Zürich"}'
-    chunks = list(create(model="fault:reasoning", messages=asked, stream=True))  # type: ignore[call-overload]
+    messages = [{"role": "user", "content": "hi"}]
+    with_call = create(model="m", messages=messages, tools=tools, tool_choice="required")  # type: ignore[call-overload]
+    assert with_call.choices[0].message.tool_calls[0].function.arguments == '{"city": "Zürich"}'
+    chunks = list(create(model="fault:reasoning", messages=messages, stream=True))  # type: ignore[call-overload]
     assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == "You said: hi"
     assert chunks[-1].usage.completion_tokens == 7
 
@@ -66,21 +66,21 @@ def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_cl
 def test_the_openai_sdk_reads_responses_and_their_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
     """Text, reasoning, tool call, usage and stream are read as items; the lab reads an image in a tool result."""
     shot = {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}", "detail": "auto"}
-    asked: Any = [
+    conversation: Any = [
         {"type": "message", "role": "user", "content": "What is this?"},
         {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c1", "output": [shot]},
     ]
-    answer = openai_client.responses.create(model="fault:reasoning", input=asked)
+    answer = openai_client.responses.create(model="fault:reasoning", input=conversation)
     assert answer.output_text == "You said: What is this? [image/png, 48 bytes]"
     assert answer.usage is not None
     assert answer.usage.total_tokens == 18
     assert [item.type for item in answer.output] == ["reasoning", "message"]
     tools: Any = [{"type": "function", "name": "get_weather", "parameters": SCHEMA, "strict": False}]
-    with openai_client.responses.stream(model="fault:tool_call", input=asked, tools=tools) as stream:
+    with openai_client.responses.stream(model="fault:tool_call", input=conversation, tools=tools) as stream:
         final = stream.get_final_response()
     assert final.output[0].arguments == '{"city": "Zürich", "days": 2}'  # type: ignore[union-attr]
-    cut = openai_client.responses.create(model="fault:length", input=asked)
+    cut = openai_client.responses.create(model="fault:length", input=conversation)
     assert (cut.status, cut.incomplete_details.reason) == ("incomplete", "max_output_tokens")  # type: ignore[union-attr]
 
 
@@ -114,29 +114,29 @@ def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
     assert (answer.stop_reason, answer.usage.output_tokens) == ("end_turn", 7)
     assert lab.requests[-1].heard.media[0].data == PNG
     tools = [{"name": "get_weather", "input_schema": SCHEMA}]
-    asked = [{"role": "user", "content": "hi"}]
+    messages = [{"role": "user", "content": "hi"}]
     with anthropic_client.messages.stream(
         model="fault:tool_call",
         max_tokens=9,
-        messages=asked,
+        messages=messages,
         tools=tools,  # type: ignore[arg-type]
     ) as stream:
         final = stream.get_final_message()
     assert final.content[0].input == {"city": "Zürich", "days": 2}  # type: ignore[union-attr]
     assert final.stop_reason == "tool_use"
-    with anthropic_client.messages.stream(model="fault:reasoning", max_tokens=9, messages=asked) as stream:  # type: ignore[arg-type]
+    with anthropic_client.messages.stream(model="fault:reasoning", max_tokens=9, messages=messages) as stream:  # type: ignore[arg-type]
         assert "".join(stream.text_stream) == "You said: hi"
 
 
 def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client: anthropic.Anthropic) -> None:
     """The Anthropic SDK raises its own exception for faults, also for an error event within a stream."""
-    asked = {"role": "user", "content": "hi"}
+    message = {"role": "user", "content": "hi"}
     for scenario, error in (("http_529", anthropic.InternalServerError), ("http_429", anthropic.RateLimitError)):
         with pytest.raises(error):
-            anthropic_client.messages.create(model=f"fault:{scenario}", max_tokens=9, messages=[asked])  # type: ignore[list-item]
+            anthropic_client.messages.create(model=f"fault:{scenario}", max_tokens=9, messages=[message])  # type: ignore[list-item]
     with (
         pytest.raises(anthropic.APIStatusError),
-        anthropic_client.messages.stream(model="fault:error_event_mid", max_tokens=9, messages=[asked]) as stream,  # type: ignore[list-item]
+        anthropic_client.messages.stream(model="fault:error_event_mid", max_tokens=9, messages=[message]) as stream,  # type: ignore[list-item]
     ):
         stream.get_final_message()
 
@@ -148,9 +148,9 @@ def test_the_google_sdk_reads_answers_function_calls_and_streams(lab: Lab, gemin
     answer = gemini_client.models.generate_content(model="m", contents=contents)  # type: ignore[arg-type]
     assert answer.text == "You said: What is this? [image/png, 48 bytes]"
     assert lab.requests[-1].heard.media[0].data == PNG
-    called = gemini_client.models.generate_content(model="fault:tool_call", contents="hi")
-    assert called.function_calls is not None
-    assert called.function_calls[0].args == {"city": "Zürich", "days": 2}
+    with_call = gemini_client.models.generate_content(model="fault:tool_call", contents="hi")
+    assert with_call.function_calls is not None
+    assert with_call.function_calls[0].args == {"city": "Zürich", "days": 2}
     chunks = list(gemini_client.models.generate_content_stream(model="m", contents="hi"))
     assert "".join(chunk.text or "" for chunk in chunks) == "You said: hi"
     assert chunks[-1].usage_metadata is not None

@@ -46,9 +46,12 @@ from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.rendering import ResponseHead, response_json
 
 KNOWN = {*RUN_BY_VENDOR, *RUN_BY_CALLER, *ON_REQUEST}
-READ = {"text", "image", "document", "search_result", "tool_use", "tool_result", "thinking", "redacted_thinking"}
-READ |= {"message", "reasoning", "function", "custom", "namespace", "item_reference", "compaction_trigger"}
-READ |= {"additional_tools", *("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output")}
+READ_TYPES = {"text", "image", "document", "search_result", "tool_use", "tool_result", "thinking", "redacted_thinking"}
+READ_TYPES |= {"message", "reasoning", "function", "custom", "namespace", "item_reference", "compaction_trigger"}
+READ_TYPES |= {
+    "additional_tools",
+    *("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"),
+}
 """Types that every chat API here reads."""
 URLS = {
     "anthropic": "https://claude.example/v1",
@@ -60,33 +63,37 @@ ADD: dict[str, Any] = {"name": "add", "input_schema": {"type": "object", "proper
 
 
 def types_in(union: Any) -> set[str]:
-    found: set[str] = set()
-    for each in filter(lambda each: isinstance(each, type), get_args(union)):
-        found |= words_in(get_type_hints(each, include_extras=False)["type"])
-    return found
+    types: set[str] = set()
+    for kind in filter(lambda kind: isinstance(kind, type), get_args(union)):
+        types |= words_in(get_type_hints(kind, include_extras=False)["type"])
+    return types
 
 
 def words_in(hint: Any) -> set[str]:
-    return {word for each in get_args(hint) for word in ([each] if isinstance(each, str) else words_in(each))}
+    return {
+        word
+        for argument in get_args(hint)
+        for word in ([argument] if isinstance(argument, str) else words_in(argument))
+    }
 
 
 @pytest.mark.parametrize("union", [BetaToolUnionParam, BetaContentBlockParam, ToolParam, ResponseInputItemParam])
 def test_every_tool_and_block_that_an_sdk_names_has_a_word_of_the_table(union: Any) -> None:
     """A new type in an SDK fails here, so that its default permission is decided by a person."""
-    unknown = {kind: word_of(kind) for kind in types_in(union) - READ if word_of(kind) not in KNOWN}
+    unknown = {kind: word_of(kind) for kind in types_in(union) - READ_TYPES if word_of(kind) not in KNOWN}
     assert unknown in ({}, {"server_tool_use": "server"})  # This one has the word of the tool that it names.
 
 
 def test_every_tool_of_a_gemini_has_a_word_of_the_table() -> None:
     """A tool has one word, as a field of `Tool` and as the type of its calls in a conversation."""
     tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
-    words = {name: word_of_field(str(name)) for name in tools - {"functionDeclarations"}}
-    words |= {kind: word_of_field(kind) for kind in gemini_types.ToolType if kind != "TOOL_TYPE_UNSPECIFIED"}
-    assert {name: word for name, word in words.items() if word not in KNOWN} == {}
-    assert words["googleSearch"] == words["GOOGLE_SEARCH_WEB"] == "web_search"
-    assert words["urlContext"] == words["URL_CONTEXT"] == "web_fetch"
-    configured = {each.alias for each in gemini_types.ToolConfig.model_fields.values()}
-    known = {place.removeprefix("toolConfig.") for place in FIELDS["gemini"]}
+    words_of_fields = {name: word_of_field(str(name)) for name in tools - {"functionDeclarations"}}
+    words_of_fields |= {kind: word_of_field(kind) for kind in gemini_types.ToolType if kind != "TOOL_TYPE_UNSPECIFIED"}
+    assert {name: word for name, word in words_of_fields.items() if word not in KNOWN} == {}
+    assert words_of_fields["googleSearch"] == words_of_fields["GOOGLE_SEARCH_WEB"] == "web_search"
+    assert words_of_fields["urlContext"] == words_of_fields["URL_CONTEXT"] == "web_fetch"
+    configured = {field.alias for field in gemini_types.ToolConfig.model_fields.values()}
+    known = {path.removeprefix("toolConfig.") for path in FIELDS["gemini"]}
     assert configured == known | {"functionCallingConfig"}
 
 
@@ -96,7 +103,7 @@ def test_every_field_of_the_table_has_a_word_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "endpoint", "own", "words"),
+    ("protocol", "endpoint", "allowed", "expected"),
     [
         ("anthropic", "https://api.anthropic.com/v1", None, DEFAULT_WORDS),
         ("openai-responses", "https://api.openai.com/v1/responses", None, DEFAULT_WORDS),
@@ -111,52 +118,54 @@ def test_every_field_of_the_table_has_a_word_of_it() -> None:
     ],
 )
 def test_a_provider_allows_its_own_list_or_that_of_the_vendor(
-    protocol: str, endpoint: str, own: list[str] | None, words: frozenset[str]
+    protocol: str, endpoint: str, allowed: list[str] | None, expected: frozenset[str]
 ) -> None:
-    assert words_at(protocol, endpoint, own) == words
+    assert words_at(protocol, endpoint, allowed) == expected
 
 
-def said(**more: Any) -> ChatRequest:
-    asked = [{"role": "user", "content": "hi"}]
-    return messages.parse({"model": "m", "max_tokens": 9, "messages": asked, **more}, lambda _: None).chat
+def anthropic_chat(**fields: Any) -> ChatRequest:
+    conversation = [{"role": "user", "content": "hi"}]
+    return messages.parse({"model": "m", "max_tokens": 9, "messages": conversation, **fields}, lambda _: None).chat
 
 
-def asked(*items: Any, **more: Any) -> ChatRequest:
-    return responses.parse({"model": "m", "input": list(items) or "hi", **more}, lambda _: None).chat
+def openai_chat(*items: Any, **fields: Any) -> ChatRequest:
+    return responses.parse({"model": "m", "input": list(items) or "hi", **fields}, lambda _: None).chat
 
 
-def generated(*contents: Any, **more: Any) -> ChatCall:
-    turns = list(contents) or [{"role": "user", "parts": [{"text": "hi"}]}]
-    return gemini.parse({"model": "m", "stream": False, "contents": turns, **more}, lambda _: None)
+def gemini_call(*contents: Any, **fields: Any) -> ChatCall:
+    conversation = list(contents) or [{"role": "user", "parts": [{"text": "hi"}]}]
+    return gemini.parse({"model": "m", "stream": False, "contents": conversation, **fields}, lambda _: None)
 
 
-def sent(chat: ChatRequest, protocol: str, own: list[str] | None = None) -> tuple[dict[str, Any], Prepared]:
-    to = model_endpoint(
-        protocol, Target("p", URLS.get(protocol, "https://p.example/v1"), "m", "k"), TEXT_ONLY, vendor_tools=own
+def sent_body(chat: ChatRequest, protocol: str, allowed: list[str] | None = None) -> tuple[dict[str, Any], Prepared]:
+    candidate = model_endpoint(
+        protocol, Target("p", URLS.get(protocol, "https://p.example/v1"), "m", "k"), TEXT_ONLY, vendor_tools=allowed
     )
-    prepared = prepare(chat, to, TextStyle("en"))
+    prepared = prepare(chat, candidate, TextStyle("en"))
     assert isinstance(prepared, Prepared)
     return json.loads(b"".join(map(bytes, prepared.request.pieces()))), prepared  # type: ignore[arg-type]
 
 
 def test_claude_gets_its_own_tools_fields_and_betas_as_they_came() -> None:
-    own: dict[str, Any] = {
+    vendor_fields: dict[str, Any] = {
         "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
         "mcp_servers": [{"type": "url", "url": "https://mcp.example", "name": "x"}],
         "container": "container_1",
     }
     bash = {"type": "bash_20250124", "name": "bash"}
-    chat = said(tools=[SEARCH, ADD, bash], tool_choice={"type": "tool", "name": "web_search"}, **own)
-    body, prepared = sent(chat, "anthropic")
+    chat = anthropic_chat(
+        tools=[SEARCH, ADD, bash], tool_choice={"type": "tool", "name": "web_search"}, **vendor_fields
+    )
+    body, prepared = sent_body(chat, "anthropic")
     assert [tool["name"] for tool in body["tools"]] == ["web_search", "add", "bash"]
     assert (body["tools"][0], body["tools"][2]) == (SEARCH, bash)
-    assert {name: body[name] for name in own} == own
+    assert {name: body[name] for name in vendor_fields} == vendor_fields
     assert body["tool_choice"] == {"type": "tool", "name": "web_search"}
     assert prepared.request.dropped_params == ()
 
 
 def test_betas_of_the_header_go_along_in_a_header() -> None:
-    _, prepared = sent(said(**{"anthropic-beta": "mcp-client-2025-11-20,x"}), "anthropic")
+    _, prepared = sent_body(anthropic_chat(**{"anthropic-beta": "mcp-client-2025-11-20,x"}), "anthropic")
     assert prepared.request.headers["anthropic-beta"] == "mcp-client-2025-11-20,x"
     assert "anthropic-beta" not in prepared.request.payload
 
@@ -164,44 +173,46 @@ def test_betas_of_the_header_go_along_in_a_header() -> None:
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
 def test_what_a_candidate_cannot_have_is_left_out_and_said(protocol: str) -> None:
     """A tool or field that an API cannot express, or that is not allowed, is dropped and reported."""
-    chat = said(tools=[SEARCH, ADD], tool_choice={"type": "tool", "name": "web_search"}, speed="fast", container="c")
-    body, prepared = sent(chat, protocol, [])
+    chat = anthropic_chat(
+        tools=[SEARCH, ADD], tool_choice={"type": "tool", "name": "web_search"}, speed="fast", container="c"
+    )
+    body, prepared = sent_body(chat, protocol, [])
     assert set(prepared.request.dropped_params) == {"tools[0]", "tool_choice", "speed", "container"}
     assert "web_search" not in json.dumps(body)
 
 
 def test_what_costs_more_is_allowed_by_name_alone() -> None:
-    assert sent(said(speed="fast"), "anthropic")[1].request.dropped_params == ("speed",)
-    assert sent(said(speed="fast"), "anthropic", ["speed"])[0]["speed"] == "fast"
-    assert sent(said(speed="fast"), "anthropic", ["*"])[0]["speed"] == "fast"
+    assert sent_body(anthropic_chat(speed="fast"), "anthropic")[1].request.dropped_params == ("speed",)
+    assert sent_body(anthropic_chat(speed="fast"), "anthropic", ["speed"])[0]["speed"] == "fast"
+    assert sent_body(anthropic_chat(speed="fast"), "anthropic", ["*"])[0]["speed"] == "fast"
 
 
 def test_openai_gets_its_own_tools_choices_and_wishes_as_they_came() -> None:
     tools = [{"type": "web_search", "search_context_size": "low"}, {"type": "mcp", "server_label": "x"}]
     function = {"type": "function", "name": "add", "parameters": {"type": "object"}, "strict": False}
     include = ["web_search_call.action.sources"]
-    chat = asked(tools=[tools[0], function, tools[1]], tool_choice={"type": "web_search"}, include=include)
-    body, prepared = sent(chat, "openai-responses")
+    chat = openai_chat(tools=[tools[0], function, tools[1]], tool_choice={"type": "web_search"}, include=include)
+    body, prepared = sent_body(chat, "openai-responses")
     assert body["tools"] == [tools[0], function, tools[1]]
     assert body["tool_choice"] == {"type": "web_search"}
     assert set(body["include"]) >= set(include)
     assert prepared.request.dropped_params == ()
-    body, prepared = sent(chat, "anthropic")
+    body, prepared = sent_body(chat, "anthropic")
     assert set(prepared.request.dropped_params) == {"tools[0]", "tools[2]", "tool_choice", "include[0]"}
 
 
 def test_the_own_fields_of_functions_go_along_too() -> None:
     """A vendor's own fields of functions are passed on, for tools found by a search or called by a program."""
     added = {"defer_loading": True, "allowed_callers": ["code_execution_20260120"], "input_examples": [{}]}
-    chat = said(tools=[SEARCH, {**ADD, **added}])
-    body, prepared = sent(chat, "anthropic", ["tool_search", "code_execution"])
+    chat = anthropic_chat(tools=[SEARCH, {**ADD, **added}])
+    body, prepared = sent_body(chat, "anthropic", ["tool_search", "code_execution"])
     assert body["tools"] == [{**ADD, "defer_loading": True, "allowed_callers": ["code_execution_20260120"]}]
     assert prepared.request.dropped_params == ("tools[0]", "tools[1].input_examples")
     function = {"type": "function", "name": "add", "parameters": {"type": "object"}, "strict": False}
-    chat = asked(tools=[{**function, "defer_loading": True}, {"type": "tool_search"}])
-    body, prepared = sent(chat, "openai-responses")
+    chat = openai_chat(tools=[{**function, "defer_loading": True}, {"type": "tool_search"}])
+    body, prepared = sent_body(chat, "openai-responses")
     assert body["tools"] == [{**function, "defer_loading": True}, {"type": "tool_search"}]
-    assert sent(chat, "openai")[1].request.dropped_params == ("tools[0].defer_loading", "tools[1]")
+    assert sent_body(chat, "openai")[1].request.dropped_params == ("tools[0].defer_loading", "tools[1]")
 
 
 USED = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "vienna"}}
@@ -212,7 +223,7 @@ PAGE = {
     "encrypted_content": "e",
     "page_age": None,
 }
-FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [PAGE]}
+SEARCH_RESULT = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [PAGE]}
 SOURCE = {
     "type": "web_search_result_location",
     "url": "https://a.example",
@@ -223,7 +234,7 @@ SOURCE = {
 CONTENT: list[dict[str, Any]] = [
     {"type": "text", "text": "I look."},
     USED,
-    FOUND,
+    SEARCH_RESULT,
     {"type": "text", "text": "It is "},
     {"type": "text", "text": "Vienna.", "citations": [SOURCE]},
     {"type": "text", "text": " Fine."},
@@ -242,8 +253,8 @@ MESSAGE: dict[str, Any] = {
 
 
 def claude_events() -> bytes:
-    out = [{"type": "message_start", "message": {**MESSAGE, "content": [], "stop_reason": None}}]
-    for at, block in enumerate(CONTENT):
+    events = [{"type": "message_start", "message": {**MESSAGE, "content": [], "stop_reason": None}}]
+    for index, block in enumerate(CONTENT):
         start, deltas = dict(block), []
         if block["type"] == "text":
             start |= {"text": ""}
@@ -254,12 +265,12 @@ def claude_events() -> bytes:
         elif block["type"] == "server_tool_use":
             start |= {"input": {}}
             deltas = [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
-        out.append({"type": "content_block_start", "index": at, "content_block": start})
-        out += [{"type": "content_block_delta", "index": at, "delta": delta} for delta in deltas]
-        out.append({"type": "content_block_stop", "index": at})
+        events.append({"type": "content_block_start", "index": index, "content_block": start})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
     end = {"stop_reason": "end_turn", "container": MESSAGE["container"]}
-    out += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 2}}, {"type": "message_stop"}]
-    return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in out)
+    events += [{"type": "message_delta", "delta": end, "usage": {"output_tokens": 2}}, {"type": "message_stop"}]
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
 
 
 def rebuilt(stream: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -274,48 +285,48 @@ def rebuilt(stream: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
             content.append(event["content_block"])
         elif event["type"] == "content_block_delta":
             assert event["index"] == len(content) - 1
-            delta, now = event["delta"], content[-1]
+            delta, last_block = event["delta"], content[-1]
             if delta["type"] == "text_delta":
-                now["text"] += delta["text"]
+                last_block["text"] += delta["text"]
             elif delta["type"] == "citations_delta":
-                now["citations"] = [*now.get("citations", []), delta["citation"]]
+                last_block["citations"] = [*last_block.get("citations", []), delta["citation"]]
             elif delta["type"] == "input_json_delta":
                 inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
         elif event["type"] == "message_delta":
             end = event["delta"]
-    for at, words in inputs.items():
-        content[at]["input"] = json.loads(words)
+    for index, input_json in inputs.items():
+        content[index]["input"] = json.loads(input_json)
     return content, end
 
 
 def events_from(protocol: str, stream: bytes, size: int) -> list[Any]:
     decoder = PROTOCOLS[protocol].decoder()
-    found: list[Any] = []
-    for at in range(0, len(stream), size):
-        found += decoder.feed(stream[at : at + size])
-    return [*found, *decoder.close()]
+    events: list[Any] = []
+    for offset in range(0, len(stream), size):
+        events += decoder.feed(stream[offset : offset + size])
+    return [*events, *decoder.close()]
 
 
-def written(events: list[Any], to: Any) -> bytes:
-    out = b""
+def written(events: list[Any], writer: Any) -> bytes:
+    output = b""
     for event in events:
         if isinstance(event, Delta):
-            out += to.write_delta(event)
+            output += writer.write_delta(event)
         elif isinstance(event, Supplement):
-            out += to.write_annotations(event.annotations)
+            output += writer.write_annotations(event.annotations)
         elif isinstance(event, Finish):
-            out += to.write_finish(event)
-    return bytes(out)
+            output += writer.write_finish(event)
+    return bytes(output)
 
 
 def test_blocks_of_claudes_own_tools_come_back_unchanged_whole_and_streamed() -> None:
     answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps(MESSAGE).encode())
     assert isinstance(answer, Answer)
     call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
-    told = message_json(answer, call, "m", "0123456789ab")
-    assert told["content"] == CONTENT
-    assert told["container"] == MESSAGE["container"]
-    BetaMessage.model_validate(told)
+    answer_body = message_json(answer, call, "m", "0123456789ab")
+    assert answer_body["content"] == CONTENT
+    assert answer_body["container"] == MESSAGE["container"]
+    BetaMessage.model_validate(answer_body)
     for size in (17, 100_000):
         stream = written(events_from("anthropic", claude_events(), size), MessageEvents("m", "0123456789ab"))
         content, end = rebuilt(stream)
@@ -325,42 +336,42 @@ def test_blocks_of_claudes_own_tools_come_back_unchanged_whole_and_streamed() ->
 
 def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
     """Claude gets its own tools' blocks back, which it needs; other models read that a search was made."""
-    turns = [
+    conversation = [
         {"role": "user", "content": "Where?"},
         {"role": "assistant", "content": CONTENT},
         {"role": "user", "content": "Sure?"},
     ]
-    chat = messages.parse({"model": "m", "messages": turns}, lambda _: None).chat
-    body, prepared = sent(chat, "anthropic")
+    chat = messages.parse({"model": "m", "messages": conversation}, lambda _: None).chat
+    body, prepared = sent_body(chat, "anthropic")
     assert body["messages"][1]["content"] == CONTENT
     assert prepared.request.dropped_params == ()
-    body, prepared = sent(chat, "openai")
+    body, prepared = sent_body(chat, "openai")
     assert body["messages"][1]["content"] == (
         "I look.\n[web_search: used at another provider; its data is not part of this conversation.]\n"
         "It is Vienna. Fine."
     )
-    places = ("messages[1].content[1]", "messages[1].content[2]", "messages[1].content[4].citations")
-    assert prepared.request.dropped_params == places
+    paths = ("messages[1].content[1]", "messages[1].content[2]", "messages[1].content[4].citations")
+    assert prepared.request.dropped_params == paths
 
 
 def test_who_called_a_tool_comes_back_and_is_taken_back() -> None:
     """Claude's own program may call a function; the call's `caller` lets it continue with the result."""
     caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
-    called = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}, "caller": caller}
-    answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps({**MESSAGE, "content": [called]}).encode())
+    tool_use = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}, "caller": caller}
+    answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps({**MESSAGE, "content": [tool_use]}).encode())
     assert isinstance(answer, Answer)
     call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
-    assert message_json(answer, call, "m", "")["content"] == [called]
-    turns = [
+    assert message_json(answer, call, "m", "")["content"] == [tool_use]
+    conversation = [
         {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": [called]},
+        {"role": "assistant", "content": [tool_use]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "1"}]},
     ]
-    body, _ = sent(messages.parse({"model": "m", "messages": turns}, lambda _: None).chat, "anthropic")
-    assert body["messages"][1]["content"] == [called]
-    to = MessageEvents("m", "")
-    stream = written([*events_of(answer)], to)
-    assert rebuilt(stream)[0] == [called]
+    body, _ = sent_body(messages.parse({"model": "m", "messages": conversation}, lambda _: None).chat, "anthropic")
+    assert body["messages"][1]["content"] == [tool_use]
+    writer = MessageEvents("m", "")
+    stream = written([*events_of(answer)], writer)
+    assert rebuilt(stream)[0] == [tool_use]
 
 
 def test_a_turn_that_claudes_tools_paused_goes_on_and_says_so() -> None:
@@ -369,9 +380,9 @@ def test_a_turn_that_claudes_tools_paused_goes_on_and_says_so() -> None:
     assert isinstance(answer, Answer)
     call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
     assert message_json(answer, call, "m", "")["stop_reason"] == "pause_turn"
-    turns = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": [USED]}]
-    body, _ = sent(messages.parse({"model": "m", "messages": turns}, lambda _: None).chat, "anthropic")
-    assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "Where?"}]}, turns[1]]
+    conversation = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": [USED]}]
+    body, _ = sent_body(messages.parse({"model": "m", "messages": conversation}, lambda _: None).chat, "anthropic")
+    assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "Where?"}]}, conversation[1]]
 
 
 ITEMS: list[dict[str, Any]] = [
@@ -398,47 +409,49 @@ RESPONSE: dict[str, Any] = {"id": "resp_1", "object": "response", "status": "com
 
 
 def openai_events() -> bytes:
-    out: list[dict[str, Any]] = [{"type": "response.created", "response": {**RESPONSE, "output": []}}]
-    for at, item in enumerate(ITEMS):
-        place = {"output_index": at, "item_id": item["id"]}
-        out.append(
-            {"type": "response.output_item.added", "output_index": at, "item": {**item, "status": "in_progress"}}
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": {**RESPONSE, "output": []}}]
+    for index, item in enumerate(ITEMS):
+        position = {"output_index": index, "item_id": item["id"]}
+        events.append(
+            {"type": "response.output_item.added", "output_index": index, "item": {**item, "status": "in_progress"}}
         )
         if item["type"] == "web_search_call":
-            out += [{"type": f"response.web_search_call.{word}", **place} for word in ("in_progress", "completed")]
+            events += [
+                {"type": f"response.web_search_call.{status}", **position} for status in ("in_progress", "completed")
+            ]
         elif item["type"] == "code_interpreter_call":
-            out.append({"type": "response.code_interpreter_call_code.delta", **place, "delta": "1"})
+            events.append({"type": "response.code_interpreter_call_code.delta", **position, "delta": "1"})
         elif item["type"] == "message":
-            out.append({"type": "response.output_text.delta", **place, "content_index": 0, "delta": "Vienna."})
-        out.append({"type": "response.output_item.done", "output_index": at, "item": item})
-    out.append({"type": "response.completed", "response": RESPONSE})
-    numbered = ({**each, "sequence_number": at} for at, each in enumerate(out))
-    return b"".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in numbered)
+            events.append({"type": "response.output_text.delta", **position, "content_index": 0, "delta": "Vienna."})
+        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+    events.append({"type": "response.completed", "response": RESPONSE})
+    numbered = ({**event, "sequence_number": number} for number, event in enumerate(events))
+    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in numbered)
 
 
 def test_items_of_openais_own_tools_come_back_unchanged_whole_and_streamed() -> None:
     answer = PROTOCOLS["openai-responses"].decode(200, {}, json.dumps(RESPONSE).encode())
     assert isinstance(answer, Answer)
     call = responses.parse({"model": "m", "input": "hi"}, lambda _: None)
-    told = response_json(answer, call, "m", "0123456789ab")
-    Response.model_validate(told)
+    answer_body = response_json(answer, call, "m", "0123456789ab")
+    Response.model_validate(answer_body)
     stream = written(
         events_from("openai-responses", openai_events(), 100),
         ResponseEvents(ResponseHead("m", call.chat), "0123456789ab"),
     )
     events = [json.loads(block.split("\ndata: ")[1]) for block in stream.decode().strip().split("\n\n")]
-    for output in (told["output"], events[-1]["response"]["output"]):
+    for output in (answer_body["output"], events[-1]["response"]["output"]):
         assert [item["type"] for item in output] == [item["type"] for item in ITEMS]
         assert [output[1], output[3]] == [ITEMS[1], ITEMS[3]]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     searching = [event for event in events if event["type"].startswith("response.web_search_call")]
-    assert [(each["output_index"], each["item_id"]) for each in searching] == [(1, "ws_1")] * 2
-    again = asked(*({"role": "user", "content": "Where?"}, *told["output"]))
-    body, prepared = sent(again, "openai-responses")
+    assert [(event["output_index"], event["item_id"]) for event in searching] == [(1, "ws_1")] * 2
+    next_chat = openai_chat(*({"role": "user", "content": "Where?"}, *answer_body["output"]))
+    body, prepared = sent_body(next_chat, "openai-responses")
     assert [item for item in body["input"] if item["type"] in ("web_search_call", "code_interpreter_call")] == [
         *(ITEMS[1], ITEMS[3]),
     ]
-    body, prepared = sent(again, "gemini")
+    body, prepared = sent_body(next_chat, "gemini")
     assert "web_search_call" not in json.dumps(body)
     assert set(prepared.request.dropped_params) == {"input[2]", "input[4]"}
 
@@ -446,9 +459,9 @@ def test_items_of_openais_own_tools_come_back_unchanged_whole_and_streamed() -> 
 def test_an_output_that_the_caller_computed_goes_back_to_openai_alone() -> None:
     call = {"type": "shell_call", "id": "sh_1", "call_id": "c1", "action": {"commands": ["ls"]}, "status": "completed"}
     output = {"type": "shell_call_output", "call_id": "c1", "output": []}
-    chat = asked({"role": "user", "content": "ls"}, call, output)
-    assert sent(chat, "openai-responses")[0]["input"][1:] == [call, output]
-    body, _ = sent(chat, "openai")
+    chat = openai_chat({"role": "user", "content": "ls"}, call, output)
+    assert sent_body(chat, "openai-responses")[0]["input"][1:] == [call, output]
+    body, _ = sent_body(chat, "openai")
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
 
 
@@ -469,44 +482,54 @@ CONFIGURED = {
 def test_gemini_gets_googles_own_tools_as_they_came() -> None:
     """Gemini gets Google's own tools unchanged, also beside functions."""
     function = {"name": "add", "description": "", "parametersJsonSchema": {"type": "object", "properties": {}}}
-    chat = generated(tools=[*GOOGLES, {"functionDeclarations": [function]}], toolConfig=CONFIGURED).chat
-    body, prepared = sent(chat, "gemini")
+    chat = gemini_call(tools=[*GOOGLES, {"functionDeclarations": [function]}], toolConfig=CONFIGURED).chat
+    body, prepared = sent_body(chat, "gemini")
     assert body["tools"] == [{"functionDeclarations": [function]}, *GOOGLES]
     assert body["toolConfig"] == CONFIGURED
     assert prepared.request.dropped_params == ()
-    alone, _ = sent(generated(tools=GOOGLES).chat, "gemini")
-    assert alone["tools"] == GOOGLES
-    assert "toolConfig" not in alone
+    sent_alone, _ = sent_body(gemini_call(tools=GOOGLES).chat, "gemini")
+    assert sent_alone["tools"] == GOOGLES
+    assert "toolConfig" not in sent_alone
 
 
 def test_google_genai_writes_them_in_snake_case_and_with_functions_in_one_object() -> None:
     tool = {"google_search": {}, "url_context": None, "function_declarations": [{"name": "add"}]}
-    body, prepared = sent(generated(tools=[tool]).chat, "gemini")
+    body, prepared = sent_body(gemini_call(tools=[tool]).chat, "gemini")
     assert body["tools"] == [{"functionDeclarations": [{"name": "add", "description": ""}]}, {"googleSearch": {}}]
     assert prepared.request.dropped_params == ()
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
 def test_googles_own_tools_are_left_out_and_said_elsewhere(protocol: str) -> None:
-    chat = generated(tools=GOOGLES[:2], toolConfig=CONFIGURED).chat
-    body, prepared = sent(chat, protocol, [] if protocol == "gemini" else None)
-    places = {"tools[0].googleSearch", "tools[1].urlContext", *(f"toolConfig.{name}" for name in CONFIGURED)}
-    assert set(prepared.request.dropped_params) == places
+    chat = gemini_call(tools=GOOGLES[:2], toolConfig=CONFIGURED).chat
+    body, prepared = sent_body(chat, protocol, [] if protocol == "gemini" else None)
+    paths = {"tools[0].googleSearch", "tools[1].urlContext", *(f"toolConfig.{name}" for name in CONFIGURED)}
+    assert set(prepared.request.dropped_params) == paths
     assert "tools" not in body
     assert "toolConfig" not in body
 
 
 def test_a_search_at_another_company_is_allowed_by_name_alone() -> None:
-    chat = generated(tools=[{"exaAiSearch": {"apiKey": "k"}}]).chat
-    assert sent(chat, "gemini")[1].request.dropped_params == ("tools[0].exaAiSearch",)
-    assert sent(chat, "gemini", ["exa_ai_search"])[0]["tools"] == [{"exaAiSearch": {"apiKey": "k"}}]
+    chat = gemini_call(tools=[{"exaAiSearch": {"apiKey": "k"}}]).chat
+    assert sent_body(chat, "gemini")[1].request.dropped_params == ("tools[0].exaAiSearch",)
+    assert sent_body(chat, "gemini", ["exa_ai_search"])[0]["tools"] == [{"exaAiSearch": {"apiKey": "k"}}]
 
 
 RUN: dict[str, Any] = {"executableCode": {"language": "PYTHON", "code": "print(2 + 2)", "id": "x1"}}
 RAN: dict[str, Any] = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "4\n", "id": "x1"}}
-LOOKED: dict[str, Any] = {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "id": "s1", "args": {"queries": ["vienna"]}}}
-SEEN: dict[str, Any] = {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "id": "s1", "response": {"n": 1}}}
-PARTS: list[dict[str, Any]] = [{"text": "I look. "}, LOOKED, SEEN, {"text": "I add. "}, RUN, RAN, {"text": "It is 4."}]
+SEARCH_CALL: dict[str, Any] = {
+    "toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "id": "s1", "args": {"queries": ["vienna"]}}
+}
+SEARCH_RESPONSE: dict[str, Any] = {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "id": "s1", "response": {"n": 1}}}
+PARTS: list[dict[str, Any]] = [
+    {"text": "I look. "},
+    SEARCH_CALL,
+    SEARCH_RESPONSE,
+    {"text": "I add. "},
+    RUN,
+    RAN,
+    {"text": "It is 4."},
+]
 ADDED: dict[str, Any] = {"functionCall": {"id": "f1", "name": "add", "args": {"a": 1}}}
 SOURCES: dict[str, Any] = {
     "groundingMetadata": {
@@ -522,8 +545,8 @@ SOURCES: dict[str, Any] = {
 COUNT = {"promptTokenCount": 1, "candidatesTokenCount": 2, "totalTokenCount": 3}
 
 
-def gemini_body(parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    candidate = {"content": {"role": "model", "parts": parts}, "index": 0, **more}
+def gemini_body(parts: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+    candidate = {"content": {"role": "model", "parts": parts}, "index": 0, **fields}
     return {"candidates": [candidate], "usageMetadata": COUNT, "modelVersion": "m", "responseId": "r"}
 
 
@@ -533,49 +556,53 @@ def gemini_events() -> bytes:
     for chunk in chunks:
         del chunk["usageMetadata"]
     chunks.append(gemini_body([{"text": ""}], finishReason="STOP", **SOURCES))
-    return b"".join(b"data: " + json.dumps(each).encode() + b"\r\n\r\n" for each in chunks)
+    return b"".join(b"data: " + json.dumps(body).encode() + b"\r\n\r\n" for body in chunks)
 
 
-def answered(parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(gemini_body(parts, finishReason="STOP", **more)).encode())
+def answered_candidate(parts: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+    decoded = PROTOCOLS["gemini"].decode(
+        200, {}, json.dumps(gemini_body(parts, finishReason="STOP", **fields)).encode()
+    )
     assert isinstance(decoded, Answer)
-    whole = gemini_json(decoded, generated(), "m", "0123456789ab")
-    gemini_types.GenerateContentResponse.model_validate(whole)
-    candidate: dict[str, Any] = whole["candidates"][0]
+    response_body = gemini_json(decoded, gemini_call(), "m", "0123456789ab")
+    gemini_types.GenerateContentResponse.model_validate(response_body)
+    candidate: dict[str, Any] = response_body["candidates"][0]
     return candidate
 
 
 def test_parts_of_googles_own_tools_and_their_sources_come_back_unchanged_whole_and_streamed() -> None:
-    candidate = answered(PARTS, **SOURCES)
+    candidate = answered_candidate(PARTS, **SOURCES)
     assert candidate["content"]["parts"] == PARTS
     assert {name: candidate[name] for name in SOURCES} == SOURCES
     for size in (17, 100_000):
         stream = written(events_from("gemini", gemini_events(), size), GeminiChunks(model="m", origin="0123456789ab"))
-        chunks = [json.loads(each.removeprefix("data: ")) for each in stream.decode().strip().split("\r\n\r\n")]
+        chunks = [json.loads(line.removeprefix("data: ")) for line in stream.decode().strip().split("\r\n\r\n")]
         for chunk in chunks:
             gemini_types.GenerateContentResponse.model_validate(chunk)
         candidates = [chunk["candidates"][0] for chunk in chunks]
-        parts = [part for each in candidates for part in each["content"]["parts"]]
+        parts = [part for candidate_part in candidates for part in candidate_part["content"]["parts"]]
         assert [part for part in parts if part != {"text": ""}] == PARTS
-        assert [{name: each[name] for name in SOURCES} for each in candidates if "groundingMetadata" in each] == [
-            SOURCES
-        ]
+        assert [
+            {name: candidate_part[name] for name in SOURCES}
+            for candidate_part in candidates
+            if "groundingMetadata" in candidate_part
+        ] == [SOURCES]
 
 
 def test_code_that_gemini_ran_without_a_word_is_an_answer() -> None:
-    assert answered([RUN, RAN])["content"]["parts"] == [RUN, RAN]
+    assert answered_candidate([RUN, RAN])["content"]["parts"] == [RUN, RAN]
 
 
 def test_parts_of_googles_own_tools_stand_where_they_were_among_calls() -> None:
     second = {"functionCall": {"id": "f2", "name": "add", "args": {"a": 2}}}
-    parts = [{"text": "I look."}, ADDED, LOOKED, SEEN, second]
-    assert answered(parts)["content"]["parts"] == parts
-    body, _ = sent(generated(*talk(parts)).chat, "gemini")
+    parts = [{"text": "I look."}, ADDED, SEARCH_CALL, SEARCH_RESPONSE, second]
+    assert answered_candidate(parts)["content"]["parts"] == parts
+    body, _ = sent_body(gemini_call(*conversation_with(parts)).chat, "gemini")
     kinds = [next(name for name in part if name != "thoughtSignature") for part in body["contents"][1]["parts"]]
     assert kinds == ["text", "functionCall", "toolCall", "toolResponse", "functionCall"]
 
 
-def talk(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def conversation_with(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {"role": "user", "parts": [{"text": "Where?"}]},
         {"role": "model", "parts": parts},
@@ -584,30 +611,41 @@ def talk(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
-    chat = generated(*talk(PARTS)).chat
-    body, prepared = sent(chat, "gemini")
-    assert body["contents"] == talk(PARTS)
+    chat = gemini_call(*conversation_with(PARTS)).chat
+    body, prepared = sent_body(chat, "gemini")
+    assert body["contents"] == conversation_with(PARTS)
     assert prepared.request.dropped_params == ()
-    body, prepared = sent(chat, "openai")
+    body, prepared = sent_body(chat, "openai")
     note = "[{}: used at another provider; its data is not part of this conversation.]"
     assert body["messages"][1]["content"] == (
         f"I look. \n{note.format('web_search')}\nI add. \n{note.format('code_execution')}\nIt is 4."
     )
-    assert prepared.request.dropped_params == tuple(f"contents[1].parts[{at}]" for at in (1, 2, 4, 5))
+    assert prepared.request.dropped_params == tuple(f"contents[1].parts[{number}]" for number in (1, 2, 4, 5))
 
 
 def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
     """Another Gemini model would refuse the signature. One of unknown origin is passed on."""
-    signed = {**LOOKED, "thoughtSignature": "c2lnbmVk"}
-    to = model_endpoint("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
-    decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(gemini_body([signed, SEEN], finishReason="STOP")).encode())
+    signed_call = {**SEARCH_CALL, "thoughtSignature": "c2lnbmVk"}
+    recipient = model_endpoint("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
+    decoded = PROTOCOLS["gemini"].decode(
+        200, {}, json.dumps(gemini_body([signed_call, SEARCH_RESPONSE], finishReason="STOP")).encode()
+    )
     assert isinstance(decoded, Answer)
-    told = gemini_json(decoded, generated(), "m", to.origin)["candidates"][0]["content"]["parts"]
-    assert told[0]["toolCall"] == LOOKED["toolCall"]
-    assert sent(generated(*talk(told)).chat, "gemini")[0]["contents"][1]["parts"] == [signed, SEEN]
-    assert sent(generated(*talk([signed, SEEN])).chat, "gemini")[0]["contents"][1]["parts"] == [signed, SEEN]
-    other = gemini_json(decoded, generated(), "m", "0123456789ab")["candidates"][0]["content"]["parts"]
-    assert sent(generated(*talk(other)).chat, "gemini")[0]["contents"][1]["parts"] == [LOOKED, SEEN]
+    answered_parts = gemini_json(decoded, gemini_call(), "m", recipient.origin)["candidates"][0]["content"]["parts"]
+    assert answered_parts[0]["toolCall"] == SEARCH_CALL["toolCall"]
+    assert sent_body(gemini_call(*conversation_with(answered_parts)).chat, "gemini")[0]["contents"][1]["parts"] == [
+        signed_call,
+        SEARCH_RESPONSE,
+    ]
+    assert sent_body(gemini_call(*conversation_with([signed_call, SEARCH_RESPONSE])).chat, "gemini")[0]["contents"][1][
+        "parts"
+    ] == [signed_call, SEARCH_RESPONSE]
+    parts_of_other_origin = gemini_json(decoded, gemini_call(), "m", "0123456789ab")["candidates"][0]["content"][
+        "parts"
+    ]
+    assert sent_body(gemini_call(*conversation_with(parts_of_other_origin)).chat, "gemini")[0]["contents"][1][
+        "parts"
+    ] == [SEARCH_CALL, SEARCH_RESPONSE]
 
 
 def test_what_gemini_says_of_its_sources_is_no_field_of_another_api() -> None:
@@ -625,35 +663,35 @@ def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:
     call = {"functionCall": {"id": "f1", "name": "click_at", "args": {"x": 1, "y": 2}}, "thoughtSignature": "c2ln"}
     response = {"url": "https://a.example", "safety_acknowledgement": "true"}
     result = {"functionResponse": {"id": "f1", "name": "click_at", "response": response}}
-    turns = [*talk([call])[:2], {"role": "user", "parts": [result]}]
-    body, _ = sent(generated(*turns, tools=GOOGLES[-1:]).chat, "gemini")
+    conversation = [*conversation_with([call])[:2], {"role": "user", "parts": [result]}]
+    body, _ = sent_body(gemini_call(*conversation, tools=GOOGLES[-1:]).chat, "gemini")
     assert body["contents"][1:] == [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
-    plain, _ = sent(generated(*turns).chat, "gemini")
-    assert plain["contents"][2]["parts"][0]["functionResponse"]["response"] == {"result": json.dumps(response)}
+    without_tools, _ = sent_body(gemini_call(*conversation).chat, "gemini")
+    assert without_tools["contents"][2]["parts"][0]["functionResponse"]["response"] == {"result": json.dumps(response)}
 
 
-def kinds_in(model: type[BaseModel], found: dict[str, set[str]]) -> dict[str, set[str]]:
+def kinds_in(model: type[BaseModel], kinds: dict[str, set[str]]) -> dict[str, set[str]]:
     for field in model.model_fields.values():
-        (plain,) = (each for each in get_args(field.annotation) if each is not type(None))
-        (inner,) = get_args(plain) if get_origin(plain) is list else (plain,)
-        name = "dict" if issubclass(get_origin(inner) or inner, dict | BaseModel) else inner.__name__
-        name = "str" if issubclass(get_origin(inner) or inner, Enum | bytes) else name
-        known = str(field.alias) in found
-        found.setdefault(str(field.alias), set()).add(name if inner is plain else f"list[{name}]")
-        if isinstance(inner, type) and issubclass(inner, BaseModel) and not known:
-            kinds_in(inner, found)
-    return found
+        (annotation,) = (argument for argument in get_args(field.annotation) if argument is not type(None))
+        (element,) = get_args(annotation) if get_origin(annotation) is list else (annotation,)
+        name = "dict" if issubclass(get_origin(element) or element, dict | BaseModel) else element.__name__
+        name = "str" if issubclass(get_origin(element) or element, Enum | bytes) else name
+        known = str(field.alias) in kinds
+        kinds.setdefault(str(field.alias), set()).add(name if element is annotation else f"list[{name}]")
+        if isinstance(element, type) and issubclass(element, BaseModel) and not known:
+            kinds_in(element, kinds)
+    return kinds
 
 
 def test_every_field_of_a_geminis_sources_is_known_by_its_type() -> None:
     """A client refuses a whole answer that has a field of another type."""
-    found: dict[str, set[str]] = {}
+    kinds_found: dict[str, set[str]] = {}
     for name in ("GroundingMetadata", "UrlContextMetadata", "CitationMetadata"):
-        kinds_in(getattr(gemini_types, name), found)
+        kinds_in(getattr(gemini_types, name), kinds_found)
     for name in ("ExecutableCode", "CodeExecutionResult", "ToolCall", "ToolResponse"):
-        kinds_in(getattr(gemini_types, name), found)
+        kinds_in(getattr(gemini_types, name), kinds_found)
     table = {name: {kind if isinstance(kind, str) else kind.__name__} for name, kind in KINDS.items()}
-    assert {name: kinds for name, kinds in found.items() if table.get(name) != kinds} == {}
+    assert {name: kinds for name, kinds in kinds_found.items() if table.get(name) != kinds} == {}
 
 
 ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just([{}]) | st.just({}) | st.just([])
@@ -663,18 +701,18 @@ ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(
 @given(where=st.integers(0, 200), odd=ODD)
 def test_a_client_of_geminis_takes_whatever_is_in_them(where: int, odd: Any) -> None:
     """The SDK accepts an answer even if any one value in its parts or sources is odd."""
-    said = copy.deepcopy({"parts": PARTS, **SOURCES})
-    places: list[tuple[Any, Any]] = []
-    waiting: list[Any] = [said["parts"], *(said[name] for name in SOURCES)]
-    places += [(said, name) for name in SOURCES]
+    answered_fields = copy.deepcopy({"parts": PARTS, **SOURCES})
+    positions: list[tuple[Any, Any]] = []
+    waiting: list[Any] = [answered_fields["parts"], *(answered_fields[name] for name in SOURCES)]
+    positions += [(answered_fields, name) for name in SOURCES]
     while waiting:
-        holder = waiting.pop()
-        keys = range(len(holder)) if isinstance(holder, list) else list(holder)
-        places += [(holder, key) for key in keys]
-        waiting += [holder[key] for key in keys if isinstance(holder[key], list | dict)]
-    holder, key = places[where % len(places)]
-    holder[key] = odd
-    body = gemini_body(said.pop("parts"), finishReason="STOP", **said)
+        container = waiting.pop()
+        keys = range(len(container)) if isinstance(container, list) else list(container)
+        positions += [(container, key) for key in keys]
+        waiting += [container[key] for key in keys if isinstance(container[key], list | dict)]
+    container, key = positions[where % len(positions)]
+    container[key] = odd
+    body = gemini_body(answered_fields.pop("parts"), finishReason="STOP", **answered_fields)
     decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(body).encode())
     if isinstance(decoded, Answer):
-        gemini_types.GenerateContentResponse.model_validate(gemini_json(decoded, generated(), "m", ""))
+        gemini_types.GenerateContentResponse.model_validate(gemini_json(decoded, gemini_call(), "m", ""))

@@ -46,8 +46,8 @@ def names(model: type[BaseModel]) -> set[str]:
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
-def unknown(said: Iterable[str], known: Iterable[str]) -> set[str]:
-    return set(said) - set(known)
+def unknown(named: Iterable[str], known: Iterable[str]) -> set[str]:
+    return set(named) - set(known)
 
 
 def sdk_finishes() -> list[tuple[str, set[str]]]:
@@ -65,24 +65,32 @@ def sdk_finishes() -> list[tuple[str, set[str]]]:
 def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
     """Return the names of each SDK's counts and those in our table, by protocol."""
     openai, anthropic, gemini = openai_usage, anthropic_usage, gemini_usage
-    tokens, read, wrote = responses_usage, response_usage.InputTokensDetails, response_usage.OutputTokensDetails
+    tokens, input_details, output_details = (
+        responses_usage,
+        response_usage.InputTokensDetails,
+        response_usage.OutputTokensDetails,
+    )
     prompt, completion = completion_usage.PromptTokensDetails, completion_usage.CompletionTokensDetails
     counted = {*anthropic.TOTALS, *anthropic.DETAILS, *anthropic.UNREAD}
-    written, thought = anthropic_types.CacheCreation, anthropic_types.OutputTokensDetails
+    cache_creation, thought = anthropic_types.CacheCreation, anthropic_types.OutputTokensDetails
     metadata, modalities = gemini_types.GenerateContentResponseUsageMetadata, gemini_types.MediaModality
     return [
         ("openai", names(completion_usage.CompletionUsage), {*openai.TOTALS, *openai.DETAILS}),
         ("openai", names(prompt), set(openai.PROMPT)),
         ("openai", names(completion), set(openai.COMPLETION)),
         ("openai-responses", names(responses.ResponseUsage), {*tokens.TOTALS, *tokens.DETAILS}),
-        ("openai-responses", names(read), {*tokens.DETAILS["input_tokens_details"], "cache_write_tokens_details"}),
-        ("openai-responses", names(wrote), set(tokens.DETAILS["output_tokens_details"])),
-        *(("anthropic", names(each), counted) for each in (anthropic_types.Usage, anthropic_types.MessageDeltaUsage)),
-        *(
-            ("anthropic", names(each), counted)
-            for each in (anthropic_beta.BetaUsage, anthropic_beta.BetaMessageDeltaUsage)
+        (
+            "openai-responses",
+            names(input_details),
+            {*tokens.DETAILS["input_tokens_details"], "cache_write_tokens_details"},
         ),
-        ("anthropic", names(written), set(anthropic.DETAILS["cache_creation"])),
+        ("openai-responses", names(output_details), set(tokens.DETAILS["output_tokens_details"])),
+        *(("anthropic", names(model), counted) for model in (anthropic_types.Usage, anthropic_types.MessageDeltaUsage)),
+        *(
+            ("anthropic", names(model), counted)
+            for model in (anthropic_beta.BetaUsage, anthropic_beta.BetaMessageDeltaUsage)
+        ),
+        ("anthropic", names(cache_creation), set(anthropic.DETAILS["cache_creation"])),
         ("anthropic", names(anthropic_types.ServerToolUsage), set(anthropic.DETAILS["server_tool_use"])),
         ("openai-responses", names(response_usage.InputTokensDetailsCacheWriteTokensDetails), set(tokens.WRITTEN)),
         ("anthropic", names(thought), set(anthropic.DETAILS["output_tokens_details"])),
@@ -168,22 +176,22 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
 
 
 def kinds(annotation: Any) -> set[str]:
-    found: set[str] = set()
+    type_names: set[str] = set()
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        found = literals(annotation.model_fields["type"].annotation)
-    return found.union(*(kinds(each) for each in typing.get_args(annotation)))
+        type_names = literals(annotation.model_fields["type"].annotation)
+    return type_names.union(*(kinds(argument) for argument in typing.get_args(annotation)))
 
 
 def sdk_parts() -> list[tuple[str, set[str]]]:
     """Return the parts of an answer in each SDK's types."""
     chunks, ending = chat.chat_completion_chunk, anthropic_types.raw_message_delta_event.Delta
     return [
-        *(("openai answer", names(each)) for each in (chat.ChatCompletion, chat.ChatCompletionChunk)),
-        *(("openai choice", names(each)) for each in (chat.chat_completion.Choice, chunks.Choice)),
-        *(("openai message", names(each)) for each in (chat.ChatCompletionMessage, chunks.ChoiceDelta)),
+        *(("openai answer", names(model)) for model in (chat.ChatCompletion, chat.ChatCompletionChunk)),
+        *(("openai choice", names(model)) for model in (chat.chat_completion.Choice, chunks.Choice)),
+        *(("openai message", names(model)) for model in (chat.ChatCompletionMessage, chunks.ChoiceDelta)),
         ("response", names(responses.Response)),
         ("response item", kinds(responses.ResponseOutputItem)),
-        *(("anthropic message", names(each)) for each in (anthropic_types.Message, ending)),
+        *(("anthropic message", names(model)) for model in (anthropic_types.Message, ending)),
         ("anthropic block", kinds(anthropic_types.ContentBlock)),
         ("anthropic delta", kinds(anthropic_types.RawContentBlockDelta)),
         ("gemini candidate", names(gemini_types.Candidate)),
@@ -191,28 +199,28 @@ def sdk_parts() -> list[tuple[str, set[str]]]:
     ]
 
 
-@pytest.mark.parametrize(("place", "said"), sdk_parts())
-def test_every_part_of_an_sdk_s_answer_is_known(place: str, said: set[str]) -> None:
+@pytest.mark.parametrize(("part", "named"), sdk_parts())
+def test_every_part_of_an_sdk_s_answer_is_known(part: str, named: set[str]) -> None:
     """A part of an answer is either read or listed here as not read."""
-    read, unread = PARTS[place]
+    read, unread = PARTS[part]
     # The SDK still has these types where they are read.
-    assert len(said) > 3
-    assert not unknown(said, read | unread)
+    assert len(named) > 3
+    assert not unknown(named, read | unread)
 
 
-@pytest.mark.parametrize(("protocol", "said"), sdk_finishes())
-def test_every_reason_to_stop_of_an_sdk_stands_in_our_table(protocol: str, said: set[str]) -> None:
+@pytest.mark.parametrize(("protocol", "named"), sdk_finishes())
+def test_every_reason_to_stop_of_an_sdk_stands_in_our_table(protocol: str, named: set[str]) -> None:
     """Every stop reason in an SDK's types is in our table."""
     # The SDK still has these types where they are read.
-    assert len(said) > 4
-    assert not unknown(said, FINISHES[protocol])
+    assert len(named) > 4
+    assert not unknown(named, FINISHES[protocol])
 
 
-@pytest.mark.parametrize(("protocol", "said", "known"), sdk_counts())
-def test_every_count_of_an_sdk_stands_in_our_table(protocol: str, said: set[str], known: set[str]) -> None:
+@pytest.mark.parametrize(("protocol", "named", "known"), sdk_counts())
+def test_every_count_of_an_sdk_stands_in_our_table(protocol: str, named: set[str], known: set[str]) -> None:
     """Every count in an SDK's types is read, or listed with the reason why it is not."""
-    assert said, protocol
-    assert not unknown(said, known)
+    assert named, protocol
+    assert not unknown(named, known)
 
 
 def test_a_word_that_is_new_would_be_noticed() -> None:
@@ -231,7 +239,7 @@ def test_no_word_that_we_do_not_know_means_complete(protocol: str) -> None:
         "gemini": gemini_finish,
     }
     endings = tables[protocol].ENDINGS
-    for word in ("vanished", "Stop", "done", 7, ["stop"]):
+    for reason in ("vanished", "Stop", "done", 7, ["stop"]):
         for has_calls in (False, True):
-            assert ending_of(endings, word, has_calls=has_calls) is UNFINISHED
+            assert ending_of(endings, reason, has_calls=has_calls) is UNFINISHED
     assert ending_of(endings, None, has_calls=False) is WHOLE

@@ -13,8 +13,8 @@ import pytest
 from routing_admin.models import Installation
 from tests.cast import browser_of, load_demo
 
-HERE = Path(__file__).parent
-SHOTS = HERE / "shots"
+FOLDER = Path(__file__).parent
+SHOTS = FOLDER / "shots"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 REASON = "Chromium is not installed; on Debian: apt-get install chromium fonts-noto-core fonts-wqy-microhei"
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
@@ -58,21 +58,21 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
             **options,
         )
         contexts.append(context)
-        made = context.new_page()
+        opened = context.new_page()
         if options.get("java_script_enabled", True):
-            made.add_init_script(LISTENER)
-        made.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-        made.on("pageerror", lambda error: complaints.append(str(error)))
-        made.expected_complaints = []
-        made.complaints = complaints
-        return made
+            opened.add_init_script(LISTENER)
+        opened.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        opened.expected_complaints = []
+        opened.complaints = complaints
+        return opened
 
     yield make
     allowed = (*REPLACED, *(text for context in contexts for page in context.pages for text in _allowed(page)))
-    found = [text for text in complaints if not any(part in text for part in allowed)]
+    unexpected = [text for text in complaints if not any(part in text for part in allowed)]
     for context in contexts:
         context.close()  # closing aborts pending requests, which htmx logs as errors
-    assert found == []
+    assert unexpected == []
 
 
 def _allowed(page: Any) -> list[str]:
@@ -89,13 +89,13 @@ def page(new_page: Callable[..., Any]) -> Any:
 def sign_in(admin_account: Any, live_server: Any) -> Callable[[Any], Any]:
     """Return a function that gives a page the administrator's session."""
 
-    def give(page: Any) -> Any:
+    def sign_in_page(page: Any) -> Any:
         client = browser_of(admin_account)
         name = next(iter(client.cookies))
         page.context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": live_server.url}])
         return page
 
-    return give
+    return sign_in_page
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def first_start(db: None) -> None:
 def gallery(settings: Any) -> None:
     """Add the test-only templates that show every part of the frame (URLs in frame_urls.py)."""
     options = settings.TEMPLATES[0]
-    settings.TEMPLATES = [{**options, "DIRS": [*options["DIRS"], HERE / "templates"]}]
+    settings.TEMPLATES = [{**options, "DIRS": [*options["DIRS"], FOLDER / "templates"]}]
     settings.FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
 
 
@@ -139,10 +139,10 @@ def axe() -> Callable[[Any], list[str]]:
 def shot() -> Callable[[Any, str], Path]:
     """Return a function that saves a screenshot of the whole page under tests/ui/shots/, which is not committed."""
 
-    def take(page: Any, name: str) -> Path:
+    def take_shot(page: Any, name: str) -> Path:
         SHOTS.mkdir(exist_ok=True)
         path = SHOTS / f"{name}.png"
         page.screenshot(path=path, full_page=True)
         return path
 
-    return take
+    return take_shot

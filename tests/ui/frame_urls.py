@@ -74,11 +74,11 @@ def gallery(request: HttpRequest) -> HttpResponse:
     )
 
 
-def other(request: HttpRequest) -> HttpResponse:
+def other_page(request: HttpRequest) -> HttpResponse:
     return render(request, "other.html", frame(request))
 
 
-def nothing(request: HttpRequest) -> HttpResponse:
+def empty_response(request: HttpRequest) -> HttpResponse:
     return HttpResponse("")
 
 
@@ -127,10 +127,10 @@ urlpatterns = [
     path("language/", set_language, name="set_language"),
     path("theme/", set_theme, name="set_theme"),
     path("dashboard/", gallery, name="dashboard"),
-    path("requests/", other, name="requests"),
-    path("routes/", other, name="routes"),
-    path("find/", nothing, name="find"),
-    path("drill/", nothing, name="drill_banner"),
+    path("requests/", other_page, name="requests"),
+    path("routes/", other_page, name="routes"),
+    path("find/", empty_response, name="find"),
+    path("drill/", empty_response, name="drill_banner"),
     path("flash/", flash, name=ANY_PAGE),
     path("undo/<int:revision>/", undo, name="undo"),
     path("upload/", upload, name=ANY_PAGE),

@@ -26,7 +26,7 @@ def add_configuration() -> None:
     from routing_admin.configuration.revisions import ledger
     from routing_admin.core.configuration import specs
 
-    able = [
+    capability_sets = [
         Capabilities(("text",)),
         Capabilities(("text", "vision")),
         Capabilities(("text", "vision", "audio", "file")),
@@ -46,33 +46,33 @@ def add_configuration() -> None:
             name=WIDE,
             provider=providers[n % PROVIDERS].name,
             model=name_of("model", n),
-            capabilities=able[n % len(able)],
+            capabilities=capability_sets[n % len(capability_sets)],
         )
         for n in range(SERVICES)
     ]
     chains = [[services[(n + step) % SERVICES] for step in range(5)] for n in range(ROUTES)]
     routes = [
-        specs.RouteSpec(name_of("task", n), tuple(specs.CandidateSpec(each.provider, each.model) for each in chain))
+        specs.RouteSpec(name_of("task", n), tuple(specs.CandidateSpec(step.provider, step.model) for step in chain))
         for n, chain in enumerate(chains)
     ]
     aliases = [specs.AliasSpec(name_of("alias", n), services[n % SERVICES].id) for n in range(60)]
     agents = [specs.AgentSpec(name_of("agent", n), WIDE, service_id=services[n].id) for n in range(40)]
     with ledger.change(SYSTEM, AuditedAction("configuration.import", message=WIDE)):
-        now = rows.read()
+        current = rows.read()
         rows.write(
             specs.Configuration(
-                providers=(*now.providers, *providers),
-                services=(*services, *now.services),
-                routes=(*now.routes, *routes),
-                aliases=(*now.aliases, *aliases),
-                agents=(*agents, *now.agents),
+                providers=(*current.providers, *providers),
+                services=(*services, *current.services),
+                routes=(*current.routes, *routes),
+                aliases=(*current.aliases, *aliases),
+                agents=(*agents, *current.agents),
             )
         )
 
 
-def name_of(what: str, number: int) -> str:
+def name_of(prefix: str, number: int) -> str:
     """Return the wide name for the first of its kind, a short one for every other."""
-    return f"{what}{WIDE}"[:120] if number == 0 else f"{what}-{number}"
+    return f"{prefix}{WIDE}"[:120] if number == 0 else f"{prefix}-{number}"
 
 
 def add_artifacts() -> None:
@@ -81,14 +81,14 @@ def add_artifacts() -> None:
     from artifacts.models import Artifact
     from capabilities.acts import SYSTEM
 
-    one = Artifact.objects.first()
-    assert one is not None
-    values = {field.attname: getattr(one, field.attname) for field in Artifact._meta.concrete_fields}
+    artifact = Artifact.objects.first()
+    assert artifact is not None
+    values = {field.attname: getattr(artifact, field.attname) for field in Artifact._meta.concrete_fields}
     Artifact.objects.bulk_create(
         Artifact(**{**values, "id": f"{n:032x}", "filename": f"{name_of('file', n)}.txt"}) for n in range(ARTIFACTS)
     )
-    line = ("1," + "名称," + WIDE + ",3.1415\n").encode()
-    store_bytes(SYSTEM, line * 20_000, filename=f"{WIDE}.csv", declared="text/csv")
+    row = ("1," + "名称," + WIDE + ",3.1415\n").encode()
+    store_bytes(SYSTEM, row * 20_000, filename=f"{WIDE}.csv", declared="text/csv")
 
 
 def add_requests() -> None:
@@ -117,20 +117,26 @@ def add_requests() -> None:
             fell_back=number % 3 == 0 and not failed,
             duration_ms=1234,
         )
-        for at in range(3):
+        for position in range(3):
             AttemptLog.objects.create(
                 request=row,
-                position=at,
+                position=position,
                 provider=name_of("provider", number % 3),
                 model=name_of("model", number % 3),
                 outcome="http_503" if failed else "ok",
                 status=503 if failed else 200,
                 error=WIDE * failed,
-                started_ms=at * 400,
+                started_ms=position * 400,
                 duration_ms=380,
                 tries=[
-                    {"startedMs": at * 400 + n * 190, "durationMs": 190, "key": key, "outcome": word, "status": status}
-                    for n, (key, word, status) in enumerate(
+                    {
+                        "startedMs": position * 400 + n * 190,
+                        "durationMs": 190,
+                        "key": key,
+                        "outcome": outcome,
+                        "status": status,
+                    }
+                    for n, (key, outcome, status) in enumerate(
                         ((KEY_NAMES[0], "http_401", 401), (KEY_NAMES[1], "http_503" if failed else "ok", None))
                     )
                 ],
@@ -161,7 +167,8 @@ def add_edition() -> None:
     from routing_admin.configuration.catalogue_versions import keep_edition
 
     entries = [
-        {"id": name_of("model", at), "context_length": 1000, "capabilities": {"vision": True}} for at in range(300)
+        {"id": name_of("model", number), "context_length": 1000, "capabilities": {"vision": True}}
+        for number in range(300)
     ]
     keep_edition(read_own_list(WIDE, "openrouter", entries, default_catalogue().document, date(2026, 11, 22)))
 

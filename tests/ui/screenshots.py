@@ -81,12 +81,12 @@ def product() -> Iterator[str]:
             "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
         }
         command = [sys.executable, str(ROOT / "manage.py")]
-        said = subprocess.run([*command, "bootstrap"], check=True, capture_output=True, text=True).stdout
+        output = subprocess.run([*command, "bootstrap"], check=True, capture_output=True, text=True).stdout
         port = free_port()
         server = subprocess.Popen([*command, "serve", "--port", str(port)], stderr=subprocess.DEVNULL)
         try:
             url = answering(f"http://127.0.0.1:{port}")
-            call(url, KEY.findall(said)[0])
+            call(url, KEY.findall(output)[0])
             yield url
         finally:
             server.terminate()
@@ -124,9 +124,9 @@ def is_logged(address: str, key: str) -> bool:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def answering(url: str) -> str:
@@ -151,16 +151,16 @@ def addresses() -> dict[str, str]:
     from artifacts.models import Artifact
     from routing_admin.models import RequestLog
 
-    found = {name: reverse(name) for name in ("dashboard", "requests", "matrix", "routes", "providers", "artifacts")}
-    found |= {name: reverse(name) for name in ("agents", "config", "history", "settings", "users")}
-    found["route"] = reverse("route", args=["design"])
+    urls = {name: reverse(name) for name in ("dashboard", "requests", "matrix", "routes", "providers", "artifacts")}
+    urls |= {name: reverse(name) for name in ("agents", "config", "history", "settings", "users")}
+    urls["route"] = reverse("route", args=["design"])
     picture = Artifact.objects.living().filter(kind="image").first()
     if picture:
-        found["artifact"] = reverse("artifact", args=[picture.pk])
+        urls["artifact"] = reverse("artifact", args=[picture.pk])
     request = RequestLog.objects.exclude(adaptation="").first() or RequestLog.objects.first()
     if request:
-        found["request"] = reverse("request", args=[request.pk])
-    return found
+        urls["request"] = reverse("request", args=[request.pk])
+    return urls
 
 
 def signed_in(browser: Any, url: str) -> Any:
@@ -203,11 +203,11 @@ def small(data: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def take(url: str, pictures: list[Picture], goal: Path) -> None:
+def take_pictures(url: str, pictures: list[Picture], goal: Path) -> None:
     """Take the pictures one after the other and print the result of each."""
     from playwright.sync_api import sync_playwright
 
-    places = addresses()
+    urls = addresses()
     goal.mkdir(parents=True, exist_ok=True)
     executable = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
@@ -216,7 +216,7 @@ def take(url: str, pictures: list[Picture], goal: Path) -> None:
         state = signed_in(browser, url)
         for picture in pictures:
             page = browse(browser, url, picture, state)
-            answer = page.goto(places[picture.place])
+            answer = page.goto(urls[picture.place])
             if answer is None or answer.status != 200:
                 raise SystemExit(f"{picture.place}: the page answered {answer.status if answer else 'nothing'}")
             page.wait_for_load_state("networkidle")
@@ -229,21 +229,21 @@ def take(url: str, pictures: list[Picture], goal: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.ui.screenshots", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(each.name for each in ALL))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(picture.name for picture in ALL))
     parser.add_argument("--to", type=Path, default=PICTURES, help="folder (default docs/pictures)")
-    given = parser.parse_args()
-    known = {each.name: each for each in ALL}
-    chosen = [known.get(name) or picture_of(name) for name in given.names] or list(ALL)
+    options = parser.parse_args()
+    known = {picture.name: picture for picture in ALL}
+    chosen = [known.get(name) or picture_of(name) for name in options.names] or list(ALL)
     with product() as url:
-        take(url, chosen, given.to)
+        take_pictures(url, chosen, options.to)
 
 
 def picture_of(name: str) -> Picture:
     """Return a picture of any page: `settings`, or `settings,dark,390,zh` with options for the view."""
-    place, *how = name.split(",")
-    width = next((int(word) for word in how if word.isdecimal()), 1280)
+    page_name, *how = name.split(",")
+    width = next((int(option) for option in how if option.isdecimal()), 1280)
     scheme, language = "dark" if "dark" in how else "light", "zh-Hans" if "zh" in how else "en"
-    return Picture(name.replace(",", "-"), place, 1400, scheme, language, width)
+    return Picture(name.replace(",", "-"), page_name, 1400, scheme, language, width)
 
 
 if __name__ == "__main__":

@@ -16,13 +16,13 @@ pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"
 
 def log_call() -> None:
     """Log a call of the agent whose image was sent as a description."""
-    at = timezone.now() + timedelta(minutes=1)
+    started_at = timezone.now() + timedelta(minutes=1)
     chain = [{"name": "echo/echo-text", "code": 200, "tone": "ok"}]
     facts = {"surface": "v1", "outcome": "ok", "task_type": "design", "chain": chain, "model": "echo-text"}
-    row = RequestLog.objects.create(id="req_shown", agent="text-agent", started_at=at, status=200, **facts)
+    row = RequestLog.objects.create(id="req_shown", agent="text-agent", started_at=started_at, status=200, **facts)
     files = [{"filename": "plan.png", "kind": "image", "shown": "described", "sentence": "the model reads text"}]
     facts = {"provider": "echo", "model": "echo-text", "outcome": "ok", "status": 200}
-    AttemptLog.objects.create(request=row, position=0, at=at, deliveries=files, **facts)
+    AttemptLog.objects.create(request=row, position=0, at=started_at, deliveries=files, **facts)
 
 
 def make_link(admin_page: Any) -> str:
@@ -68,11 +68,11 @@ def test_language_theme_snippets_and_copying_work_on_the_page(
     reader = new_page()
     reader.context.grant_permissions(["clipboard-read", "clipboard-write"])
     reader.goto(make_link(admin_page))
-    for name, words in (("OpenAI JS", "new OpenAI("), ("Anthropic SDK", "Anthropic("), ("LangChain", "ChatOpenAI(")):
+    for name, expected in (("OpenAI JS", "new OpenAI("), ("Anthropic SDK", "Anthropic("), ("LangChain", "ChatOpenAI(")):
         reader.get_by_text(name, exact=True).first.click()
-        shown = reader.locator(".tabset > .panel:visible")
-        assert shown.count() == 1
-        assert words in shown.inner_text()
+        panel = reader.locator(".tabset > .panel:visible")
+        assert panel.count() == 1
+        assert expected in panel.inner_text()
     reader.locator(".tabset > .panel:visible button").click()
     reader.locator(".toast", has_text="Copied").wait_for()
     assert "ChatOpenAI(" in reader.evaluate("navigator.clipboard.readText()")

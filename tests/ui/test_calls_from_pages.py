@@ -85,7 +85,7 @@ def test_a_named_page_calls_and_reads_what_comes_back(page_at: Any, server: Serv
 
 def test_a_page_that_is_not_named_reads_nothing(page_at: Any, server: Server) -> None:
     """The browser blocks every answer to another origin, and the administrators' pages even for an allowed one."""
-    stranger = page_at("127.0.0.1")
-    assert stranger.evaluate(CALL, [f"{server.url}/v1/models", server.key, ""])[0] == 0
-    assert stranger.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])[0] == 0
+    page = page_at("127.0.0.1")
+    assert page.evaluate(CALL, [f"{server.url}/v1/models", server.key, ""])[0] == 0
+    assert page.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])[0] == 0
     assert page_at("localhost").evaluate(CALL, [f"{server.url}/login/", server.key, ""])[0] == 0

@@ -32,8 +32,8 @@ def disable_describing() -> None:
 def call(page: Any, key: str) -> str:
     """Send an agent's call with the image and return its request id."""
     headers = {"authorization": f"Bearer {key}"}
-    sent = chat_body(image(), model="task:blind", language="en")
-    answer = page.request.post("/v1/chat/completions", headers=headers, data=sent)
+    body = chat_body(image(), model="task:blind", language="en")
+    answer = page.request.post("/v1/chat/completions", headers=headers, data=body)
     assert answer.headers["x-routing-adaptation"] == "image=described:by_model"
     return str(logged(answer.headers["x-request-id"]).pk)
 
@@ -75,7 +75,7 @@ def test_described_files_are_readable_by_everybody(
     language: str,
 ) -> None:
     """No axe violation in the artifact's card, the request with its describer's bar, and the route with its warning."""
-    found = []
+    problems = []
     with describing_lab():
         set_content_policy(SYSTEM, POLICY)
         snapshot.refresh()
@@ -96,6 +96,6 @@ def test_described_files_are_readable_by_everybody(
             page.goto(address)
             shot(page, f"describing-{name}-{width}-{scheme}-{language}")
             if not page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
-                found.append(f"{name} scrolls sideways")
-            found += [f"{name}: {problem}" for problem in axe(page)]
-    assert found == []
+                problems.append(f"{name} scrolls sideways")
+            problems += [f"{name}: {problem}" for problem in axe(page)]
+    assert problems == []

@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.usefixtures("first_start"),
 ]
 ADA = Actor("person", "ada")
-KEPT = "Object.values(localStorage).join()"
+STORED_DRAFTS = "Object.values(localStorage).join()"
 
 
 def write(page: Any, field: str, text: str) -> None:
@@ -27,7 +27,7 @@ def write(page: Any, field: str, text: str) -> None:
 
 
 @pytest.fixture
-def asked(admin_page: Any) -> list[str]:
+def dialogs(admin_page: Any) -> list[str]:
     """Return the kinds of the dialogs opened so far; each is accepted."""
     kinds: list[str] = []
 
@@ -40,7 +40,7 @@ def asked(admin_page: Any) -> list[str]:
     return kinds
 
 
-def test_a_route_draft_that_was_left_comes_back(admin_page: Any, asked: list[str]) -> None:
+def test_a_route_draft_that_was_left_comes_back(admin_page: Any, dialogs: list[str]) -> None:
     """The added candidate and the number are restored; after saving, no draft is offered."""
     admin_page.goto("/routes/design/")
     admin_page.select_option("#pick", "service:text-model")
@@ -49,7 +49,7 @@ def test_a_route_draft_that_was_left_comes_back(admin_page: Any, asked: list[str
     admin_page.locator("#id_c-3-temperature").fill("0.3")
     admin_page.locator("#nav").get_by_role("link", name="Requests").click()
     expect(admin_page.locator("h1")).to_have_text("Requests")
-    assert asked == ["confirm"]
+    assert dialogs == ["confirm"]
     admin_page.goto("/routes/design/")
     expect(admin_page.locator(".draft-bar")).to_contain_text("You have an unsaved draft from")
     expect(admin_page.get_by_text("A newer version has been saved since.")).to_be_hidden()
@@ -59,11 +59,11 @@ def test_a_route_draft_that_was_left_comes_back(admin_page: Any, asked: list[str
     admin_page.click("#save")
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Saved design.")
     expect(admin_page.locator(".draft-bar")).to_have_count(0)
-    assert admin_page.evaluate(KEPT) == ""
-    assert asked == ["confirm"]
+    assert admin_page.evaluate(STORED_DRAFTS) == ""
+    assert dialogs == ["confirm"]
 
 
-def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, asked: list[str]) -> None:
+def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, dialogs: list[str]) -> None:
     """Reloading asks too. A page without changes, or after Discard, does not ask.
 
     The picker, text pasted for explanation and simulation inputs are not part of a draft.
@@ -74,20 +74,20 @@ def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, asked: list
     write(admin_page, "#sim-message", "Hello")
     admin_page.goto("/services/echo-text/")
     admin_page.goto("/services/echo-vision/")
-    assert asked == []
+    assert dialogs == []
     write(admin_page, "#id_name", "Echo that sees")
     admin_page.reload()
-    assert asked == ["beforeunload"]
+    assert dialogs == ["beforeunload"]
     admin_page.get_by_role("button", name="Bring it back").click()
     expect(admin_page.locator("#id_name")).to_have_value("Echo that sees")
     admin_page.locator("[data-discard]").click()
     expect(admin_page.locator("h1")).to_have_text("Capability matrix")
     admin_page.goto("/services/echo-vision/")
     expect(admin_page.locator(".draft-bar")).to_have_count(0)
-    assert asked == ["beforeunload"]
+    assert dialogs == ["beforeunload"]
 
 
-def test_a_draft_of_an_older_version_says_so(admin_page: Any, asked: list[str]) -> None:
+def test_a_draft_of_an_older_version_says_so(admin_page: Any, dialogs: list[str]) -> None:
     """A restored draft keeps its version, so saving it shows both versions."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
@@ -101,7 +101,7 @@ def test_a_draft_of_an_older_version_says_so(admin_page: Any, asked: list[str]) 
     expect(admin_page.locator("#savebar")).to_contain_text("temperature set to 0.2")
     admin_page.click("#save")
     expect(admin_page.get_by_role("heading", name="Both versions")).to_be_visible()
-    assert asked == ["beforeunload"]
+    assert dialogs == ["beforeunload"]
 
 
 def asks_the_past(response: Any) -> bool:
@@ -121,7 +121,7 @@ def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sig
     expect(admin_page.locator(".draft-bar")).to_be_visible()
 
 
-def test_settings_keep_a_draft_until_their_part_is_saved(admin_page: Any, asked: list[str]) -> None:
+def test_settings_keep_a_draft_until_their_part_is_saved(admin_page: Any, dialogs: list[str]) -> None:
     """Rejected input stays unsaved; saving one section keeps the draft of another."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
@@ -130,17 +130,17 @@ def test_settings_keep_a_draft_until_their_part_is_saved(admin_page: Any, asked:
     expect(admin_page.locator("#retention .error")).to_be_visible()
     write(admin_page, "#id_code", "pt")
     admin_page.reload()
-    assert asked == ["beforeunload"]
+    assert dialogs == ["beforeunload"]
     expect(admin_page.locator(".draft-bar")).to_have_count(2)
     admin_page.locator("#retention .draft-bar").get_by_role("button", name="Discard").click()
     write(admin_page, "#id_request_days", "9")
     admin_page.locator("#retention").get_by_role("button", name="Save").click()
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Retention saved")
-    assert "pt" in admin_page.evaluate(KEPT)
-    assert "request_days" not in admin_page.evaluate(KEPT)
+    assert "pt" in admin_page.evaluate(STORED_DRAFTS)
+    assert "request_days" not in admin_page.evaluate(STORED_DRAFTS)
 
 
-def test_no_secret_is_kept_in_the_browser(admin_page: Any, asked: list[str]) -> None:
+def test_no_secret_is_kept_in_the_browser(admin_page: Any, dialogs: list[str]) -> None:
     """Keys, a proxy's address, which may hold a password, and the page's CSRF token are not stored."""
     admin_page.goto("/providers/echo/")
     write(admin_page, "#id_display_name", "Echo again")
@@ -149,8 +149,8 @@ def test_no_secret_is_kept_in_the_browser(admin_page: Any, asked: list[str]) -> 
     write(admin_page, "#id_proxy", "http://ada:do-not-keep-me@proxy.example")
     admin_page.goto("/providers/echo/")
     expect(admin_page.locator(".draft-bar")).to_be_visible()
-    kept = admin_page.evaluate(KEPT)
-    assert "Echo again" in kept
-    assert "do-not-keep-me" not in kept
-    assert "csrf" not in kept
-    assert asked == ["beforeunload"]
+    stored = admin_page.evaluate(STORED_DRAFTS)
+    assert "Echo again" in stored
+    assert "do-not-keep-me" not in stored
+    assert "csrf" not in stored
+    assert dialogs == ["beforeunload"]

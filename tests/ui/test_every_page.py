@@ -176,15 +176,15 @@ class Visitor:
 
     def address(self, name: str) -> str:
         """Return the page's address in this installation; for an object's page, that of the first object listed."""
-        given = EXTRA.get(name) or PAGES[name] or reverse(name)
+        url = EXTRA.get(name) or PAGES[name] or reverse(name)
         if name == "join":
             return self.invitation
         if name.startswith("own_"):
             return self.own_page if name == "own_page" else self.first_call()
-        if " → " not in given:
-            return given
-        listing, way = given.split(" → ")
-        beginning, _plus, end = way.partition(" + ")
+        if " → " not in url:
+            return url
+        listing, selector_steps = url.split(" → ")
+        beginning, _plus, end = selector_steps.partition(" + ")
         self.page.goto(listing)
         links = self.page.locator("#main a").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
         return str(next(link for link in links if re.fullmatch(re.escape(beginning) + r"[\w.-]+/", link or ""))) + end
@@ -196,16 +196,18 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO_"))}
-    own |= {
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO_"))
+    }
+    environment |= {
         "ROUTING_ADMIN_DATA_DIR": str(tmp_path_factory.mktemp("every-page")),
         "ROUTING_ADMIN_PORT": str(port),
         "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
     }
     manage = [sys.executable, str(ROOT / "manage.py")]
-    subprocess.run([*manage, "bootstrap"], env=own, capture_output=True, check=True)
-    subprocess.run([sys.executable, "-m", "tests.ui.large_installation"], cwd=ROOT, env=own, check=True)
-    server = subprocess.Popen([*manage, "serve"], env=own, stderr=subprocess.DEVNULL)
+    subprocess.run([*manage, "bootstrap"], env=environment, capture_output=True, check=True)
+    subprocess.run([sys.executable, "-m", "tests.ui.large_installation"], cwd=ROOT, env=environment, check=True)
+    server = subprocess.Popen([*manage, "serve"], env=environment, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
         wait_for(f"{url}/readyz")
@@ -235,7 +237,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     page = context.new_page()
     page.add_init_script(SHIFTS)
     complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto("/login/")
     page.fill("#id_username", "admin")
@@ -277,8 +279,8 @@ def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
     for name, arguments in names(get_resolver().url_patterns):
         if name in PAGES or name in FILES or name in FRAGMENTS:
             continue
-        wanted = 302 if name in LEADS_ON else 404 if name in UNCONFIGURED else 405
-        if admin.get(reverse(name, kwargs=arguments)).status_code != wanted:
+        expected = 302 if name in LEADS_ON else 404 if name in UNCONFIGURED else 405
+        if admin.get(reverse(name, kwargs=arguments)).status_code != expected:
             missing.append(name)
     assert missing == []
 
@@ -293,7 +295,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
     """
     page, faults = visitor.page, []
     address = visitor.address(name)
-    kept = page.context.cookies()
+    cookies = page.context.cookies()
     if name in OUTSIDE:
         page.context.clear_cookies()
     for language, width in itertools.product(LANGUAGES, WIDTHS):
@@ -303,15 +305,15 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
         visitor.complaints.clear()
         answer = page.goto(address)
         expected = 404 if name == "not found" else 200
-        found = _document(page, answer, LANGUAGES[language], expected)
+        page_faults = _document(page, answer, LANGUAGES[language], expected)
         if name == "models, 340":
             _offer_models(page)
         page.evaluate(visitor.axe)
-        found += [*page.evaluate(COVERED), *_sizes(page), *page.evaluate(AXE)]
-        faults += [f"{language} {width}: {fault}" for fault in found]
+        page_faults += [*page.evaluate(COVERED), *_sizes(page), *page.evaluate(AXE)]
+        faults += [f"{language} {width}: {fault}" for fault in page_faults]
         faults += [text for text in visitor.complaints if "404" not in text or name != "not found"]
     page.context.clear_cookies()
-    page.context.add_cookies(kept)
+    page.context.add_cookies(cookies)
     assert faults == []
 
 
@@ -327,7 +329,7 @@ def _sizes(page: Any) -> list[str]:
     """Return what is too wide, too tall or too large at the page's width."""
     wide, tall, heavy = page.evaluate(SIZE)
     limits = ((wide, 0, "px too wide"), (tall, TALLEST, "px tall"), (heavy, HEAVIEST, "characters"))
-    return [f"{value:,} {what}" for value, limit, what in limits if value > limit]
+    return [f"{value:,} {measure}" for value, limit, measure in limits if value > limit]
 
 
 def _document(page: Any, answer: Any, language: str, expected: int) -> list[str]:

@@ -134,16 +134,16 @@ def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, 
     # The search waits after each letter; with this clock the wait passes at once.
     page.clock.install()
     page.goto("/artifacts/")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "?q=" in request.url else None)
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url) if "?q=" in request.url else None)
     page.locator("#artifact-q").focus()
     session = page.context.new_cdp_session(page)
     session.send("Input.imeSetComposition", {"text": "ni", "selectionStart": 2, "selectionEnd": 2})
     page.clock.run_for(600)
-    assert asked == []
+    assert urls == []
     session.send("Input.insertText", {"text": "你"})
     page.locator("h3", has_text="No artifact matches").wait_for()
-    assert len(asked) == 1
+    assert len(urls) == 1
 
 
 def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) -> None:
@@ -186,14 +186,14 @@ def test_the_dashboard_refreshes_without_moving(admin_page: Any, demo: str) -> N
     page.set_viewport_size({"width": 1280, "height": 500})
     page.goto("/")
     page.locator("#all-requests").focus()
-    place = page.locator("#all-requests").bounding_box()
+    box = page.locator("#all-requests").bounding_box()
     # The mark disappears when the element is replaced.
     page.evaluate("""() => { window.shifted = 0; document.querySelector("#live").dataset.old = "";
       new PerformanceObserver((list) => list.getEntries().forEach((one) => { window.shifted += one.value; }))
         .observe({ type: "layout-shift" }); htmx.ajax("GET", "/", { target: "#live", swap: "outerHTML" }); }""")
     expect(page.locator("#live[data-old]")).to_have_count(0)
     expect(page.locator("#all-requests")).to_be_focused()
-    assert page.locator("#all-requests").bounding_box() == place
+    assert page.locator("#all-requests").bounding_box() == box
     assert page.evaluate("window.shifted") < 0.02
     assert page.locator("#announce").inner_text() == ""
 
@@ -229,18 +229,18 @@ def test_new_requests_announce_themselves_while_somebody_looks(admin_page: Any, 
     page = admin_page
     page.clock.install()
     page.goto("/requests/")
-    place = page.locator("#found table").bounding_box()
+    box = page.locator("#found table").bounding_box()
     RequestLog.objects.create(id="req_new", started_at=timezone.now(), surface="v1", outcome="ok", task_type="fresh")
     # An own property shadows the browser's: the tab counts as hidden until it is deleted.
     page.evaluate("() => Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "newer" in request.url else None)
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url) if "newer" in request.url else None)
     page.clock.run_for(25_000)
-    assert asked == []
+    assert urls == []
     page.evaluate("() => { delete document.hidden; }")
     page.clock.run_for(11_000)
     expect(page.locator(".newer[aria-live=polite] a")).to_have_text("1 new")
-    assert page.locator("#found table").bounding_box() == place
+    assert page.locator("#found table").bounding_box() == box
     page.locator(".newer a").click()
     expect(page.locator("#found th a").first).to_have_text("fresh")
     expect(page.locator(".newer a")).to_have_count(0)

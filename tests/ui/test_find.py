@@ -21,11 +21,11 @@ pytestmark = [
 FIELD, OPTIONS = "[data-find]", "#option-list [role=option]"
 
 
-def type_words(page: Any, words: str) -> None:
+def type_words(page: Any, query: str) -> None:
     """Open Find by its shortcut and wait for the results of these words."""
     page.keyboard.press("Control+k")
-    page.fill(FIELD, words)
-    expect(page.locator("#option-list")).to_have_attribute("data-q", words)
+    page.fill(FIELD, query)
+    expect(page.locator("#option-list")).to_have_attribute("data-q", query)
 
 
 def test_the_slash_and_control_k_open_it_and_the_focus_is_in_its_field(admin_page: Any) -> None:
@@ -41,9 +41,9 @@ def test_the_slash_and_control_k_open_it_and_the_focus_is_in_its_field(admin_pag
     expect(admin_page.locator("#request-q")).to_be_focused()
     admin_page.keyboard.press("/")
     expect(admin_page.locator("#find")).to_be_hidden()
-    for held in ("Control+k", "Meta+k"):
+    for shortcut in ("Control+k", "Meta+k"):
         admin_page.locator("#request-q").focus()
-        admin_page.keyboard.press(held)
+        admin_page.keyboard.press(shortcut)
         expect(admin_page.locator(FIELD)).to_be_focused()
         expect(admin_page.locator(OPTIONS).first).to_be_attached()
         admin_page.keyboard.press("Escape")
@@ -65,9 +65,9 @@ def test_arrows_choose_and_enter_opens_what_is_chosen(admin_page: Any) -> None:
     type_words(admin_page, "echo-")
     field, options = admin_page.locator(FIELD), admin_page.locator(OPTIONS)
     expect(options.first).to_have_attribute("aria-selected", "true")
-    for key, place in [("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", -1), ("ArrowDown", 0), ("ArrowDown", 1)]:
+    for key, index in [("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", -1), ("ArrowDown", 0), ("ArrowDown", 1)]:
         admin_page.keyboard.press(key)
-        chosen = options.nth(place)
+        chosen = options.nth(index)
         expect(chosen).to_have_attribute("aria-selected", "true")
         expect(field).to_have_attribute("aria-activedescendant", chosen.get_attribute("id"))
         expect(admin_page.locator("#option-list [aria-selected=true]")).to_have_count(1)
@@ -90,8 +90,8 @@ def test_only_the_newest_words_are_answered(admin_page: Any) -> None:
     """A pending search is aborted when another one is sent."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
-    for words in ("pro", "provider", "design"):
-        admin_page.fill(FIELD, words)
+    for query in ("pro", "provider", "design"):
+        admin_page.fill(FIELD, query)
     expect(admin_page.locator("#option-list")).to_have_attribute("data-q", "design")
     expect(admin_page.locator(OPTIONS).first).to_have_attribute("href", "/routes/design/")
 
@@ -111,15 +111,15 @@ def test_how_many_were_found_is_announced_and_no_fault_of_access_is_there(
 
 def test_an_act_leads_to_its_button_and_does_nothing_by_itself(admin_page: Any) -> None:
     """“Test all providers” closes the dialog and focuses its button, also on the same page, but tests nothing."""
-    asked: list[str] = []
-    admin_page.on("request", lambda request: asked.append(request.method))
+    methods: list[str] = []
+    admin_page.on("request", lambda request: methods.append(request.method))
     for start in ("/settings/", "/providers/"):
         admin_page.goto(start)
         type_words(admin_page, "test all providers")
         admin_page.keyboard.press("Enter")
         expect(admin_page.locator("#test-all")).to_be_focused()
         expect(admin_page.locator("#find")).to_be_hidden()
-    assert set(asked) == {"GET"}
+    assert set(methods) == {"GET"}
 
 
 def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) -> None:

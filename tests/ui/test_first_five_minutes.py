@@ -49,9 +49,9 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
         "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
     }
     manage = [sys.executable, str(ROOT / "manage.py")]
-    said = subprocess.run([*manage, "bootstrap"], env=environment, capture_output=True, text=True, check=True).stdout
-    key = re.search(r"ra_\S+", said)
-    assert key is not None, said
+    output = subprocess.run([*manage, "bootstrap"], env=environment, capture_output=True, text=True, check=True).stdout
+    key = re.search(r"ra_\S+", output)
+    assert key is not None, output
     server = subprocess.Popen([*manage, "serve"], env=environment, stderr=subprocess.DEVNULL)
     try:
         url = f"http://127.0.0.1:{port}"
@@ -81,7 +81,7 @@ def visitor(browser: Any, product: Product) -> Iterator[Any]:
     context.set_default_timeout(10_000)
     page = context.new_page()
     complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page
     context.close()
@@ -136,9 +136,9 @@ def test_an_existing_program_needs_only_another_address(product: Product, visito
     assert "Plan my day" in (planned.choices[0].message.content or "")
     with (ROOT / "routing_admin/console/demo/files/layout.png").open("rb") as picture:
         file = client.files.create(file=picture, purpose="user_data")
-    asked = [{"type": "text", "text": "What is wrong?"}, {"type": "file", "file": {"file_id": file.id}}]
+    content = [{"type": "text", "text": "What is wrong?"}, {"type": "file", "file": {"file_id": file.id}}]
     raw = client.chat.completions.with_raw_response.create(
-        model="task:design", messages=[{"role": "user", "content": asked}]
+        model="task:design", messages=[{"role": "user", "content": content}]
     )
     assert (raw.headers["x-routing-model"], raw.headers["x-routing-adaptation"]) == ("echo-vision", "image=native")
     sign_in(visitor)
@@ -165,5 +165,5 @@ def test_one_agent_hands_a_file_to_another_that_can_see_it(product: Product) -> 
     described = get(f"/api/v1/artifacts/{ref}")
     assert (described["contentType"], described["routing"]) == ("image", "text")
     assert "vision-agent" in get("/api/v1/agents/me")["forwardTo"]["vision"]
-    seen = get(f"/api/v1/artifacts/{ref}?serviceId=vision-model")
-    assert seen["imageUrl"]["image_url"]["url"].startswith("data:image/png;base64,")
+    delivered = get(f"/api/v1/artifacts/{ref}?serviceId=vision-model")
+    assert delivered["imageUrl"]["image_url"]["url"].startswith("data:image/png;base64,")

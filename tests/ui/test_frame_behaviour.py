@@ -98,11 +98,11 @@ def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> No
     admin_page.clock.install()
     admin_page.goto("/requests/")
     box = admin_page.locator("#q")
-    asked: list[str] = []
-    admin_page.on("request", lambda request: asked.append(request.url) if "/echo/" in request.url else None)
+    urls: list[str] = []
+    admin_page.on("request", lambda request: urls.append(request.url) if "/echo/" in request.url else None)
     box.evaluate(COMPOSE)
     admin_page.clock.run_for(200)
-    assert asked == []
+    assert urls == []
     box.evaluate(
         """(box) => { box.value = "你"; box.dispatchEvent(new CompositionEvent("compositionend", {bubbles: true})); }"""
     )
@@ -192,13 +192,13 @@ def test_several_files_are_uploaded_and_a_refusal_stays_with_its_reason(admin_pa
 def test_a_file_over_the_limit_is_refused_before_it_is_sent(admin_page: Any) -> None:
     """The row names the size and the limit, and no request is sent."""
     admin_page.goto("/dashboard/")
-    asked: list[str] = []
-    admin_page.on("request", lambda request: asked.append(request.url) if "/upload/" in request.url else None)
+    urls: list[str] = []
+    admin_page.on("request", lambda request: urls.append(request.url) if "/upload/" in request.url else None)
     admin_page.eval_on_selector("[data-upload]", "form => { form.dataset.maxBytes = '10'; }")
     file = {"name": "big.bin", "mimeType": "", "buffer": b"x" * 2000000}
     admin_page.set_input_files("[data-upload] input[type=file]", [file])
     expect(admin_page.locator("[data-upload-list] li")).to_contain_text("1.9 MB is over the limit of 25.0 MB")
-    assert asked == []
+    assert urls == []
 
 
 def test_copy_takes_the_text_of_the_code_block(admin_page: Any) -> None:

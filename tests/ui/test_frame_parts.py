@@ -38,11 +38,11 @@ def test_every_bar_of_a_waterfall_lies_inside_and_is_wide_enough_to_see(moments:
     tracks = [
         Track("m", tuple(Bar(a, b) for a, b in zip(row[::2], row[1::2], strict=False))) for row in map(sorted, moments)
     ]
-    drawn = waterfall(tracks)
-    assert drawn.height == 24 + 42 * len(tracks)
-    for row in drawn.rows:
+    layout = waterfall(tracks)
+    assert layout.height == 24 + 42 * len(tracks)
+    for row in layout.rows:
         assert all(number(box.x) + number(box.width) <= 100.02 and number(box.width) >= 0.4 for box in row.boxes)
-        assert all(number(line.start) <= number(line.end) <= 100 for line in row.waits)
+        assert all(number(span.start) <= number(span.end) <= 100 for span in row.waits)
         assert len(row.waits) < len(row.boxes)
 
 
@@ -82,20 +82,21 @@ def test_proportions_fill_the_bar(counts: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "expected"),
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (1_258_291, "1.2 MB"), (1_048_575, "1.0 MB"), (None, "")],
 )
-def test_sizes_are_said_as_in_the_texts_models_read(count: int | None, said: str) -> None:
+def test_sizes_are_said_as_in_the_texts_models_read(count: int | None, expected: str) -> None:
     """0 is a size, None is empty, and 1024.0 KB is 1.0 MB."""
-    assert ui.size(count) == said
+    assert ui.size(count) == expected
 
 
 @pytest.mark.parametrize(
-    ("milliseconds", "said"), [(0, "0 ms"), (35, "35 ms"), (1240, "1.24 s"), (34_100, "34.1 s"), (125_000, "2 min 5 s")]
+    ("milliseconds", "expected"),
+    [(0, "0 ms"), (35, "35 ms"), (1240, "1.24 s"), (34_100, "34.1 s"), (125_000, "2 min 5 s")],
 )
-def test_durations_are_said_in_the_unit_that_reads_best(milliseconds: float, said: str) -> None:
+def test_durations_are_said_in_the_unit_that_reads_best(milliseconds: float, expected: str) -> None:
     """Milliseconds are used below a tenth of a second, minutes from sixty seconds on."""
-    assert duration_text(milliseconds) == said
+    assert duration_text(milliseconds) == expected
 
 
 @pytest.mark.parametrize(
@@ -113,19 +114,19 @@ def test_durations_are_said_in_the_unit_that_reads_best(milliseconds: float, sai
 )
 def test_times_are_said_relative_to_now(before: timedelta, english: str, chinese: str) -> None:
     """The title has the exact time; before yesterday the date is shown."""
-    for language, said in (("en", english), ("zh-hans", chinese)):
+    for language, expected in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):
-            assert relative(NOW - before, NOW) == said
+            assert relative(NOW - before, NOW) == expected
     assert 'title="2026-11-20 14:08:00 UTC"' in ui.ago(NOW, NOW)
 
 
 @given(st.text())
 def test_highlighting_escapes_whatever_it_is_given(text: str) -> None:
     """Without the added spans, no markup is left in the result."""
-    plain = str(highlight_json(text))
+    html = str(highlight_json(text))
     for mark in ("k", "s", "e"):
-        plain = plain.replace(f'<span class="{mark}">', "")
-    assert "<" not in plain.replace("</span>", "")
+        html = html.replace(f'<span class="{mark}">', "")
+    assert "<" not in html.replace("</span>", "")
 
 
 def test_json_is_marked_by_part() -> None:
@@ -143,15 +144,15 @@ def test_a_capability_is_named_in_the_readers_language_with_its_id() -> None:
         assert '视觉理解 <code class="xs">vision</code>' in ui.caps(["vision"])
 
 
-def answered(response: HttpResponse, said: str = "", **headers: str) -> HttpResponse:
+def answered(response: HttpResponse, message: str = "", **headers: str) -> HttpResponse:
     request: HttpRequest = RequestFactory().post(
         "/routes/", headers={key.replace("_", "-"): headers[key] for key in headers}
     )
     request.session = {}  # type: ignore[assignment]
     answer: Callable[[HttpRequest], HttpResponse] = lambda _: response  # noqa: E731
     MessageMiddleware(answer).process_request(request)
-    if said:
-        messages.success(request, said, extra_tags="undo:41")
+    if message:
+        messages.success(request, message, extra_tags="undo:41")
     return HtmxPagesMiddleware(answer)(request)
 
 
@@ -195,7 +196,7 @@ def test_a_message_without_a_revision_has_no_undo() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "expected"),
     [
         ("task:chapter_generation", "task:<wbr>chapter_<wbr>generation"),
         ("openai/gpt-5", "openai/<wbr>gpt-5"),
@@ -203,6 +204,6 @@ def test_a_message_without_a_revision_has_no_undo() -> None:
         ("plain", "plain"),
     ],
 )
-def test_an_id_breaks_after_its_signs(name: str, shown: str) -> None:
+def test_an_id_breaks_after_its_signs(name: str, expected: str) -> None:
     """In a narrow column an id can break after a colon, a slash or an underscore; its text is escaped."""
-    assert ui.soft_breaks(name) == shown
+    assert ui.soft_breaks(name) == expected

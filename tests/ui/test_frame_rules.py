@@ -36,7 +36,7 @@ COMMENT = re.compile(r"\{% comment\b.*?\{% endcomment %\}|<!--.*?-->", re.DOTALL
 CODE_ELEMENT = re.compile(
     r"<(code|kbd|samp|pre|script)\b[^>]*>.*?</\1>|<[a-z]+ [^>]*\blang=\"[^\"]*\"[^>]*>[^<]*<", re.DOTALL
 )
-SPOKEN = re.compile(r"""\b(?:aria-label|title|placeholder|alt|label|hx-confirm)\s*=\s*"([^"]*)\"""")
+TEXT_ATTRIBUTES = re.compile(r"""\b(?:aria-label|title|placeholder|alt|label|hx-confirm)\s*=\s*"([^"]*)\"""")
 OWN_NAMES = {"routing_admin", "English", "routing", "admin"}
 WORD = re.compile(r"[A-Za-z\u4e00-\u9fff]{2,}")
 
@@ -54,10 +54,10 @@ def test_a_template_holds_nothing_the_content_policy_forbids(path: Path) -> None
 
 def untranslated(source: str) -> set[str]:
     """Return the words of a template that a person reads but no translation tag contains."""
-    plain = TAG.sub("", TRANSLATED.sub("", COMMENT.sub("", source)))
-    spoken = " ".join(SPOKEN.findall(plain))
-    texts = re.sub(r"<[^>]*>", " ", CODE_ELEMENT.sub("<", plain))
-    return set(WORD.findall(re.sub(r"&#?\w+;", " ", f"{texts} {spoken}"))) - OWN_NAMES
+    markup = TAG.sub("", TRANSLATED.sub("", COMMENT.sub("", source)))
+    attribute_texts = " ".join(TEXT_ATTRIBUTES.findall(markup))
+    texts = re.sub(r"<[^>]*>", " ", CODE_ELEMENT.sub("<", markup))
+    return set(WORD.findall(re.sub(r"&#?\w+;", " ", f"{texts} {attribute_texts}"))) - OWN_NAMES
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
@@ -115,8 +115,8 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
+def contrast(first: str, second: str) -> float:
+    low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -154,9 +154,9 @@ def strings_of_code(path: Path) -> Iterator[tuple[str | None, str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
             values = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
-            place = CALLS[node.func.id]
-            if len(values) > place and isinstance(values[place], str):
-                yield (str(values[0]) if place else None), values[place]
+            position = CALLS[node.func.id]
+            if len(values) > position and isinstance(values[position], str):
+                yield (str(values[0]) if position else None), values[position]
 
 
 def strings_of_template(path: Path) -> Iterator[tuple[str | None, str]]:
@@ -195,7 +195,7 @@ def plurals() -> dict[str, str]:
     """Return the plural of every text that has one."""
     source = (LOCALE / "django.po").read_text(encoding="utf-8")
     pairs = re.findall(r'^msgid (".*")\nmsgid_plural (".*")$', source, re.MULTILINE)
-    return {ast.literal_eval(one): ast.literal_eval(more) for one, more in pairs}
+    return {ast.literal_eval(singular): ast.literal_eval(plural) for singular, plural in pairs}
 
 
 def test_every_string_of_code_and_templates_is_in_chinese() -> None:
@@ -204,21 +204,23 @@ def test_every_string_of_code_and_templates_is_in_chinese() -> None:
     After adding strings: `manage.py makemessages -l zh_Hans --no-location --no-wrap`, translate, `compilemessages`.
     """
     entries, fuzzy = catalogue()
-    wanted = {found for path in CODE for found in strings_of_code(path)}
-    wanted |= {found for path in TEMPLATES for found in strings_of_template(path)}
-    assert len(wanted) > 100
-    assert sorted(text for context, text in wanted if not entries.get((context, text))) == []
+    used = {string for path in CODE for string in strings_of_code(path)}
+    used |= {string for path in TEMPLATES for string in strings_of_template(path)}
+    assert len(used) > 100
+    assert sorted(text for context, text in used if not entries.get((context, text))) == []
     assert fuzzy == []
 
 
 def test_a_translation_keeps_the_placeholders() -> None:
     """Placeholders and code elements are in both languages. Chinese has one form, so the plural's may be used."""
     holes = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
-    many = plurals()
+    plural_of = plurals()
     wrong = [
         text
-        for (_, text), said in catalogue()[0].items()
-        if said and set(holes.findall(said)) not in [set(holes.findall(one)) for one in (text, many.get(text, text))]
+        for (_, text), translation in catalogue()[0].items()
+        if translation
+        and set(holes.findall(translation))
+        not in [set(holes.findall(source)) for source in (text, plural_of.get(text, text))]
     ]
     assert wrong == []
 
@@ -230,11 +232,11 @@ def test_the_compiled_translations_are_those_of_the_text_file() -> None:
     plurals = re.findall(
         r'^msgid "(.*)"\nmsgid_plural', (LOCALE / "django.po").read_text(encoding="utf-8"), re.MULTILINE
     )
-    for (context, text), said in catalogue()[0].items():
+    for (context, text), translation in catalogue()[0].items():
         if text in plurals:
-            assert compiled.ngettext(text, text, 2) == said
+            assert compiled.ngettext(text, text, 2) == translation
         else:
-            assert (compiled.pgettext(context, text) if context else compiled.gettext(text)) == said
+            assert (compiled.pgettext(context, text) if context else compiled.gettext(text)) == translation
 
 
 def test_chinese_sentences_follow_the_style() -> None:
@@ -247,13 +249,13 @@ def test_chinese_sentences_follow_the_style() -> None:
         "你",
         "登陆|(?<!网络)代理(?!对)|令牌|功能|禁用|供应商",
     ]
-    bad = [
-        said
-        for said in catalogue()[0].values()
-        if any(re.search(rule, re.sub(r"</?code>|%\(\w+\)s", "", said)) for rule in rules)
-        or SPACING.search(re.sub(r"<[^>]*>", "", said))
+    misformed = [
+        translation
+        for translation in catalogue()[0].values()
+        if any(re.search(rule, re.sub(r"</?code>|%\(\w+\)s", "", translation)) for rule in rules)
+        or SPACING.search(re.sub(r"<[^>]*>", "", translation))
     ]
-    assert bad == []
+    assert misformed == []
 
 
 SPACING = re.compile(
@@ -266,7 +268,7 @@ SPACING = re.compile(
 
 
 @pytest.mark.parametrize(
-    "said", ["描述 图片", "无人可读： 音频", "未能描述 (%(code)s)", "已恢复.", "新增: 提供商", "团队 "]
+    "text", ["描述 图片", "无人可读： 音频", "未能描述 (%(code)s)", "已恢复.", "新增: 提供商", "团队 "]
 )
-def test_a_fault_of_chinese_spacing_is_found(said: str) -> None:
-    assert SPACING.search(said)
+def test_a_fault_of_chinese_spacing_is_found(text: str) -> None:
+    assert SPACING.search(text)

@@ -43,12 +43,14 @@ def expect(target: Any) -> Any:
 def play(count: int) -> None:
     """Log requests with an image to `design`, whose first model failed and whose second answered."""
     for number in range(count):
-        began = timezone.now() - timedelta(minutes=number)
-        values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": began, "fell_back": True}
+        started_at = timezone.now() - timedelta(minutes=number)
+        values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": started_at, "fell_back": True}
         row = RequestLog.objects.create(id=f"played-{number}", provider="echo", model="echo-vision", **values)
-        for at, (model, outcome, status) in enumerate((("echo-503", "http_503", 503), ("echo-vision", "ok", 200))):
-            said = {"provider": "echo", "model": model, "outcome": outcome, "status": status, "at": began}
-            AttemptLog.objects.create(request=row, position=at, deliveries=[PICTURE], **said)
+        for position, (model, outcome, status) in enumerate(
+            (("echo-503", "http_503", 503), ("echo-vision", "ok", 200))
+        ):
+            columns = {"provider": "echo", "model": model, "outcome": outcome, "status": status, "at": started_at}
+            AttemptLog.objects.create(request=row, position=position, deliveries=[PICTURE], **columns)
 
 
 def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_page: Any) -> None:
@@ -90,8 +92,8 @@ def test_the_draft_s_past_passes_axe_and_fits(
     page.goto("/routes/design/")
     page.locator("#up-3").press("Enter")
     page.locator("#past details").first.wait_for()
-    for one in page.locator("#past summary").all():
-        one.click()
+    for summary in page.locator("#past summary").all():
+        summary.click()
     assert axe(page) == []
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
 
@@ -103,10 +105,10 @@ def test_a_revision_that_made_things_worse_is_seen_in_the_history_and_undone(adm
     moment = timezone.now() - timedelta(hours=1)
     Revision.objects.filter(number=row.number).update(created_at=moment)
     # 40 answered requests before the revision, 40 failed ones since.
-    for at in range(80):
-        outcome, began = ("ok", moment - timedelta(minutes=1)) if at < 40 else ("http_503", moment)
-        values = {"task_type": "design", "surface": "v1", "duration_ms": 100, "revision": row.number - (at < 40)}
-        RequestLog.objects.create(id=f"around-{at}", outcome=outcome, started_at=began, **values)
+    for number in range(80):
+        outcome, started_at = ("ok", moment - timedelta(minutes=1)) if number < 40 else ("http_503", moment)
+        values = {"task_type": "design", "surface": "v1", "duration_ms": 100, "revision": row.number - (number < 40)}
+        RequestLog.objects.create(id=f"around-{number}", outcome=outcome, started_at=started_at, **values)
     admin_page.goto("/history/")
     line = admin_page.locator(f"#revision-{row.number}")
     expect(line).to_contain_text("failed 0 % → 100 %")

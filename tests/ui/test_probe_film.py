@@ -31,7 +31,7 @@ def test_a_browser_plays_the_film_and_its_word_is_read_in_every_picture(browser:
     """Chromium plays three seconds of a film that was written without an encoder."""
     page = browser.new_page()
     address = "data:video/mp4;base64," + base64.b64encode(film_of("UMBRELLA")).decode()
-    seconds, drawn = page.evaluate(PLAY, [address, [0.1, 1.5, 2.9]])
+    seconds, pictures = page.evaluate(PLAY, [address, [0.1, 1.5, 2.9]])
     page.close()
     assert seconds == 3
-    assert [word_in(Media("", data=base64.b64decode(each))) for each in drawn] == ["UMBRELLA"] * 3
+    assert [word_in(Media("", data=base64.b64decode(picture))) for picture in pictures] == ["UMBRELLA"] * 3

@@ -13,17 +13,17 @@ from capabilities.models import Drift, ProbeTranscript
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
 
 VARIANTS = [(1440, "dark", "en"), (390, "light", "zh-Hans")]
-PLACE = {"provider": "echo", "model": "echo-vision", "capability": "vision"}
+CELL = {"provider": "echo", "model": "echo-vision", "capability": "vision"}
 
 
 @pytest.fixture(autouse=True)
 def _doubt(first_start: None) -> None:
     """Set up a model that rejected an image after a probe had proved that it reads images."""
-    Drift.objects.create(**PLACE, kind="refused", at=timezone.now(), request="r1", status=400)
-    words = (("LANTERN", "LANTERN", "right"), ("WALNUT", "It says WALNUT.", "right"), ("", "NONE", "denied"))
+    Drift.objects.create(**CELL, kind="refused", at=timezone.now(), request="r1", status=400)
+    readings = (("LANTERN", "LANTERN", "right"), ("WALNUT", "It says WALNUT.", "right"), ("", "NONE", "denied"))
     counts = {"fault": "", "status": None, "message": "", "promptTokens": 300, "completionTokens": 4, "cost": None}
     ProbeTranscript.objects.create(
-        **PLACE,
+        **CELL,
         decided=True,
         outcome="yes",
         reason="read_both",
@@ -31,7 +31,7 @@ def _doubt(first_start: None) -> None:
         actor="nightly probe",
         question="Which word is written in this image?",
         mime_type="image/png",
-        exchanges=[{"word": word, "text": text, "reading": reading, **counts} for word, text, reading in words],
+        exchanges=[{"word": word, "text": text, "reading": reading, **counts} for word, text, reading in readings],
     )
 
 
@@ -46,14 +46,14 @@ def test_doubts_and_transcripts_are_readable_by_everybody(
 ) -> None:
     """With the transcript open there is no violation of WCAG 2.2 AA, and no page scrolls sideways."""
     page = sign_in(new_page(width, scheme, language))
-    found = []
+    problems = []
     for address in ("/services/echo-vision/", "/", "/matrix/", "/routes/", "/routes/design/"):
         page.goto(address)
         page.evaluate("document.querySelectorAll('[aria-labelledby=probes] details').forEach((one) => one.open = true)")
         if not page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
-            found.append(f"{address} scrolls sideways")
-        found += [f"{address} {violation}" for violation in axe(page)]
-    assert found == []
+            problems.append(f"{address} scrolls sideways")
+        problems += [f"{address} {violation}" for violation in axe(page)]
+    assert problems == []
 
 
 def test_a_doubt_is_decided_from_the_dashboard_and_undone_from_the_toast(admin_page: Any) -> None:

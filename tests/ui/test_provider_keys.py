@@ -15,21 +15,21 @@ pytestmark = [
 FIELDS = "#id_key, #id_key_variable, #id_env_name"
 
 
-def shown(page: Any) -> list[str]:
-    return [str(each.get_attribute("name")) for each in page.locator(FIELDS).all() if each.is_visible()]
+def visible_fields(page: Any) -> list[str]:
+    return [str(element.get_attribute("name")) for element in page.locator(FIELDS).all() if element.is_visible()]
 
 
 def test_only_the_field_that_a_choice_needs_is_in_sight(admin_page: Any) -> None:
     """Keeping the present key and using none need no field."""
     admin_page.goto("/providers/openai/")
-    assert shown(admin_page) == []
+    assert visible_fields(admin_page) == []
     choices = admin_page.locator("form[data-draft]")  # the form of a further key has the same labels
     choices.get_by_label("Store a new key, encrypted").check()
-    assert shown(admin_page) == ["key"]
+    assert visible_fields(admin_page) == ["key"]
     choices.get_by_label("Read it from the environment").check()
-    assert shown(admin_page) == ["key_variable", "env_name"]
+    assert visible_fields(admin_page) == ["key_variable", "env_name"]
     choices.get_by_label("No key is needed").check()
-    assert shown(admin_page) == []
+    assert visible_fields(admin_page) == []
 
 
 def test_a_preset_gives_its_key_to_the_provider_that_waits_for_one(admin_page: Any, axe: Any) -> None:

@@ -22,15 +22,15 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("address", "field", "typed"), REFUSED)
+@pytest.mark.parametrize(("address", "field", "value"), REFUSED)
 def test_a_refused_form_puts_the_focus_on_what_is_wrong(
-    admin_page: Any, demo: None, address: str, field: str, typed: str
+    admin_page: Any, demo: None, address: str, field: str, value: str
 ) -> None:
     """After Enter in the field, on a page or a fragment, the summary has the focus and links to the field."""
     page = admin_page
     page.expected_complaints.append("422")
     page.goto(address)
-    page.locator(f"#main {field}").fill(typed)
+    page.locator(f"#main {field}").fill(value)
     page.locator(f"#main {field}").press("Enter")
     expect(page.locator("#main #problems")).to_be_focused()
     link = page.locator("#problems a").first

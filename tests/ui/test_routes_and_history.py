@@ -38,7 +38,7 @@ def expect(target: Any) -> Any:
     return playwright_expect(target)
 
 
-def shown(page: Any) -> list[str]:
+def models_shown(page: Any) -> list[str]:
     """Return the candidates in the order of the page."""
     return [str(card.get_attribute("data-name")) for card in page.locator(NAMES).all()]
 
@@ -75,14 +75,14 @@ def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: An
     admin_page.locator("#up-2").press("Enter")
     expect(admin_page.locator("#down-2")).to_be_focused()
     expect(admin_page.locator("#announce")).to_have_text("echo/echo-vision, now 1 of 3")
-    assert shown(admin_page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
+    assert models_shown(admin_page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 2), (2, 0), (1, 2)])
 def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -> None:
     """From any position to any other, connecting lines stay between cards and the draft has the new order."""
     admin_page.goto("/routes/design/")
-    names = shown(admin_page)
+    names = models_shown(admin_page)
     origin = admin_page.locator("#chain .grip").nth(start).bounding_box()
     target = admin_page.locator(NAMES).nth(end).bounding_box()
     aim = target["y"] + (target["height"] - 12 if end > start else 4)
@@ -95,7 +95,7 @@ def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -
     admin_page.mouse.up()
     names.insert(end, names.pop(start))
     expect(admin_page.locator("#savebar")).to_contain_text("moved from")
-    assert shown(admin_page) == names
+    assert models_shown(admin_page) == names
     assert admin_page.locator("#chain > ol > li").evaluate_all("all => all.map(li => li.matches('.hop'))") == [
         False,
         True,
@@ -231,7 +231,7 @@ def test_without_scripts_a_chain_is_edited_simulated_and_an_import_applied(
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/routes/design/")
     page.click("#down-1")
-    assert shown(page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
+    assert models_shown(page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
     page.click("#simulate-now")
     expect(page.locator("#simulation b").first).to_contain_text("echo-vision, answers")
     page.click("#save")

@@ -16,13 +16,13 @@ pytestmark = [
 
 def test_only_a_chain_that_can_be_dragged_loads_the_drag_library(admin_page: Any) -> None:
     """The dashboard, requests and matrix do not load it; a route does, also after navigation without a page load."""
-    asked: list[str] = []
-    admin_page.on("request", lambda request: asked.append(request.url))
+    urls: list[str] = []
+    admin_page.on("request", lambda request: urls.append(request.url))
     for path in ("/", "/requests/", "/matrix/", "/routes/"):
         admin_page.goto(path)
         expect(admin_page.locator("h1")).to_be_visible()
-    assert [url for url in asked if "Sortable" in url] == []
-    assert len([url for url in asked if "htmx" in url and url.endswith(".js")]) <= 4
+    assert [url for url in urls if "Sortable" in url] == []
+    assert len([url for url in urls if "htmx" in url and url.endswith(".js")]) <= 4
     with admin_page.expect_request("**/Sortable*"):
         admin_page.goto("/routes/design/")
     admin_page.wait_for_function("() => window.Sortable?.get(document.querySelector('[data-sortable]'))")
@@ -32,9 +32,9 @@ def test_on_paper_a_page_is_what_it_says(admin_page: Any) -> None:
     """A printed page has no navigation or buttons and uses light colours even in the dark theme."""
     admin_page.emulate_media(media="print", color_scheme="dark")
     admin_page.goto("/providers/")
-    for gone in (".side", ".topbar", ".bottombar", "#main .btn", "#main .filters"):
-        for each in admin_page.locator(gone).all():
-            expect(each).to_be_hidden()
+    for selector in (".side", ".topbar", ".bottombar", "#main .btn", "#main .filters"):
+        for element in admin_page.locator(selector).all():
+            expect(element).to_be_hidden()
     expect(admin_page.locator("h1")).to_be_visible()
     expect(admin_page.locator("#main table")).to_be_visible()
     assert admin_page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"

@@ -38,7 +38,7 @@ def _names_begin_anew() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("key", "body", "found"),
+    ("key", "body", "expected"),
     [
         (NO_LABELS, {}, NO_LABELS),
         (NO_LABELS, {"user": "eve", "metadata": {"team": "search"}}, Labels("search", "", "eve")),
@@ -51,12 +51,12 @@ def _names_begin_anew() -> Iterator[None]:
         (Labels("ops", "p"), {"metadata": ["team"], "user": {"a": 1}}, Labels("ops", "p")),
     ],
 )
-def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, found: Labels) -> None:
+def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, expected: Labels) -> None:
     """A label is the key's, else the request's, whatever the request contains.
 
     A user id with a session part, which changes each session, is reduced to the user.
     """
-    assert labels_of_call(key, body) == found
+    assert labels_of_call(key, body) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
 def test_labels_stand_in_the_log_and_are_searched_by(admin: Client) -> None:
     """Labels are stored as text and escaped. The key's labels override the request's."""
     key = key_of("text-agent", terms={"team": "ops"})
-    asked = chat_body("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
-    for each in (key, key_of("text-agent")):
-        post(each, asked)
+    body = chat_body("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
+    for agent_key in (key, key_of("text-agent")):
+        post(agent_key, body)
     journal().flush()
     for page in ("/requests/?q=team:ops", '/requests/?q=project:"a b" user:<b>eve</b>'):
         assert "text-agent" in text_of(admin.get(page))
@@ -125,10 +125,10 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
         post(key, chat_body("hi", model="task:planning", user=user))
     post(key_of("vision-agent"), chat_body("hi", model="task:planning", user="other"))
     headers = {"authorization": f"Bearer {key}"}
-    found = Client().get("/api/v1/usage?groupBy=user", headers=headers).json()
-    assert {group["name"]: group["requests"] for group in found["groups"]} == {"eve": 2, "ada": 1}
-    found = Client().get("/api/v1/usage?groupBy=team&user=eve", headers=headers).json()
-    assert [(group["name"], group["requests"]) for group in found["groups"]] == [("ops", 2)]
+    answer = Client().get("/api/v1/usage?groupBy=user", headers=headers).json()
+    assert {group["name"]: group["requests"] for group in answer["groups"]} == {"eve": 2, "ada": 1}
+    answer = Client().get("/api/v1/usage?groupBy=team&user=eve", headers=headers).json()
+    assert [(group["name"], group["requests"]) for group in answer["groups"]] == [("ops", 2)]
 
 
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:

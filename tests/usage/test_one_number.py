@@ -71,12 +71,14 @@ def log_of(now: datetime) -> list[Entry]:
     start = now.replace(minute=0) - timedelta(hours=24)
     outcomes = [outcome for outcome, count in OUTCOMES.items() for _ in range(count)]
     hours = [start, now - timedelta(hours=24), now - timedelta(minutes=1), *[now - timedelta(hours=3)] * 99]
-    entries = [entry(f"r{at}", hours[at], outcome, fell_back=at == 0) for at, outcome in enumerate(outcomes)]
+    entries = [
+        entry(f"r{number}", hours[number], outcome, fell_back=number == 0) for number, outcome in enumerate(outcomes)
+    ]
     write([*entries, entry("outside", start - timedelta(seconds=1), "http_503")])
     return entries
 
 
-def found(q: str, now: datetime) -> int:
+def count_found(q: str, now: datetime) -> int:
     return len(find(parse(q, now), now=now).rows)
 
 
@@ -94,12 +96,12 @@ def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: A
     traffic = map_traffic(["planning"], now)["planning"]
     assert (traffic.requests, traffic.failed, traffic.fell_back) == (REQUESTS, FAILED, 1)
     for window in ("since:24h", "since:1d"):
-        ended = [found(f"status:{name} {window}", now) for name in ("ok", *NAMES)]
-        assert ended == [REQUESTS - FAILED - REFUSED - CANCELLED, FAILED, REFUSED, CANCELLED]
+        counts = [count_found(f"status:{name} {window}", now) for name in ("ok", *NAMES)]
+        assert counts == [REQUESTS - FAILED - REFUSED - CANCELLED, FAILED, REFUSED, CANCELLED]
     assert f"{FAILED} requests match." in text_of(admin.get("/requests/", {"q": "status:failed since:24h"}))
     sums = next(iter(csv.DictReader(io.StringIO(csv_of(admin)))))
     assert [sums[name] for name in ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts")] == [
-        str(each) for each in (REQUESTS, FAILED, REFUSED, CANCELLED, 1, ATTEMPTS)
+        str(number) for number in (REQUESTS, FAILED, REFUSED, CANCELLED, 1, ATTEMPTS)
     ]
     since = (now - timedelta(hours=24)).isoformat().replace("+", "%2B")
     (row,) = text_agent.get(f"/usage?groupBy=route&since={since}").json()["rows"]
@@ -125,22 +127,24 @@ def test_every_outcome_is_the_same_number_everywhere(
     write(log)
     count_entries(log)
     counted = {name: number - before.get(name, 0) for name, number in metrics_now().items()}
-    words = {"answered": "ok", **{name: name for name in NAMES}}
-    shown = {word: len(find(parse(f"status:{status}", now), now=now, size=999).rows) for word, status in words.items()}
-    assert shown == {word: counted[word] for word in words}
-    assert sum(shown.values()) == len(outcomes)
+    statuses = {"answered": "ok", **{name: name for name in NAMES}}
+    listed = {
+        name: len(find(parse(f"status:{status}", now), now=now, size=999).rows) for name, status in statuses.items()
+    }
+    assert listed == {name: counted[name] for name in statuses}
+    assert sum(listed.values()) == len(outcomes)
     today, _yesterday = health.two_days(now)
     traffic = map_traffic(["planning"], now)["planning"]
     fallbacks = len(find(parse("status:fallback", now), now=now, size=999).rows)
-    assert (traffic.failed, traffic.fell_back) == (shown["failed"], fallbacks)
-    assert (sum(today.failed), sum(today.fell_back)) == (shown["failed"], fallbacks)
+    assert (traffic.failed, traffic.fell_back) == (listed["failed"], fallbacks)
+    assert (sum(today.failed), sum(today.fell_back)) == (listed["failed"], fallbacks)
     sums = next(iter(csv.DictReader(io.StringIO(csv_of(admin)))))
     (row,) = text_agent.get("/usage?groupBy=route").json()["rows"]
     expected = {
         "requests": len(outcomes),
-        "failures": shown["failed"],
-        "refused": shown["refused"],
-        "cancelled": shown["cancelled"],
+        "failures": listed["failed"],
+        "refused": listed["refused"],
+        "cancelled": listed["cancelled"],
         "fallbacks": fallbacks,
         "attempts": counted["attempts"],
         "prompt_tokens": counted["input"],
@@ -169,11 +173,11 @@ def priced(outcome: str, at: datetime, *, fell_back: bool, is_streamed: bool) ->
 
 def metrics_now() -> dict[str, float]:
     families = {family.name.removeprefix("routing_admin_"): family.values for family in request_metrics().families()}
-    found = dict.fromkeys((*RequestEnding, "attempts", "input", "output", "cost"), 0.0)
+    totals = dict.fromkeys((*RequestEnding, "attempts", "input", "output", "cost"), 0.0)
     for name in ("requests", "attempts", "tokens", "cost"):
         for labels, value in families[name].items():
-            found[labels[-1] if name in ("requests", "tokens") else name] += value
-    return found
+            totals[labels[-1] if name in ("requests", "tokens") else name] += value
+    return totals
 
 
 def csv_of(admin: Client) -> str:
@@ -181,7 +185,7 @@ def csv_of(admin: Client) -> str:
 
 
 def metric_of(ending: str) -> float:
-    family = next(each for each in request_metrics().families() if each.name == "routing_admin_requests")
+    family = next(metric for metric in request_metrics().families() if metric.name == "routing_admin_requests")
     return sum(value for labels, value in family.values.items() if labels[-1] == ending)
 
 
@@ -206,9 +210,14 @@ def test_a_number_on_a_page_leads_to_the_search_that_finds_as_many(
     if query.get("by") == "day":  # all within one day
         RequestLog.objects.all().delete()
         UsageSum.objects.all().delete()
-        write([entry(f"d{at}", now - timedelta(minutes=at), each) for at, each in enumerate([*expand(), "http_503"])])
+        write(
+            [
+                entry(f"d{minutes}", now - timedelta(minutes=minutes), outcome)
+                for minutes, outcome in enumerate([*expand(), "http_503"])
+            ]
+        )
     links = links_of(text_of(admin.get(address, query)))
-    assert {words: found(links[words], now) for words in numbers} == numbers
+    assert {link: count_found(links[link], now) for link in numbers} == numbers
 
 
 def expand() -> list[Any]:
@@ -219,4 +228,4 @@ def test_a_row_written_by_the_orm_has_the_ending_of_its_outcome() -> None:
     """One function decides on the ending of a request, whatever code writes the row."""
     for outcome in OUTCOMES:
         RequestLog.objects.create(id=outcome, started_at=timezone.now(), surface="v1", outcome=outcome)
-    assert dict(RequestLog.objects.values_list("outcome", "ending")) == {each: ending_of(each) for each in OUTCOMES}
+    assert dict(RequestLog.objects.values_list("outcome", "ending")) == {name: ending_of(name) for name in OUTCOMES}

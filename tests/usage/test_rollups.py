@@ -38,19 +38,22 @@ def fill(now: datetime, rows: int = 400, seed: int = 7) -> None:
     """Create sums of days and hours with every column filled, names shared between columns, and several currencies."""
     draw = random.Random(seed)
     names = ["", "a", "b", "中", "(other)", "x" * 60]
-    found = {}
+    sums = {}
     for _ in range(rows):
         span = draw.choice([UsageSum.HOUR, UsageSum.DAY])
-        began = now - timedelta(hours=draw.randrange(DAYS * 24))
-        place = (hour_of(began) if span == UsageSum.HOUR else day_of(began), *(draw.choice(names) for _ in range(7)))
+        started_at = now - timedelta(hours=draw.randrange(DAYS * 24))
+        key = (
+            hour_of(started_at) if span == UsageSum.HOUR else day_of(started_at),
+            *(draw.choice(names) for _ in range(7)),
+        )
         currency = draw.choice(["", "CNY", "USD"])
-        found[span, place, currency] = UsageSum(
+        sums[span, key, currency] = UsageSum(
             span=span,
             currency=currency,
-            **dict(zip(("start", *usage_rollups.DIMENSIONS), place, strict=True)),
+            **dict(zip(("start", *usage_rollups.DIMENSIONS), key, strict=True)),
             **{name: draw.randrange(10**12) for name in COUNTS},
         )
-    UsageSum.objects.bulk_create(found.values())
+    UsageSum.objects.bulk_create(sums.values())
 
 
 def reports(now: datetime, **only: Any) -> list[UsageReport]:
@@ -60,7 +63,7 @@ def reports(now: datetime, **only: Any) -> list[UsageReport]:
         (timedelta(days=DAYS), None),
         (timedelta(days=DAYS), now - timedelta(days=2)),
     ]
-    return [sum_usage(now - length, by, until=until, **only) for by in GROUPS for length, until in times]
+    return [sum_usage(now - length, group, until=until, **only) for group in GROUPS for length, until in times]
 
 
 def fold_all(now: datetime) -> int:
@@ -93,7 +96,7 @@ def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
     fold_all(now)
     marks = UsageRollup.objects.filter(dimension="", span=UsageSum.DAY)
     assert set(marks.values_list("start", flat=True)) == {
-        each for each in UsageSum.objects.filter(span="d").values_list("start", flat=True) if each != day_of(now)
+        start for start in UsageSum.objects.filter(span="d").values_list("start", flat=True) if start != day_of(now)
     }
     before = sum_usage(now - timedelta(days=DAYS), "agent")
     UsageRollup.objects.filter(span="d", dimension="agent").exclude(currency="").update(requests=0)
@@ -133,13 +136,13 @@ def test_a_fold_that_something_overtakes_leaves_nothing_half(
     happened: list[str] = []
 
     def overtaken(span: str, start: datetime, dimension: str) -> Any:
-        found = list(original(span, start, dimension))
+        parts = list(original(span, start, dimension))
         if not happened:
             happened.append(between)
             write([entry("late", start)])
             if between == "other":
                 fold(span, start)
-        return found
+        return parts
 
     monkeypatch.setattr(usage_rollups, "sum_up", overtaken)
     fold(UsageSum.DAY, day)
@@ -159,6 +162,6 @@ def test_roll_ups_go_with_their_sums(now: datetime) -> None:
     assert not UsageRollup.objects.filter(span="h").exists()
     starts = set(UsageSum.objects.values_list("start", flat=True))
     assert set(UsageRollup.objects.values_list("start", flat=True)) <= starts
-    kept = reports(now)
+    remaining = reports(now)
     UsageRollup.objects.all().delete()
-    assert reports(now) == kept
+    assert reports(now) == remaining

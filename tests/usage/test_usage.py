@@ -45,33 +45,33 @@ def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
     return moment
 
 
-def entry(name: str, at: datetime, provider: str = "yuan", **more: Any) -> Entry:
-    usage = more.pop("usage", Usage(1000, 100, cached_tokens=400))
-    facts = RequestFacts(name, at, "v1", agent=more.pop("agent", "ann"), task_type=more.pop("route", "planning"))
+def entry(name: str, at: datetime, provider: str = "yuan", **fields: Any) -> Entry:
+    usage = fields.pop("usage", Usage(1000, 100, cached_tokens=400))
+    facts = RequestFacts(name, at, "v1", agent=fields.pop("agent", "ann"), task_type=fields.pop("route", "planning"))
     facts.usage = usage
-    before = (Attempt("down", "m", "http_503", 503),) if more.pop("fell_back", False) else ()
+    before = (Attempt("down", "m", "http_503", 503),) if fields.pop("fell_back", False) else ()
     return entry_of(facts, (*before, Attempt(provider, "m", "ok")))
 
 
 def test_the_bill_of_a_scripted_month_is_that_of_a_hand(noon: datetime):
     """A month's costs per currency equal a calculation by hand, with fallbacks and unpriced requests."""
-    days = [noon - timedelta(days=each) for each in range(MONTH)]
+    days = [noon - timedelta(days=days_ago) for days_ago in range(MONTH)]
     for number, day in enumerate(days):
         write(
             [
-                *(entry(f"y{number}-{each}", day, fell_back=each == 2) for each in range(3)),
+                *(entry(f"y{number}-{hour}", day, fell_back=hour == 2) for hour in range(3)),
                 entry(f"d{number}", day, "dollars", agent="bob", usage=Usage(2000, 300)),
                 entry(f"u{number}", day, "unpriced"),
             ]
         )
-    found = sum_usage(noon - timedelta(days=MONTH - 1), "agent")
+    report = sum_usage(noon - timedelta(days=MONTH - 1), "agent")
     yuan = Decimal("0.0022") * 3 * MONTH  # 600 at 2, 400 at 0.5, 100 at 8 per million
     dollars = Decimal("0.0105") * MONTH  # 2000 at 3, 300 at 15 per million
-    assert found.total.costs == {"CNY": yuan * 10**9, "USD": dollars * 10**9}
-    assert found.total.savings == {"CNY": Decimal("0.0006") * 3 * MONTH * 10**9, "USD": 0}
-    assert found.total.fallback_costs == {"CNY": 0, "USD": 0}
-    assert (found.total.requests, found.total.unpriced, found.total.fallbacks) == (5 * MONTH, MONTH, MONTH)
-    agents = dict(found.groups)
+    assert report.total.costs == {"CNY": yuan * 10**9, "USD": dollars * 10**9}
+    assert report.total.savings == {"CNY": Decimal("0.0006") * 3 * MONTH * 10**9, "USD": 0}
+    assert report.total.fallback_costs == {"CNY": 0, "USD": 0}
+    assert (report.total.requests, report.total.unpriced, report.total.fallbacks) == (5 * MONTH, MONTH, MONTH)
+    agents = dict(report.groups)
     assert (agents["ann"].costs, agents["bob"].costs) == ({"CNY": yuan * 10**9}, {"USD": dollars * 10**9})
     by_day = sum_usage(noon - timedelta(days=MONTH - 1), "day").groups
     assert [name.date() for name, _ in by_day] == [day.date() for day in days]
@@ -81,7 +81,7 @@ def test_the_bill_of_a_scripted_month_is_that_of_a_hand(noon: datetime):
 @pytest.mark.parametrize(("group", "names"), [("route", ["planning", "design"]), ("provider", ["yuan", "dollars"])])
 def test_groups_stand_in_the_order_of_their_weight(noon: datetime, group: str, names: list[str]):
     """The most expensive group is first, in the currency of the largest sum. Currencies are not added up."""
-    write([entry(f"a{each}", noon) for each in range(9)] + [entry("b", noon, "dollars", route="design")])
+    write([entry(f"a{number}", noon) for number in range(9)] + [entry("b", noon, "dollars", route="design")])
     assert [name for name, _ in sum_usage(noon - timedelta(hours=3), group).groups] == names
 
 
@@ -97,8 +97,8 @@ def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
     """A viewer sees the sums, whatever the grouping."""
     write([entry("a", noon, fell_back=True), entry("b", noon, "dollars"), entry("c", noon, "unpriced")])
     page = text_of(viewer.get("/usage/", {"by": by, "days": "7"}))
-    for each in ("0.0022 CNY", "0.0045 USD", "excluding 1 request with unknown price", "0.0006 CNY"):
-        assert each in page
+    for text in ("0.0022 CNY", "0.0045 USD", "excluding 1 request with unknown price", "0.0006 CNY"):
+        assert text in page
     assert f'<option value="{by}" selected>' in page
 
 
@@ -158,20 +158,20 @@ def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent:
     write(calls)
     stop = (noon - timedelta(hours=1)).isoformat().replace("+", "%2B")
     since = (noon - timedelta(hours=3)).isoformat().replace("+", "%2B")
-    found = text_agent.get(f"/usage?groupBy=agent&since={since}&until={stop}").json()
-    (row,) = found["rows"]
+    answer = text_agent.get(f"/usage?groupBy=agent&since={since}&until={stop}").json()
+    (row,) = answer["rows"]
     assert (row["key"], row["requests"], row["attempts"], row["cachedTokens"]) == ("text-agent", 3, 4, 1200)
     assert (row["cost"], row["unknownCost"], row["unpriced"]) == ({"CNY": "0.0022", "USD": "0.0045"}, 1, 1)
-    assert found["until"] == (noon - timedelta(hours=1)).isoformat()
-    assert found["groups"][0]["name"] == row["key"]
+    assert answer["until"] == (noon - timedelta(hours=1)).isoformat()
+    assert answer["groups"][0]["name"] == row["key"]
 
 
 def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
     """An agent's usage is exact and does not include other agents."""
     write([entry("a", noon, agent="text-agent"), entry("b", noon, agent="ann")])
-    found = text_agent.get("/usage?groupBy=provider&since=2020-01-01").json()
-    assert [(group["name"], group["requests"]) for group in found["groups"]] == [("yuan", 1)]
-    assert found["total"]["costs"] == [
+    answer = text_agent.get("/usage?groupBy=provider&since=2020-01-01").json()
+    assert [(group["name"], group["requests"]) for group in answer["groups"]] == [("yuan", 1)]
+    assert answer["total"]["costs"] == [
         {"amount": "0.0022", "saved": "0.0006", "failedAttempts": "0", "currency": "CNY"}
     ]
 
