@@ -70,7 +70,7 @@ def test_chinese_has_its_own_signs_and_spaces() -> None:
     assert [text for _source, text in entries() if MISSET.search(PLACES.sub("○", text))] == []
 
 
-def test_chinese_says_one_thing_with_one_word() -> None:
+def test_chinese_uses_one_term_for_one_thing() -> None:
     """No translation uses a word for which the glossary or other entries have another."""
     assert [text for _source, text in entries() if SHUNNED.search(text)] == []
 
@@ -78,7 +78,7 @@ def test_chinese_says_one_thing_with_one_word() -> None:
 @pytest.mark.parametrize(
     "text", ["失败, 已跳过", "已跳过 ：没有密钥", "已 跳过", "共3 个", "请求体过大", "对模型进行测试", "你的密码"]
 )
-def test_what_is_set_or_said_wrong_is_found(text: str) -> None:
+def test_wrong_typography_and_terms_are_found(text: str) -> None:
     assert MISSET.search(text) or SHUNNED.search(text)
 
 
@@ -95,7 +95,7 @@ def django_sentences() -> set[str]:
     return {text for text in sentences if "(" not in text or "%(" in text} | set(PASSWORDS)
 
 
-def test_forms_are_refused_in_our_own_words() -> None:
+def test_form_errors_are_our_own_translations() -> None:
     """Django's Chinese messages are replaced by our own, which name the field and address the reader with 您."""
     ours = {source for source, _text in entries()}
     plural = {"Ensure this filename has at most"}
@@ -114,7 +114,7 @@ def test_a_reason_calls_the_capability_by_its_name() -> None:
         assert str(render_reason(stored)) == "The model does not support vision."
 
 
-def test_how_tokens_are_estimated_is_said_in_chinese() -> None:
+def test_method_of_a_token_estimate_is_in_chinese() -> None:
     """Every rule shown for a token estimate is translated, for all model families and for texts."""
     rules = [*(family.rule for _pattern, family in FAMILIES), text_tokens("").rule]
     with override("zh-hans"):

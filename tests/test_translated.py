@@ -72,7 +72,7 @@ def untranslated(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_code_says_to_people_is_translated(path: Path) -> None:
+def test_texts_for_people_in_code_are_translated(path: Path) -> None:
     """Messages, labels, hints, errors and problems in views, forms and actions are calls of gettext."""
     assert untranslated(path.read_text(encoding="utf-8")) == []
 
@@ -135,11 +135,11 @@ def messages() -> list[str]:
     return [ast.literal_eval(text) for text in texts]
 
 
-def test_no_page_speaks_the_words_of_the_house() -> None:
+def test_no_page_uses_internal_terms() -> None:
     """Messages use words that an outside reader understands at once."""
     assert [text for text in messages() if HOUSE_WORDS.search(text)] == []
 
 
 @pytest.mark.parametrize("text", ["The name in chains. It stays.", "It stands in the log.", "All 1 candidates failed."])
-def test_a_word_of_the_house_is_found(text: str) -> None:
+def test_internal_term_is_found(text: str) -> None:
     assert HOUSE_WORDS.search(text)

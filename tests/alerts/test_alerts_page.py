@@ -31,7 +31,7 @@ def chat(settings: Any) -> Iterator[Chat]:
         yield server
 
 
-def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Client) -> None:
+def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
     """The page shows active and ended alerts and failed deliveries, with what to do, in the page's language."""
     now = timezone.now()
     note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
@@ -54,15 +54,15 @@ def test_the_page_says_what_lasts_what_is_over_and_what_was_not_sent(viewer: Cli
 
 
 @pytest.mark.parametrize("kind", AlertKind)
-def test_every_kind_leads_to_a_page_where_it_is_dealt_with(kind: AlertKind, admin: Client) -> None:
+def test_every_alert_kind_links_to_an_existing_page(kind: AlertKind, admin: Client) -> None:
     """Every kind of alert links to a page that exists, even if the alert's subject does not."""
-    note_trouble(Condition(kind, "nobody knows it", translatable("It is so."), STATE), timezone.now())
+    note_trouble(Condition(kind, "unknown", translatable("It is so."), STATE), timezone.now())
     link = re.search(r'<div class="small t2">.*?<a href="([^"#]+)', admin.get("/alerts/").content.decode(), re.DOTALL)
     assert link is not None
     assert admin.get(link[1]).status_code == 200
 
 
-def test_the_button_sends_a_test_and_says_that_it_was_taken(admin: Client, chat: Chat) -> None:
+def test_test_button_sends_an_alert_and_reports_success(admin: Client, chat: Chat) -> None:
     """The button sends a test with and without scripts, and the audit log has the sender."""
     for headers in ({}, HTMX):
         answer = admin.post("/alerts/test/", headers=headers)
@@ -74,7 +74,7 @@ def test_the_button_sends_a_test_and_says_that_it_was_taken(admin: Client, chat:
     assert [event.details["arrived"] for event in events] == [True, True]
 
 
-def test_a_test_that_is_refused_says_why(admin: Client, chat: Chat) -> None:
+def test_refused_test_alert_shows_the_reason(admin: Client, chat: Chat) -> None:
     """If the chat rejects the test, its reason is shown, even from a response with status 200."""
     chat.replies[:] = [(200, b'{"code": 19021, "msg": "sign match fail: SECRETSECRET"}')]
     page = text_of(admin.post("/alerts/test/"))

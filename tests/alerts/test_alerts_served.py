@@ -54,7 +54,7 @@ def call(server: Server) -> None:
         refused.close()
 
 
-def test_two_processes_tell_of_a_refused_key_once_and_its_end_is_seen(server: Server, chat: Chat) -> None:
+def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, chat: Chat) -> None:
     """Two processes send one alert for a rejected key. `/metrics` has it until a successful call ends it."""
     server.lab.play({"one": "http_401"})
     for _ in range(8):
@@ -73,7 +73,7 @@ def test_two_processes_tell_of_a_refused_key_once_and_its_end_is_seen(server: Se
     assert "swordfish" not in server.log
 
 
-def test_a_killed_process_of_two_is_told_once(server: Server, chat: Chat) -> None:
+def test_killed_process_is_reported_once(server: Server, chat: Chat) -> None:
     """A killed process is detected once, by the other process or the replacement."""
     assert until(lambda: len(children(server)) == 2)
     victim = int(children(server)[-1])

@@ -45,6 +45,6 @@ def test_every_alert_reads_in_both_languages(kind, stage):
     assert "%(" not in sentence + condition.sentence
 
 
-def test_the_subject_is_the_name_where_no_other_is_given():
+def test_subject_is_the_name_by_default():
     """Without a name, an alert's sentence contains its subject."""
     assert "deepseek" in condition_of(AlertKind.KEY_REFUSED, "deepseek", Stage.USUAL, status="401").sentence

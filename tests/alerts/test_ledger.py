@@ -31,7 +31,7 @@ def send_all(now: datetime) -> list[str]:
     return sent
 
 
-def test_a_trouble_that_lasts_is_told_once():
+def test_lasting_condition_is_reported_once():
     for minutes in range(5):
         ledger.note_trouble(REFUSED, NOON + minutes * MINUTE)
     assert send_all(NOON + 5 * MINUTE) == ["key_refused begun"]
@@ -40,7 +40,7 @@ def test_a_trouble_that_lasts_is_told_once():
     assert (alert.times, alert.first_seen_at, alert.last_seen_at) == (1, NOON, NOON + 4 * MINUTE)
 
 
-def test_an_end_is_told_once_and_what_comes_back_is_told_again():
+def test_end_is_reported_once_and_a_recurrence_again():
     """The end of an alert is sent once, after a delay. If the condition returns, the alert is sent again."""
     ledger.note_trouble(REFUSED, NOON)
     send_all(NOON)
@@ -52,7 +52,7 @@ def test_an_end_is_told_once_and_what_comes_back_is_told_again():
     assert list_alerts()[0].times == 2
 
 
-def test_what_comes_and_goes_is_told_once():
+def test_flapping_condition_is_reported_once():
     """An end that lasts less than two minutes is not sent."""
     ledger.note_trouble(REFUSED, NOON)
     send_all(NOON)
@@ -63,7 +63,7 @@ def test_what_comes_and_goes_is_told_once():
     assert list_alerts()[0].ended_at is None
 
 
-def test_older_news_changes_nothing():
+def test_older_observation_changes_nothing():
     """Reports older than the stored state change nothing, since those of two processes may arrive out of order."""
     ledger.note_trouble(REFUSED, NOON)
     ledger.end_alerts({WELL: NOON - MINUTE}, {}, NOON)
@@ -73,7 +73,7 @@ def test_older_news_changes_nothing():
     assert list_alerts()[0].ended_at == NOON + MINUTE
 
 
-def test_a_state_ends_when_it_is_not_found_any_more():
+def test_alert_ends_when_its_condition_is_no_longer_found():
     """A state that is polled ends after a minute without a report. A condition seen in calls lasts for a day."""
     ledger.note_trouble(FULL, NOON)
     ledger.note_trouble(REFUSED, NOON)
@@ -87,14 +87,14 @@ def test_a_state_ends_when_it_is_not_found_any_more():
     }
 
 
-def test_what_was_taken_out_of_the_configuration_has_no_trouble():
+def test_removed_configuration_ends_its_alerts():
     """If a provider is removed from the configuration, its alert ends."""
     ledger.note_trouble(REFUSED, NOON)
     ledger.end_alerts({}, {AlertKind.KEY_REFUSED: {"qwen"}}, NOON + MINUTE)
     assert list_alerts()[0].ended_at == NOON + MINUTE
 
 
-def test_what_cannot_be_sent_is_tried_again_ever_later_and_then_given_up():
+def test_failed_delivery_is_retried_with_growing_delays_then_given_up():
     """A failed delivery is retried with growing delays and then given up, and the page keeps the error."""
     ledger.note_trouble(REFUSED, NOON)
     now, delays = NOON, []
@@ -114,7 +114,7 @@ def test_what_cannot_be_sent_is_tried_again_ever_later_and_then_given_up():
     assert ledger.claim_next(now + timedelta(days=1)) is None
 
 
-def test_a_scraper_reads_how_many_last():
+def test_metrics_count_the_open_alerts():
     """`/metrics` has the number of open alerts by kind, 0 for a kind without any."""
     ledger.note_trouble(REFUSED, NOON)
     numbers = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
@@ -122,7 +122,7 @@ def test_a_scraper_reads_how_many_last():
     assert 'routing_admin_alerts_open{kind="disk"} 0.0' in numbers
 
 
-def test_what_is_over_for_long_goes():
+def test_alerts_ended_long_ago_are_deleted():
     """Alerts are pruned 90 days after their end."""
     ledger.note_trouble(REFUSED, NOON)
     ledger.end_kind(AlertKind.KEY_REFUSED, NOON + MINUTE)
@@ -133,7 +133,7 @@ def test_what_is_over_for_long_goes():
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-def test_of_many_who_find_and_claim_at_once_one_sends():
+def test_concurrent_processes_send_an_alert_once():
     """Of many threads that report and claim an alert at once, each with its own connection, one sends it."""
 
     def find_and_claim(_: int) -> int:

@@ -81,7 +81,7 @@ def names(conditions: Iterator[Condition]) -> set[AlertKind]:
     return {condition.kind for condition in conditions}
 
 
-def test_a_database_that_takes_no_writes_is_told_once_and_so_is_its_end(chat, database_outage):
+def test_read_only_database_and_its_end_are_each_reported_once(chat, database_outage):
     """If the database takes no writes, one of two processes sends the alert.
 
     The page shows it, and the database stores it after the outage.
@@ -142,7 +142,7 @@ def test_an_outage_shorter_than_a_restart_is_no_alert(chat, database_outage):
     assert watch.asking_since is None
 
 
-def test_a_database_that_flaps_is_told_once(chat, database_outage):
+def test_flapping_database_is_reported_once(chat, database_outage):
     """An alert that is in the database and was sent is not sent again from the file."""
     failing_watch().offline_round()
     database_outage.undo()
@@ -156,7 +156,7 @@ def test_a_database_that_flaps_is_told_once(chat, database_outage):
     assert received(chat) == [("begun", "database")]
 
 
-def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, database_outage, monkeypatch):
+def test_outage_after_a_reported_recovery_is_reported_again(chat, database_outage, monkeypatch):
     """After an end was sent, a failure counts as a new outage, even between two reads of the rows."""
     failing_watch().offline_round()
     database_outage.undo()
@@ -176,7 +176,7 @@ def test_an_outage_that_begins_after_the_end_of_another_was_sent_is_told(chat, d
         assert received(chat) == [("begun", "database")] * begun
 
 
-def test_the_numbers_of_an_alert_that_lasts_are_the_newest():
+def test_open_alert_shows_the_newest_numbers():
     """A lasting alert has its newest numbers, in the database and in the file used without it."""
     for noting in (ledger, sending):
         for count in (110, 361):
@@ -185,7 +185,7 @@ def test_the_numbers_of_an_alert_that_lasts_are_the_newest():
     assert "361" in str(alert_file().read()[("log_lost", "one")].sentence)
 
 
-def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, database_outage, monkeypatch):
+def test_pending_alert_is_sent_without_the_database(chat, database_outage, monkeypatch):
     """During an outage an alert whose row was not sent is sent from the file; one that was sent is not."""
     database_outage.undo()
     redis = condition_of(AlertKind.REDIS, "Redis", problem="It is silent.")
@@ -204,7 +204,7 @@ def test_what_was_found_but_not_sent_is_sent_without_the_database(chat, database
     assert [alert.kind for alert in list_alerts() if alert.sent_at is None] == []
 
 
-def test_a_database_that_hangs_while_alerts_are_sent_is_being_asked(chat, monkeypatch):
+def test_hanging_database_is_marked_as_being_queried(chat, monkeypatch):
     """Claiming alerts counts as a query of the database. Waiting for the chat does not, however long it takes."""
     watch, asking = AlertWatch(), []
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
@@ -225,7 +225,7 @@ def test_a_failure_that_is_not_the_database_is_no_outage(monkeypatch):
     assert watch.asking_since is None
 
 
-def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, database_outage, monkeypatch):
+def test_process_with_a_full_disk_sends_an_alert_once(chat, database_outage, monkeypatch):
     """An alert is sent once even if the process cannot write its file; it is kept in memory then."""
     # No file can be created in /proc.
     monkeypatch.setattr(type(alert_file()), "path", property(lambda _: Path("/proc/alerts.json")))
@@ -237,7 +237,7 @@ def test_an_alert_is_sent_once_by_a_process_whose_disk_takes_nothing(chat, datab
         stored.clear()
 
 
-def test_store_redis_log_and_configuration_are_told_when_they_fail_for_long(monkeypatch):
+def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypatch):
     """Redis and the store alert within ten seconds, log and configuration after a minute, none at once."""
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
@@ -253,7 +253,7 @@ def test_store_redis_log_and_configuration_are_told_when_they_fail_for_long(monk
     assert names(troubles.find_outages(now + MINUTE)) == quick | slow
 
 
-def test_lost_entries_are_told_when_more_are_lost(monkeypatch):
+def test_lost_log_entries_are_reported_when_more_are_lost(monkeypatch):
     """Each loss of log entries alerts once, including a loss before the first round."""
     watch = AlertWatch()
     monkeypatch.setattr(journal(), "lost", 2)
@@ -302,7 +302,7 @@ def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
     assert is_overdue([run - delay for run in runs for delay in (timedelta(0), MINUTE)], NOON) is overdue
 
 
-def test_backup_and_prune_that_no_longer_run_are_told_until_they_do(monkeypatch):
+def test_overdue_backup_and_prune_are_reported_until_they_run(monkeypatch):
     """Overdue backups and pruning alert until they run.
 
     A copy before a migration is not a backup. Without any run, neither job is overdue.
@@ -321,7 +321,7 @@ def test_backup_and_prune_that_no_longer_run_are_told_until_they_do(monkeypatch)
     assert {alert.kind for alert in list_alerts() if alert.ended_at is not None} == overdue
 
 
-def test_a_process_that_is_killed_is_told_and_one_that_ends_in_order_is_not(tmp_path):
+def test_killed_process_is_reported_and_orderly_exit_is_not(tmp_path):
     """Each crash of a process is detected once; a normal exit is not a crash."""
     program = (
         "import django; django.setup(); "
@@ -354,7 +354,7 @@ def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
     assert list(alert_file().read()) == [("disk", "x")]
 
 
-def test_a_backup_of_another_tool_is_noted(capsys):
+def test_backup_by_another_tool_is_recorded(capsys):
     """A backup of another tool counts for the alert and the metric."""
     call_command("backup", "--record")
     assert "another tool" in capsys.readouterr().out

@@ -106,7 +106,7 @@ def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(chat):
     assert "Test: alerts arrive here." in chat.received[1].body["text"]["content"]
 
 
-def test_signatures_arrive_as_they_were_made(chat):
+def test_signatures_arrive_unchanged(chat):
     """DingTalk's signature is in the address, Feishu's in the body. The secret itself is never sent."""
     notice = sending.write_test("en", "ada", timezone.now())
     for shape in ("dingtalk", "feishu"):
@@ -145,7 +145,7 @@ def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
     ("base", "expected"),
     [("http://127.0.0.1:9", "nothing is listening there"), ("http://no-such-host.invalid", "does not resolve")],
 )
-def test_a_chat_that_is_not_reached_is_said_so(base, expected):
+def test_unreachable_chat_gives_an_error_message(base, expected):
     """If the chat cannot be reached, the error contains only its host."""
     error = sending.send(parse_webhook(base + SECRET_PATH), sending.write_test("en", "ada", timezone.now()))
     assert expected in error
@@ -159,7 +159,7 @@ def test_a_redirect_is_not_followed(chat):
     assert len(chat.received) == 1
 
 
-def test_an_address_that_may_not_be_called_is_not(chat, monkeypatch):
+def test_forbidden_address_is_not_called(chat, monkeypatch):
     """The origin policy for outgoing calls applies to the webhook, and the error names the setting."""
     monkeypatch.setattr(sending, "process_upstream", lambda: Upstream(OriginPolicy()))
     error = sending.send(hook_of(chat), sending.write_test("en", "ada", timezone.now()))
@@ -169,7 +169,7 @@ def test_an_address_that_may_not_be_called_is_not(chat, monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-def test_of_many_senders_one_sends(chat):
+def test_concurrent_senders_send_once(chat):
     """Of many threads that send at once, each with its own connection, one sends each alert."""
     now, hook = timezone.now(), hook_of(chat)
     for kind in AlertKind:

@@ -78,7 +78,7 @@ def test_a_long_text_is_cut_at_a_letter():
         (ShapeName.FEISHU, 200, [], ("feishu",)),
     ],
 )
-def test_a_refusal_is_seen_in_the_answer(shape, status, answer, expected):
+def test_refusal_is_recognized_in_the_response(shape, status, answer, expected):
     """A failure is detected in a response with status 200, and in one that is not the chat's."""
     body = answer if isinstance(answer, str) else json.dumps(answer)
     refusal = refusal_in(shape, status, body.encode())
@@ -97,5 +97,5 @@ def test_a_refusal_is_seen_in_the_answer(shape, status, answer, expected):
         (ShapeName.JSON, b""),
     ],
 )
-def test_a_success_is_one(shape, answer):
+def test_success_is_no_refusal(shape, answer):
     assert refusal_in(shape, 200, answer) is None

@@ -80,7 +80,7 @@ def received(chat: Chat) -> list[tuple[str, str, str]]:
         (refusal(404, "no such model", "model_not_found"), "retired_model", f"night-owl/{MODEL}"),
     ],
 )
-def test_what_a_call_shows_arrives_once_and_an_answer_ends_it(chat, provider, reply, kind, subject):
+def test_failed_call_alerts_once_and_an_answer_ends_it(chat, provider, reply, kind, subject):
     """An alert from failed calls is sent once. A successful call ends it."""
     send_requests(*[reply] * 5, provider=provider)
     for _ in range(3):
@@ -92,7 +92,7 @@ def test_what_a_call_shows_arrives_once_and_an_answer_ends_it(chat, provider, re
     assert [alert.ended_at is not None for alert in list_alerts() if alert.kind == kind] == [True]
 
 
-def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
+def test_unconfigured_model_named_by_a_caller_raises_no_alert(chat, provider):
     """A model that is neither a candidate nor a service raises no alert, whatever a caller asks for."""
     provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
     post(key_of("text-agent"), chat_body("hello", model="night-owl/owl-xl"))
@@ -101,7 +101,7 @@ def test_a_model_that_only_a_caller_names_is_nobodys_trouble(chat, provider):
     assert "retired_model" not in [kind for _, kind, _ in received(chat)]
 
 
-def test_a_route_without_anybody_left_is_told_of_and_all_of_them_as_one(chat, provider):
+def test_routes_without_candidates_are_reported_in_one_alert(chat, provider):
     """A route whose candidates are all in cooldown alerts; if every route is affected, there is one alert for all."""
     send_requests(refusal(402, "Insufficient Balance"), provider=provider)
     watch().round()
@@ -125,7 +125,7 @@ def set_drawn(holder: str, meter: Meter, drawn: int) -> None:
     LimitWindow.objects.update_or_create(**window, defaults={"drawn": drawn, "ends_at": end})
 
 
-def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo):
+def test_budget_alerts_when_low_and_when_exhausted(chat, demo):
     """A budget of an agent or a key alerts when little and when nothing is left. A limit per minute is no budget."""
     limits = {"tokensPerDay": 100, "requestsPerMinute": 1}
     row = Agent.objects.get(agent_id="text-agent")
@@ -146,14 +146,14 @@ def test_a_budget_is_told_of_when_little_is_left_and_when_nothing_is(chat, demo)
     assert "The agent text-agent has used 85% of its limit “Tokens per day”." in chat.received[0].body["text"]
 
 
-def test_a_disk_that_is_nearly_full_is_told_of(chat, demo, monkeypatch):
+def test_nearly_full_disk_is_reported(chat, demo, monkeypatch):
     """A nearly full disk alerts with the dashboard's threshold."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
     assert received(chat) == [("begun", "disk", "data directory")]
 
 
-def test_a_model_whose_last_day_has_come_is_told_of(chat, demo, monkeypatch):
+def test_retired_model_is_reported(chat, demo, monkeypatch):
     """A retired model alerts if a route uses it."""
     endpoint, model = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
     end = default_catalogue().retirement_at("claude", endpoint, model)
@@ -168,7 +168,7 @@ def test_a_model_whose_last_day_has_come_is_told_of(chat, demo, monkeypatch):
     assert ("begun", "retired_model", f"claude/{model}") in received(chat)
 
 
-def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path):
+def test_refused_import_is_reported_until_a_valid_one(chat, demo, tmp_path):
     """A rejected import alerts and a successful one ends it, by page, script or command."""
     with pytest.raises(InvalidError):
         import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
@@ -183,7 +183,7 @@ def test_a_refused_import_is_told_of_and_a_good_one_ends_it(chat, demo, tmp_path
     assert all(alert.ended_at for alert in list_alerts() if alert.kind is AlertKind.CONFIGURATION_REJECTED)
 
 
-def test_without_a_webhook_the_page_has_it_all_the_same(settings, demo, monkeypatch):
+def test_alert_is_on_the_page_without_a_webhook(settings, demo, monkeypatch):
     """Without a webhook an alert is on the page, and it is sent when a webhook is set."""
     settings.ALERT_WEBHOOK = None
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)

@@ -19,13 +19,13 @@ HOOKS = {
 
 
 @pytest.mark.parametrize("text", HOOKS)
-def test_the_host_tells_the_shape_unless_it_is_written(text):
+def test_shape_follows_from_the_host_unless_given(text):
     """The shape follows from the host unless it is given, and the language from the shape."""
     webhook = parse_webhook(text)
     assert (webhook.shape, webhook.language) == HOOKS[text]
 
 
-def test_what_stands_behind_the_hash_is_never_called():
+def test_fragment_is_not_part_of_the_called_url():
     """The fragment of the webhook's address is not sent; it has the secret, in which a plus is literal."""
     webhook = parse_webhook(" https://ops.example/hook?id=1#shape=feishu&secret=a+b/c= ")
     assert (webhook.url, webhook.secret) == ("https://ops.example/hook?id=1", "a+b/c=")

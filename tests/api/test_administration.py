@@ -71,7 +71,7 @@ def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_accoun
     assert event.details["scopes"] == ["config:read"]
 
 
-def test_an_act_is_in_the_audit_and_the_history_as_whose_token_it_was(script: Script) -> None:
+def test_action_is_recorded_under_the_owner_of_the_token(script: Script) -> None:
     """The actor is `admin's token deploy` of kind `token`; the first use each day has its own event."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
     event = AuditEvent.objects.get(action="provider.add")
@@ -121,7 +121,7 @@ def test_a_token_ends_with_its_time_its_revocation_and_its_owners_role(end: str,
     assert boss.is_staff
 
 
-def test_keys_and_tokens_open_nothing_of_each_other(script: Script, admin: Client) -> None:
+def test_keys_and_tokens_are_not_interchangeable(script: Script, admin: Client) -> None:
     """Neither an agent's key nor a session can call the administrators' API, and a token cannot call the agents'."""
     key = {"authorization": f"Bearer {key_of('text-agent', scopes=SCOPES)}"}
     for call in ADMIN_CALLS:
@@ -189,9 +189,9 @@ def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script:
     assert (answer.status_code, problem["error"]) == (422, "invalid")
     assert {detail["path"].split(".")[0] for detail in problem["details"]} == {"endpoint", "timeouts"}
     assert "providers[0]" not in problem["message"]
-    answer = script.call("PUT", "/routes/planning", {"provider": "echo", "fallback": ["nobody/model"]})
+    answer = script.call("PUT", "/routes/planning", {"provider": "echo", "fallback": ["unknown/model"]})
     assert [detail["path"] for detail in answer.json()["details"]] == ["fallback[0]"]
-    answer = script.call("PUT", "/services/x", {"provider": "nobody", "model": "m"})
+    answer = script.call("PUT", "/services/x", {"provider": "unknown", "model": "m"})
     assert [detail["path"] for detail in answer.json()["details"]] == ["provider"]
     answer = script.call("PUT", "/providers/deepseek", {**PROVIDER, "providerName": "other"})
     assert [detail["path"] for detail in answer.json()["details"]] == ["providerName"]
@@ -240,7 +240,7 @@ def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) 
     ("path", "target"),
     [("/routes/planning", "task:planning"), ("/routes/planning", "planning"), ("/services/echo-x", "echo-x")],
 )
-def test_what_an_alias_names_goes_neither_by_delete_nor_by_an_import(path: str, target: str, script: Script) -> None:
+def test_target_of_an_alias_is_removed_neither_by_delete_nor_by_import(path: str, target: str, script: Script) -> None:
     """DELETE returns 409, an import 422 with the same message, also as a dry run; the alias must be deleted first."""
     script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
     Agent.objects.filter(task_type="planning").update(task_type="")
@@ -276,7 +276,7 @@ def test_an_import_takes_nothing_from_an_agent_made_at_run_time(uses: str, scrip
     assert Agent.objects.get(agent_id="made").service_id == use.get("service", Service()).pk
 
 
-def test_what_was_read_and_is_written_back_changes_nothing(script: Script) -> None:
+def test_writing_back_what_was_read_changes_nothing(script: Script) -> None:
     """For every provider, service and route, also with a single candidate or parameters of the first one."""
     primary = {"temperature": 0, "extraBody": {"seed": 1}, "x-note": "kept"}
     script.call("PUT", "/routes/own", {"provider": "echo", "primary": primary})
@@ -329,7 +329,7 @@ def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: 
     assert script.call("PUT", "/services/eyes", {**body, "apiKey": SECRET}).status_code == 422
 
 
-def test_what_is_used_is_not_deleted_and_what_is_not_there_is_no_error(script: Script) -> None:
+def test_used_entry_is_not_deleted_and_deleting_a_missing_one_succeeds(script: Script) -> None:
     """The status is 409 with the uses; a second deletion returns 204 like the first."""
     used = script.call("DELETE", "/providers/echo")
     assert (used.status_code, used.json()["error"]) == (409, "in_use")
@@ -392,7 +392,7 @@ def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> Non
     assert (last.status_code, last.json()["error"]) == (409, "in_use")
     names = [person_entry["username"] for person_entry in script.get("/people")["people"]]
     assert names == ["admin", "vera"]
-    assert script.call("GET", "/people/nobody").status_code == 404
+    assert script.call("GET", "/people/unknown").status_code == 404
 
 
 def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
@@ -426,7 +426,7 @@ def test_a_restore_says_in_a_dry_run_what_it_means(script: Script) -> None:
     assert Agent.objects.filter(agent_id__in=["newer", "text-agent"]).count() == 2
 
 
-def test_files_go_out_and_come_in_after_a_look(script: Script) -> None:
+def test_files_are_exported_and_imported_after_a_dry_run(script: Script) -> None:
     """A dry run returns the differences; the import is then applied only to the revision that was read."""
     response = script.call("GET", "/config/llm-routing")
     file = {**response.json(), "defaultLanguage": "en"}
@@ -440,7 +440,7 @@ def test_files_go_out_and_come_in_after_a_look(script: Script) -> None:
 # What else administrators change.
 
 
-def test_somebody_is_invited_by_a_link_that_one_answer_holds(script: Script, client: Client) -> None:
+def test_invitation_link_is_shown_only_once(script: Script, client: Client) -> None:
     """The response contains the link; a new link voids it, and an open invitation can be withdrawn."""
     response = script.call("POST", "/people", {"username": "ines", "role": "editor"})
     assert (response.status_code, response.json()["person"]["state"]) == (201, "invited")
@@ -457,7 +457,7 @@ def test_somebody_is_invited_by_a_link_that_one_answer_holds(script: Script, cli
     assert list(acts.order_by("number")) == ["user.invite", "user.link", "user.withdraw"]
 
 
-def test_a_role_on_a_stale_look_is_refused(script: Script, viewer_account: User) -> None:
+def test_role_change_with_a_stale_etag_is_refused(script: Script, viewer_account: User) -> None:
     """Signing in does not change a person's ETag; another role does."""
     etag = script.call("GET", "/people/vera")["etag"]
     browser_of(viewer_account)
@@ -519,7 +519,7 @@ def test_an_alias_is_written_and_taken_away(script: Script) -> None:
     assert script.get("/aliases/gpt-4o")["alias"]["target"] == "auto"
 
 
-def test_a_language_is_added_said_otherwise_and_removed(script: Script) -> None:
+def test_language_is_added_changed_and_removed(script: Script) -> None:
     """A built-in language can only be reworded, and the default language cannot be removed."""
     portuguese = {"directive": "Responda em português."}
     assert [script.call("PUT", "/languages/pt", portuguese).status_code for _ in range(2)] == [201, 200]
@@ -569,10 +569,10 @@ def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> 
     assert Client().get(path).status_code == 404
     assert script.get("/agents/text-agent/links")["links"][0]["state"] == "revoked"
     assert script.call("DELETE", f"/agents/vision-agent/links/{link['id']}").status_code == 404
-    assert script.call("POST", "/agents/nobody/links", {"name": "Mei"}).status_code == 404
+    assert script.call("POST", "/agents/unknown/links", {"name": "Mei"}).status_code == 404
 
 
-def test_a_links_days_are_ninety_or_those_that_were_sent_or_none(script: Script) -> None:
+def test_link_lasts_ninety_days_or_as_requested_or_forever(script: Script) -> None:
     """Without `days` a link lasts 90 days; with null it lasts until it is revoked."""
     options: list[dict[str, Any]] = [{}, {"days": 7}, {"days": None}]
     expiry_times = [

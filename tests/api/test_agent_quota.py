@@ -23,7 +23,7 @@ def _quota(demo: None) -> None:
     Installation.objects.update_or_create(id=1, defaults={"agent_quota_bytes": 100})
 
 
-def test_an_agent_over_its_quota_is_refused_with_what_to_do(text_agent: Any, vision_agent: Any) -> None:
+def test_agent_over_its_quota_is_refused_with_advice(text_agent: Any, vision_agent: Any) -> None:
     """The status is 507, with the usage and what helps; other agents and people can still store."""
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     answer = text_agent.upload("second.txt", b"y" * 30, "text/plain")
@@ -42,7 +42,7 @@ def test_equal_bytes_count_once_for_an_agent(text_agent: Any) -> None:
     assert text_agent.upload("again.txt", b"x" * 100, "text/plain").status_code == 201
 
 
-def test_quotas_that_run_out_are_told_on_the_dashboard(admin: Client, text_agent: Any) -> None:
+def test_dashboard_lists_quotas_that_run_out(admin: Client, text_agent: Any) -> None:
     """The dashboard warns from 90 % of the quota on, for the installation and for each agent."""
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     assert "each agent may store" not in text_of(admin.get(reverse("dashboard")))

@@ -35,7 +35,7 @@ def raw(agent: Any, ref: str, service: str) -> Any:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("name", "kind", "service"), [("a.png", "image/png", "vision-model"), ('ü".pdf', "", "")])
-def test_the_bytes_are_those_of_an_answer_that_is_made_whole(
+def test_streamed_bytes_equal_those_of_a_whole_response(
     size: int, name: str, kind: str, service: str, text_agent: Any
 ) -> None:
     """Every byte and the Content-Length are right, for an image's data URL and for a file's data."""
@@ -51,7 +51,7 @@ def test_the_bytes_are_those_of_an_answer_that_is_made_whole(
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-async def test_the_same_comes_over_asgi(text_agent: Any) -> None:
+async def test_asgi_sends_the_same_bytes(text_agent: Any) -> None:
     """Block by block through the asynchronous handler, as on the server."""
     created = await sync_to_async(text_agent.stored)("large.png", LARGE, "image/png")
     address = f"/api/v1/artifacts/{created['ref']}?serviceId=vision-model"
@@ -90,7 +90,7 @@ def test_a_routed_message_with_files_comes_in_pieces(text_agent: Any) -> None:
     assert int(answer["Content-Length"]) == len(content)
 
 
-def test_bytes_that_are_gone_are_told_before_the_first_piece(text_agent: Any) -> None:
+def test_missing_bytes_are_reported_before_the_first_piece(text_agent: Any) -> None:
     """The response is not streamed; it has the failure text and a warning, as for any unreadable artifact."""
     created = text_agent.stored("a.png", png(), "image/png")
     byte_store().delete(created["sha256"])
@@ -98,7 +98,7 @@ def test_bytes_that_are_gone_are_told_before_the_first_piece(text_agent: Any) ->
     assert (answer.streaming, answer.json()["warnings"]) == (False, ["artifact_missing"])
 
 
-def test_a_file_that_cannot_be_opened_is_told_when_its_place_is_made() -> None:
+def test_unreadable_file_is_reported_when_the_payload_is_split() -> None:
     """The error is raised before the response starts, not in its middle."""
     with pytest.raises(ZeroDivisionError):
         open_media(Blob(1, lambda: iter([1 // 0])))

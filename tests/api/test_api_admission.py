@@ -44,7 +44,7 @@ def test_both_headers_carry_a_key_and_a_revoked_one_is_none(text_agent: Any) -> 
         ("/models", "GET /v1/models"),
     ],
 )
-def test_a_near_miss_names_the_right_call(path: str, near: str) -> None:
+def test_misspelled_path_names_the_right_call(path: str, near: str) -> None:
     """The error is 404 in the API's format, with and without a key."""
     response = Client().get(f"/api/v1{path}")
     assert response.status_code == 404
@@ -52,7 +52,7 @@ def test_a_near_miss_names_the_right_call(path: str, near: str) -> None:
     assert near in response.json()["message"]
 
 
-def test_a_path_like_nothing_is_told_plainly() -> None:
+def test_unknown_path_gives_a_plain_404() -> None:
     """The error is 404 with a link to the docs and without a suggestion, for every method."""
     for method in ("GET", "POST", "DELETE"):
         response = Client().generic(method, "/api/v1/qqqqqqqqqq/zzz")
@@ -61,7 +61,7 @@ def test_a_path_like_nothing_is_told_plainly() -> None:
 
 
 @pytest.mark.parametrize("path", ["/services", "/artifacts/artifact:x/raw", "/config/llm-routing"])
-def test_a_wrong_method_is_told_in_the_same_shape(path: str) -> None:
+def test_wrong_method_uses_the_same_error_shape(path: str) -> None:
     """The error is 405 with the allowed methods, in synchronous and asynchronous calls alike."""
     response = Client().patch(f"/api/v1{path}")
     assert (response.status_code, response.json()["error"]) == (405, "method_not_allowed")
@@ -71,9 +71,9 @@ def test_a_wrong_method_is_told_in_the_same_shape(path: str) -> None:
 
 def test_the_callers_request_id_comes_back(text_agent: Any) -> None:
     """A plain id is kept in header and errors; any other value is replaced."""
-    response = text_agent.get("/agents/nobody", headers={"x-request-id": "my-call-1"})
+    response = text_agent.get("/agents/unknown", headers={"x-request-id": "my-call-1"})
     assert (response["x-request-id"], response.json()["requestId"]) == ("my-call-1", "my-call-1")
-    replaced = text_agent.get("/agents/nobody", headers={"x-request-id": "<script>"})
+    replaced = text_agent.get("/agents/unknown", headers={"x-request-id": "<script>"})
     assert replaced["x-request-id"].startswith("req_")
 
 
@@ -90,7 +90,7 @@ def test_a_packed_body_is_refused(text_agent: Any) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"NaN", b"[" * 90_000, b'{"a":' * 80 + b"1" + b"}" * 80])
-def test_what_is_no_json_is_told(body: bytes, text_agent: Any) -> None:
+def test_invalid_json_is_refused(body: bytes, text_agent: Any) -> None:
     """The error is 400 with a message and no traceback, however deeply the body nests."""
     response = text_agent.post("/messages/route", body)
     assert (response.status_code, response.json()["error"]) == (400, "invalid_json")

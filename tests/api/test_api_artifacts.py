@@ -144,7 +144,7 @@ def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_a
     assert "suggestedAgents" not in delivered
 
 
-def test_an_agent_made_at_run_time_is_named_where_it_is_asked_for_anew(text_agent: Any) -> None:
+def test_run_time_agent_is_suggested_on_the_next_request(text_agent: Any) -> None:
     """get_artifact and /messages/route name it; the preview does not, since a conversation's prefix must not change."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     before = text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"]
@@ -181,7 +181,7 @@ def test_an_empty_file_is_kept(text_agent: Any) -> None:
 @pytest.mark.parametrize(
     "text", ["你好，世界", "", "\ufeffmark", "a\x00b\x01\x02", '{"a": 1}', "data:image/png;base64,AAAA"]
 )
-def test_words_come_back_as_they_were(text: str, text_agent: Any) -> None:
+def test_text_is_returned_unchanged(text: str, text_agent: Any) -> None:
     """JSON `{text, filename}` is stored as text whatever it looks like, and never encoded."""
     created = text_agent.post("/artifacts", {"text": text, "filename": "a.png"}).json()
     assert (created["kind"], created["isBinary"], created["encoding"]) == ("text", False, "utf-8")
@@ -204,7 +204,7 @@ def test_long_text_comes_in_pages_of_characters(text_agent: Any) -> None:
 @pytest.mark.parametrize(
     "ref", ["artifact:0123456789abcdef", "nothing-here", "artifact:../../etc/passwd", "artifact:", "%00", "a'--", "æ—"]
 )
-def test_an_artifact_that_is_not_there_is_told_in_one_shape(ref: str, call: str, text_agent: Any) -> None:
+def test_missing_artifact_has_one_error_shape(ref: str, call: str, text_agent: Any) -> None:
     """The error is 404 `artifact_not_found`, also for an impossible reference, which never reaches the store."""
     response = text_agent.get(f"/artifacts/{ref}{call}")
     assert response.status_code == 404
@@ -225,9 +225,7 @@ def test_an_unknown_service_counts_as_text_only_and_says_so(text_agent: Any) -> 
 @pytest.mark.requirement("MCR-E4")
 @pytest.mark.parametrize(("harm", "warning"), [("remove", "artifact_missing"), ("change", "artifact_corrupt")])
 @pytest.mark.parametrize("service", ["text-model", "vision-model"])
-def test_bytes_that_cannot_be_read_are_told_and_never_served(
-    harm: str, warning: str, service: str, text_agent: Any
-) -> None:
+def test_unreadable_bytes_are_reported_and_never_served(harm: str, warning: str, service: str, text_agent: Any) -> None:
     """The status is 200 with the failure text and a warning; /raw returns 410."""
     created = text_agent.stored(f"{harm}-{service}.png", png(5, len(harm + service)), "image/png")
     if harm == "remove":
@@ -274,7 +272,7 @@ def test_listing_shows_ones_own_in_pages(text_agent: Any, vision_agent: Any) -> 
 @pytest.mark.parametrize(
     "query", [{"limit": 0}, {"limit": 9999}, {"limit": "x"}, {"cursor": "bm9uZQ"}, {"kind": "cat"}]
 )
-def test_a_listing_that_makes_no_sense_is_told(query: dict[str, Any], text_agent: Any) -> None:
+def test_invalid_list_parameters_are_refused(query: dict[str, Any], text_agent: Any) -> None:
     """The error is 422 with the path of the parameter."""
     response = text_agent.get("/artifacts", **query)
     assert response.status_code == 422
@@ -384,7 +382,7 @@ def test_a_refused_caller_leaves_no_bytes(text_agent: Any, caller: Callable[...,
         ({"text": "\ud800"}, 400),
     ],
 )
-def test_a_body_that_makes_no_sense_is_told(body: Any, status: int, text_agent: Any) -> None:
+def test_invalid_body_is_refused(body: Any, status: int, text_agent: Any) -> None:
     """Invalid JSON returns 400, JSON of the wrong shape 422 with details; nothing is stored."""
     response = text_agent.post("/artifacts", body)
     assert response.status_code == status
@@ -394,7 +392,7 @@ def test_a_body_that_makes_no_sense_is_told(body: Any, status: int, text_agent: 
     assert not Artifact.objects.exists()
 
 
-def test_a_form_without_a_file_and_another_kind_of_body_are_told(text_agent: Any) -> None:
+def test_form_without_a_file_and_other_content_types_are_refused(text_agent: Any) -> None:
     """422 names the missing part, 415 the accepted types."""
     form = text_agent.client.post("/api/v1/artifacts", {"filename": "x"}, headers=text_agent.headers)
     assert (form.status_code, form.json()["details"][0]["path"]) == (422, "file")
@@ -405,7 +403,7 @@ def test_a_form_without_a_file_and_another_kind_of_body_are_told(text_agent: Any
 
 
 @pytest.mark.parametrize("metadata", ["{", "[1]", '{"a": "\\ud800"}', '{"a": "\\u0000"}', '{"a": NaN}', "x" * 20_000])
-def test_metadata_that_cannot_be_kept_is_told(metadata: str, text_agent: Any) -> None:
+def test_invalid_metadata_is_refused(metadata: str, text_agent: Any) -> None:
     """422 names `metadata` or the place in it; a JSON object is stored unchanged."""
     response = text_agent.upload("a.txt", b"words", "text/plain", metadata=metadata)
     assert (response.status_code, response.json()["details"][0]["path"].split(".")[0]) == (422, "metadata")
@@ -422,7 +420,7 @@ def test_a_full_quota_refuses_and_keeps_nothing(text_agent: Any) -> None:
     assert text_agent.upload("c.txt", b"y" * 40, "text/plain").status_code == 201
 
 
-def test_equal_bytes_are_kept_once_and_do_not_tell_on_each_other(text_agent: Any, vision_agent: Any) -> None:
+def test_equal_bytes_are_stored_once_without_revealing_it(text_agent: Any, vision_agent: Any) -> None:
     """Two artifacts share one file, and deleting one leaves the other readable."""
     first = text_agent.stored("a.txt", b"same words", "text/plain")
     second = vision_agent.stored("b.txt", b"same words", "text/plain")
@@ -433,7 +431,7 @@ def test_equal_bytes_are_kept_once_and_do_not_tell_on_each_other(text_agent: Any
     assert vision_agent.artifact(second["ref"])["content"] == "same words"
 
 
-def test_what_the_bytes_prove_wins_and_is_told(text_agent: Any) -> None:
+def test_proven_type_wins_and_the_mismatch_is_reported(text_agent: Any) -> None:
     """A PNG declared as PDF is an image; info has mismatch and evidence, and the preview a warning."""
     created = text_agent.stored("photo.pdf", png(), "application/pdf")
     info = text_agent.get(f"/artifacts/{created['ref']}/info").json()

@@ -81,7 +81,7 @@ def test_an_export_can_be_for_the_seeds_programs_or_point_at_us(text_agent: Any)
     assert text_agent.get("/config/passwords").status_code == 404
 
 
-def test_a_dry_run_tells_the_difference_and_changes_nothing(text_agent: Any) -> None:
+def test_dry_run_returns_the_difference_and_changes_nothing(text_agent: Any) -> None:
     """With `dryRun=true` the changes are described and no revision is created."""
     before = Revision.objects.count()
     preview = text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()
@@ -122,7 +122,7 @@ def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> Non
 def test_a_bad_file_changes_nothing_and_every_problem_is_listed(dry_run: str, text_agent: Any) -> None:
     """The error is 422 with the path of each problem, also for a dry run."""
     before = Revision.objects.count()
-    invalid_file = {"providers": [{"providerName": "x"}], "routing": {"poetry": {"provider": "nobody"}}}
+    invalid_file = {"providers": [{"providerName": "x"}], "routing": {"poetry": {"provider": "unknown"}}}
     response = text_agent.post("/config/import", invalid_file, dryRun=dry_run)
     assert response.status_code == 422
     paths = [detail["path"] for detail in response.json()["details"]]
@@ -145,7 +145,7 @@ def test_an_import_honours_if_match(text_agent: Any) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"", b"[]", b"\xff", b'{"neither": 1}'])
-def test_what_is_no_configuration_is_told(body: bytes, text_agent: Any) -> None:
+def test_invalid_configuration_is_refused(body: bytes, text_agent: Any) -> None:
     """The error is 422 with what was expected, without a traceback."""
     response = text_agent.post("/config/import", body)
     assert response.status_code == 422
@@ -162,7 +162,7 @@ def test_both_files_can_be_sent_together(text_agent: Any) -> None:
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-async def test_a_waiting_reader_is_told_of_the_next_revision(text_agent: Any) -> None:
+async def test_waiting_reader_gets_the_next_revision(text_agent: Any) -> None:
     """`wait` and `since`: the response is immediate if the revision differs, otherwise sent at the next revision."""
     client, address = AsyncClient(), "/api/v1/config/llm-routing"
     revision = int((await client.get(address, headers=text_agent.headers))["x-revision"])

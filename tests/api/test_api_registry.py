@@ -42,7 +42,7 @@ def test_services_say_what_they_read_and_write_and_never_a_key(text_agent: Any) 
 
 @pytest.mark.requirement("MCR-6.4", "MCR-P7")
 @pytest.mark.parametrize(("direction", "expected"), [("input", True), ("output", False), ("both", False), (None, True)])
-def test_input_and_output_are_told_apart(direction: str | None, expected: bool, text_agent: Any) -> None:
+def test_input_and_output_are_distinguished(direction: str | None, expected: bool, text_agent: Any) -> None:
     """`vision` of vision-model is an input capability; the default direction is input."""
     query = {"direction": direction} if direction else {}
     answer = text_agent.get("/services/vision-model/has-capability", type="vision", **query)
@@ -54,8 +54,8 @@ def test_input_and_output_are_told_apart(direction: str | None, expected: bool, 
 @pytest.mark.requirement("MCR-6.1", "MCR-6.2", "MCR-E3")
 def test_an_unknown_service_supports_nothing_and_has_no_capabilities(text_agent: Any) -> None:
     """has-capability returns false, capabilities 404 in the API's error format."""
-    assert text_agent.get("/services/nobody/has-capability", type="text").json() == {"supported": False}
-    missing = text_agent.get("/services/nobody/capabilities")
+    assert text_agent.get("/services/unknown/has-capability", type="text").json() == {"supported": False}
+    missing = text_agent.get("/services/unknown/capabilities")
     assert (missing.status_code, missing.json()["error"]) == (404, "not_found")
     known = text_agent.get("/services/multimodal-model/capabilities").json()
     assert known["input"] == ["text", "vision", "audio", "file"]
@@ -97,7 +97,7 @@ def test_an_agent_learns_what_it_can_do_and_who_takes_the_rest(text_agent: Any) 
     # Only /agents/me has the limits, and the limits and labels of the key.
     unset_fields = {"limits": None, "keyLimits": None, "keyLabels": {"team": None, "project": None}}
     assert {**text_agent.get("/agents/text-agent").json(), **unset_fields} == me
-    assert text_agent.get("/agents/nobody").status_code == 404
+    assert text_agent.get("/agents/unknown").status_code == 404
 
 
 def test_an_agent_makes_so_many_agents_and_no_more(text_agent: Any, settings: Any) -> None:
@@ -200,7 +200,7 @@ def test_an_agent_of_a_route_reads_what_its_first_ready_candidate_does(text_agen
     assert "chain" not in text_agent.get("/agents/text-agent").json()
 
 
-def test_an_agent_whose_service_is_off_is_nobodys_helper(text_agent: Any) -> None:
+def test_agent_with_a_disabled_service_is_not_suggested(text_agent: Any) -> None:
     """A disabled service cannot be called, so its agent counts as text-only until it is enabled again."""
     row = Service.objects.get(service_id="vision-model")
     row.enabled = False
@@ -212,7 +212,7 @@ def test_an_agent_whose_service_is_off_is_nobodys_helper(text_agent: Any) -> Non
 @pytest.mark.parametrize(
     ("agent_id", "body", "path"),
     [
-        ("a", {"serviceId": "nobody"}, "serviceId"),
+        ("a", {"serviceId": "unknown"}, "serviceId"),
         ("a", {"taskType": "nothing"}, "taskType"),
         ("a", {"serviceId": "text-model", "taskType": "planning"}, "serviceId"),
         ("a", {"expiresInSeconds": -1}, "expiresInSeconds"),
@@ -221,7 +221,7 @@ def test_an_agent_whose_service_is_off_is_nobodys_helper(text_agent: Any) -> Non
         ("x" * 121, {}, "id"),
     ],
 )
-def test_an_agent_that_makes_no_sense_is_told(agent_id: str, body: Any, path: str, text_agent: Any) -> None:
+def test_invalid_agent_is_refused(agent_id: str, body: Any, path: str, text_agent: Any) -> None:
     """The error is 422 with the path, and no agent is created."""
     response = text_agent.call("PUT", f"/agents/{agent_id}", body)
     assert response.status_code == 422
@@ -229,7 +229,7 @@ def test_an_agent_that_makes_no_sense_is_told(agent_id: str, body: Any, path: st
     assert not Agent.objects.filter(agent_id=agent_id).exists()
 
 
-def test_nobody_touches_an_agent_that_is_not_his(text_agent: Any, vision_agent: Any) -> None:
+def test_agent_cannot_change_agents_of_others(text_agent: Any, vision_agent: Any) -> None:
     """PUT on an agent of an administrator or another program returns 409, DELETE 403."""
     vision_agent.call("PUT", "/agents/eye-2", {"serviceId": "vision-model"})
     for agent_id in ("eye-2", "multimodal-agent"):
@@ -301,7 +301,7 @@ def test_an_attachment_that_cannot_be_read_keeps_its_reference(vision_agent: Any
         assert ref in body["textDescription"]
 
 
-def test_what_a_message_needs_is_told(text_agent: Any) -> None:
+def test_required_capabilities_of_a_message_are_listed(text_agent: Any) -> None:
     """The list has text first, then each capability once."""
     message = {
         "text": "x",
@@ -322,7 +322,7 @@ def test_what_a_message_needs_is_told(text_agent: Any) -> None:
         ({"message": {"attachments": [{"artifactRef": "a", "size": -1}]}}, "message.attachments[0].size"),
     ],
 )
-def test_a_message_that_makes_no_sense_is_told(body: Any, path: str, text_agent: Any) -> None:
+def test_invalid_message_is_refused(body: Any, path: str, text_agent: Any) -> None:
     """The error is 422 with the path of each field."""
     for call in ("/messages/route", "/messages/required-capabilities"):
         response = text_agent.post(call, body)

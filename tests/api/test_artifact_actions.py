@@ -245,8 +245,8 @@ def test_a_file_that_cannot_be_kept_is_one_line_and_the_others_are_kept(demo: No
     assert [row.filename for row in Artifact.objects.all()] == ["small.txt"]
     with pytest.raises(CommandError, match="is not a directory"):
         imported(str(tmp_path / "nowhere"))
-    with pytest.raises(CommandError, match="no agent nobody"):
-        imported(str(tmp_path), "--owner", "nobody")
+    with pytest.raises(CommandError, match="no agent unknown"):
+        imported(str(tmp_path), "--owner", "unknown")
 
 
 def test_the_store_is_one_per_directory() -> None:

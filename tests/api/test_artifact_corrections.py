@@ -162,7 +162,7 @@ def test_a_web_page_is_shown_in_its_corrected_encoding(text_agent: Any) -> None:
     assert "Привет" in str(text_agent.get(f"/artifacts/{stored['ref']}/preview").json()["deliveries"])
 
 
-def test_an_encoding_that_loses_characters_is_taken_and_said(text_agent: Any) -> None:
+def test_lossy_encoding_is_accepted_and_marked(text_agent: Any) -> None:
     """A truncated file may need such an encoding; the evidence says that some bytes are not characters."""
     stored = text_agent.stored("notes.txt", CHINESE.encode()[:-2], "text/plain; charset=latin-1")
     fixed = corrected(text_agent, stored["ref"], encoding="big5")
@@ -191,7 +191,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("correction", "field", "expected"), WRONG, ids=str)
-def test_a_wrong_word_is_refused_with_its_place_and_a_better_one(
+def test_invalid_correction_names_its_field_and_a_valid_value(
     correction: dict[str, Any], field: str, expected: str, text_agent: Any
 ) -> None:
     """The error is 422 in the API's format, and nothing changes."""
@@ -215,7 +215,7 @@ def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
     assert (statuses["rot13"], statuses["base64"], statuses["gbk"]) == (422, 422, 200)
 
 
-def test_only_the_owner_corrects_and_a_private_file_is_found_by_nobody_else(caller: Any) -> None:
+def test_only_the_owner_corrects_and_finds_a_private_file(caller: Any) -> None:
     """Readers and keys without the scope get 403, others 404; a bare id is accepted as a reference."""
     owner, stranger = caller("text-agent"), caller("vision-agent")
     stored = owner.stored("data.bin", BINARY)
@@ -229,7 +229,7 @@ def test_only_the_owner_corrects_and_a_private_file_is_found_by_nobody_else(call
     assert stranger.artifact(stored["ref"])["metadata"]["id"] == stored["id"]
 
 
-def test_the_audit_log_knows_who_corrected_what_from_what(text_agent: Any) -> None:
+def test_audit_log_records_who_corrected_what(text_agent: Any) -> None:
     """Each field has its old and new value, and no revision is created."""
     stored = text_agent.stored("data.bin", BINARY)
     revisions = Revision.objects.count()
@@ -245,7 +245,7 @@ def test_the_audit_log_knows_who_corrected_what_from_what(text_agent: Any) -> No
     assert Revision.objects.count() == revisions
 
 
-def test_a_correction_on_top_of_what_is_not_there_any_more_is_a_conflict(db: None) -> None:
+def test_correction_of_an_outdated_state_is_a_conflict(db: None) -> None:
     """Of two concurrent corrections the second fails and is not merged into the first."""
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin")
     actions.correct_artifact(SYSTEM, Artifact.objects.get(pk=row.pk), mime_type="text/plain")

@@ -22,7 +22,7 @@ KEYS = {"Authorization", "x-api-key", "api-key", "x-agent-id"}
         ("/api/v1/config/llmservices", "private, no-cache"),
     ],
 )
-def test_an_answer_to_an_agent_is_kept_by_nobody_else(key: str, path: str, rule: str):
+def test_agent_responses_are_not_cached_by_others(key: str, path: str, rule: str):
     """`Vary` lists every header with a key or an agent; responses with a validator may be revalidated."""
     for headers in ({"Authorization": f"Bearer {key}"}, {}):
         answer = Client().get(path, headers=headers)

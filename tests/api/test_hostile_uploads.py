@@ -152,7 +152,7 @@ def test_a_faulty_form_is_refused_or_read_as_far_as_it_is_one(fault: str, path: 
         sentence_of(answer)
 
 
-def test_they_are_all_different() -> None:
+def test_hostile_files_are_all_different() -> None:
     """Checks the sample lists: over 250 files, and over 100 names, types and forms."""
     files = {(file.filename, file.mime, file.trick) for family in FAMILIES.values() for file in family}
     assert len(files) >= 250

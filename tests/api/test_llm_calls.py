@@ -58,7 +58,7 @@ def test_without_task_and_language_the_default_route_and_language_apply(key):
 
 
 @pytest.mark.requirement("MMR-P9")
-def test_when_all_fail_every_attempt_is_told_with_the_status_of_the_chain(key):
+def test_exhausted_chain_lists_every_attempt_and_has_its_status(key):
     """502 `all_providers_failed` with one attempt per candidate, as in the log."""
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.refresh()
@@ -74,7 +74,7 @@ def test_when_all_fail_every_attempt_is_told_with_the_status_of_the_chain(key):
     assert (row.outcome, row.status, row.surface) == ("all_providers_failed", 502, "api")
 
 
-def test_an_exhausted_chain_tells_a_client_whether_and_when_to_try_again(key):
+def test_exhausted_chain_says_whether_and_when_to_retry(key):
     """`x-should-retry` is false; if all candidates were rate limited, `Retry-After` is the shortest wait."""
     busy = Failure(Fault.HTTP_429, "too many requests", 429, retry_after=30.0)
     process_run_context().cooldowns.record_failure("echo", "echo-text", busy, Policy().verdict(busy))
@@ -84,7 +84,7 @@ def test_an_exhausted_chain_tells_a_client_whether_and_when_to_try_again(key):
     assert 1 <= int(response.headers["Retry-After"]) <= 30
 
 
-def test_resolve_calls_nobody_and_says_who_would_be_asked(key):
+def test_resolve_lists_the_candidates_without_calling_them(key):
     """Nothing is called or logged; an unknown task uses the default route and says so."""
     answer = json.loads(llm.resolve(request(key, {"taskType": "__proto__"})).content)
     assert (answer["taskType"], answer["matched"]) == ("default", False)

@@ -164,7 +164,7 @@ async def test_what_each_agent_reads_natively(installation: Installation) -> Non
     assert kinds["text-agent", "photo.png"] == ["text", "text"]
 
 
-async def test_words_are_stored_listed_and_read_again(installation: Installation) -> None:
+async def test_text_is_stored_listed_and_read(installation: Installation) -> None:
     """Text can be read in pages of characters, and a list contains the agent's own artifacts only."""
     async with installation.client("vision-agent") as client:
         stored = await client.call_tool("store_artifact", {"text": "你好 agents", "filename": "greeting.md"})
@@ -200,7 +200,7 @@ async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> Non
         assert response.read().decode() == text
 
 
-async def test_who_can_take_what_is_told(installation: Installation) -> None:
+async def test_tools_return_capabilities_and_capable_agents(installation: Installation) -> None:
     """The results equal the registry's."""
     async with installation.client("text-agent") as client:
         capable = await client.call_tool("find_capable_agents", {"capability": "vision"})
@@ -213,7 +213,7 @@ async def test_who_can_take_what_is_told(installation: Installation) -> None:
     ("name", "arguments", "sentence"),
     [
         ("get_artifact", {}, "'ref' is a required property"),
-        ("get_artifact", {"ref": "artifact:nobody"}, "does not exist"),
+        ("get_artifact", {"ref": "artifact:unknown"}, "does not exist"),
         ("get_artifact", {"ref": "artifact:x", "limit": 0}, "limit: 0 is less than the minimum of 1"),
         ("list_artifacts", {"kind": "smell"}, "kind: 'smell' is not one of"),
         ("list_artifacts", {"cursor": "nonsense"}, "cursor"),

@@ -30,7 +30,7 @@ def test_the_table_of_tools_is_that_of_the_definitions() -> None:
     assert set(re.findall(r"`(\w+)`", sentence)) == {name for names in REQUIRED.values() for name in names}
 
 
-def test_the_program_of_the_document_runs_as_it_stands(tmp_path: Path) -> None:
+def test_documented_program_runs_unchanged(tmp_path: Path) -> None:
     """Copied as it is, the program runs and calls every tool."""
     (program,) = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
     with served(tmp_path) as server:

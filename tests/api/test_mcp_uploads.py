@@ -98,14 +98,14 @@ async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Serve
     assert str(LIMIT) in result.content[0].text
 
 
-async def test_a_stranger_sends_no_large_file_to_a_link_that_is_none(server: Server) -> None:
+async def test_unknown_link_takes_no_large_file(server: Server) -> None:
     """The response is 404, at the latest once the body exceeds the limit for unknown callers."""
     link = await link_for(server, "a.bin")
     for size in (10, LIMIT):
         assert httpx2.put(f"{link['uploadUrl']}x", content=b"x" * size).status_code == 404
 
 
-async def test_words_are_stored_at_once_as_before(server: Server) -> None:
+async def test_text_is_stored_directly(server: Server) -> None:
     """An empty text is stored as a text too."""
     async with tools(server) as client:
         for text in ("words", ""):

@@ -53,7 +53,7 @@ def pages(program: AgentProgram, **filters: Any) -> Iterator[list[str]]:
             return
 
 
-def test_a_call_is_listed_with_what_became_of_it(old_key: None, text_agent: AgentProgram) -> None:
+def test_call_is_listed_with_its_outcome(old_key: None, text_agent: AgentProgram) -> None:
     """The entry has candidates, tokens, cost, times and files, equal to those of the single request."""
     content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PNG_URL}}]
     body = {"model": "task:design", "messages": [{"role": "user", "content": content}]}
@@ -84,7 +84,7 @@ def test_every_request_is_on_one_page(old_key: None, text_agent: AgentProgram) -
     assert ids_seen == ["req_0", "req_1", "req_2", "req_4", "req_3", "req_5", "req_6"]
 
 
-def test_an_agent_sees_neither_anothers_nor_those_of_who_had_its_id(old_key: None, text_agent: AgentProgram) -> None:
+def test_agent_sees_only_requests_of_its_own_lifetime(old_key: None, text_agent: AgentProgram) -> None:
     """Neither by a filter nor by id: requests before the agent's creation belong to an earlier agent of that id."""
     logged(1)
     logged(2, agent="vision-agent")
@@ -135,7 +135,7 @@ def test_filters_narrow_the_list(old_key: None, text_agent: AgentProgram) -> Non
         ({"status": "ok\0"}, 400),
     ],
 )
-def test_values_that_make_no_sense_are_refused_by_name(text_agent: AgentProgram, filters: Any, status: int) -> None:
+def test_invalid_filters_are_refused_by_name(text_agent: AgentProgram, filters: Any, status: int) -> None:
     """The error has the API's format."""
     answer = text_agent.get("/requests", **filters)
     assert answer.status_code == status, answer.content

@@ -82,9 +82,7 @@ def test_a_file_that_cannot_be_asked_for_is_not_called_missing(
     assert is_store_unavailable(answer, silent_store)
 
 
-def test_a_call_with_a_file_is_told_and_logged_and_one_without_goes_on(
-    text_agent: Any, row: Artifact, silent_store: str
-) -> None:
+def test_call_with_a_file_fails_and_is_logged_others_succeed(text_agent: Any, row: Artifact, silent_store: str) -> None:
     """The model is not called with a missing file."""
     content: list[dict[str, Any]] = [{"type": "file", "file": {"file_id": row.ref}}]
     body = {"model": "echo-vision", "messages": [{"role": "user", "content": content}]}
@@ -115,7 +113,7 @@ def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artif
     assert admin.get(reverse("artifacts")).status_code == 200
 
 
-def test_the_examination_has_a_line_for_it(
+def test_doctor_reports_the_unavailable_store(
     row: Artifact, silent_store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It gives the store's address; whether files are intact cannot be checked."""
@@ -128,7 +126,7 @@ def test_the_examination_has_a_line_for_it(
     assert "artifacts: cannot be checked: the store is not responding" in output.err
 
 
-def test_it_is_ready_without_its_store_and_names_it(row: Artifact, silent_store: str) -> None:
+def test_readiness_names_the_unavailable_store(row: Artifact, silent_store: str) -> None:
     """Requests without files continue; `?full` reports the outage to monitoring."""
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["degraded"]) == (200, ["artifacts"])
@@ -137,9 +135,7 @@ def test_it_is_ready_without_its_store_and_names_it(row: Artifact, silent_store:
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-def test_a_first_start_without_its_store_is_one_line_and_nothing_half_done(
-    settings: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_first_start_without_its_store_fails_with_one_line(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The output of `make run`; nothing is created until the store answers."""
     settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
     with pytest.raises(CommandError, match=r"artifact store s3://files at .* is not responding"):
@@ -149,7 +145,7 @@ def test_a_first_start_without_its_store_is_one_line_and_nothing_half_done(
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-def test_a_later_start_without_its_store_says_so_and_goes_on(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_later_start_without_its_store_warns_and_continues(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Requests without files can be answered."""
     call_command("bootstrap")
     settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
@@ -157,7 +153,9 @@ def test_a_later_start_without_its_store_says_so_and_goes_on(settings: Any, caps
     assert "artifact store s3://files at http://127.0.0.1:9 is not responding" in capsys.readouterr().err
 
 
-def test_the_dashboard_says_since_when_and_why(admin: Client, row: Artifact, silent_store: str) -> None:
+def test_dashboard_shows_since_when_and_why_the_store_is_unavailable(
+    admin: Client, row: Artifact, silent_store: str
+) -> None:
     """Once the monitor has found the outage, later uses of the store need not discover it."""
     assert "cannot use the artifact store" not in admin.get("/").content.decode()
     StoreMonitor().look()
@@ -166,7 +164,7 @@ def test_the_dashboard_says_since_when_and_why(admin: Client, row: Artifact, sil
     assert f"s3://files at {silent_store} is not responding" in page_text
 
 
-def test_the_watch_notes_the_beginning_and_the_end_of_an_outage_once(
+def test_monitor_logs_the_start_and_end_of_an_outage_once(
     settings: Any, caplog: pytest.LogCaptureFixture, s3: S3Server
 ) -> None:
     """The bucket is missing at first and created later."""

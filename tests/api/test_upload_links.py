@@ -87,7 +87,7 @@ def test_a_link_past_its_time_is_410(text_agent: AgentProgram) -> None:
 
 
 @pytest.mark.parametrize("token", ["x", "a" * 72, "%2e%2e"])
-def test_a_link_that_is_none_is_404(text_agent: AgentProgram, token: str) -> None:
+def test_unknown_link_is_404(text_agent: AgentProgram, token: str) -> None:
     """The error has the API's format, also for a validly signed link that was never offered."""
     assert put(PATH + token).status_code == 404
     never = put(PATH + make_token(timezone.now() + timedelta(minutes=5)))
@@ -153,7 +153,7 @@ def test_an_agent_that_acts_for_another_gets_its_links(text_agent: AgentProgram)
     assert put(answer.json(), b"words").json()["owner"] == "helper"
 
 
-def test_of_two_at_once_one_stores(text_agent: AgentProgram) -> None:
+def test_of_two_concurrent_uploads_one_is_stored(text_agent: AgentProgram) -> None:
     """The link is claimed before the first byte is read."""
     link = offer_upload("text-agent", text_agent.key.split("_")[1], "a.bin")
 
@@ -165,7 +165,7 @@ def test_of_two_at_once_one_stores(text_agent: AgentProgram) -> None:
     assert upload_by_link(link.token, blocks(), "", None, "", "req_1").size == 5
 
 
-def test_prune_and_the_next_link_remove_what_is_over(text_agent: AgentProgram) -> None:
+def test_prune_and_the_next_link_remove_expired_links(text_agent: AgentProgram) -> None:
     """An expired row holds nothing that the link's secret does not."""
     offered(text_agent)
     UploadLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -175,7 +175,7 @@ def test_prune_and_the_next_link_remove_what_is_over(text_agent: AgentProgram) -
     assert not UploadLink.objects.exists()
 
 
-def test_a_secret_says_by_itself_whether_it_counts() -> None:
+def test_token_verifies_without_the_database() -> None:
     """Tokens are signed: they cannot be forged or extended."""
     token = make_token(NOW + timedelta(minutes=15))
     assert state_of_token(token, NOW) is TokenState.VALID

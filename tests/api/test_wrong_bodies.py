@@ -24,7 +24,7 @@ OF_EACH_TYPE: Mapping[str, Any] = {
     "number": 0.5,
     "string": "7",
     "array": [None, None],
-    "object": {"nobody": [1]},
+    "object": {"unknown": [1]},
 }
 IN_PATHS = {
     "ref": "x",
@@ -135,7 +135,7 @@ def refusal(response: Any) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("call", [call for call in BODIES if FILES not in call])
-def test_a_body_with_one_thing_wrong_is_refused_at_that_place(agent: Any, call: str) -> None:
+def test_body_with_one_error_is_refused_with_its_path(agent: Any, call: str) -> None:
     """The error is 422 with a place such as `message.attachments[0].size`; `false` is not 0, and `"7"` is not 7."""
     wrong_values = list(wrong(BODIES[call]))
     refusals = [refusal(agent.call(*call.split(), json.dumps(value).encode())) for _, value in wrong_values]
@@ -145,7 +145,7 @@ def test_a_body_with_one_thing_wrong_is_refused_at_that_place(agent: Any, call: 
 
 
 @pytest.mark.parametrize("value", [*OF_EACH_TYPE.values()])
-def test_a_configuration_that_is_no_file_of_ours_is_refused(agent: Any, value: Any) -> None:
+def test_value_that_is_no_configuration_file_is_refused(agent: Any, value: Any) -> None:
     """Any other JSON value returns 422 with the error."""
     status, paths = refusal(agent.post(FILES, json.dumps(value).encode()))
     assert (status, bool(paths)) == (422, True)
@@ -175,7 +175,7 @@ def test_the_document_has_the_bounds_and_the_words_of_every_call() -> None:
     assert (limit["schema"]["minimum"], limit["schema"]["maximum"]) == (1, 200)
 
 
-def test_a_key_that_no_field_has_changes_nothing(agent: Any) -> None:
+def test_unknown_keys_change_nothing(agent: Any) -> None:
     """Unknown fields are ignored, at the top and inside objects."""
     message = {
         "text": "Look",

@@ -11,7 +11,7 @@ from capabilities.core.message import Blob, Converted, ConvertTo, PageImages, Te
 class FakeContent:
     """Bytes, the text extracted from them with its note, and the converted image; `gone` makes every read fail."""
 
-    data: bytes = b"\x89PNG\r\n\x1a\n pixels that nobody will ever see"
+    data: bytes = b"\x89PNG\r\n\x1a\n pixels that are never shown"
     words: str | None = None
     image: Converted | None = None
     gone: str | None = None

@@ -94,7 +94,7 @@ def test_no_tool_is_named_that_the_model_does_not_have() -> None:
     assert "Agents that can process it: vision-agent, multimodal-agent" in text
 
 
-def test_a_text_file_stands_in_the_message_as_its_words() -> None:
+def test_text_file_is_inlined_in_the_message() -> None:
     """Every model reads text files; the file's name precedes the text (ABR-5.1)."""
     part = adapted(chat_of(CSV), reader("anthropic")).chat.messages[0].parts[0]
     assert part == TextPart("Artifact content (table.csv):\na,b")
@@ -169,7 +169,7 @@ def test_files_of_tool_results_at_the_end_are_not_forgotten() -> None:
     assert len(result.chat.messages[-1].parts) == 5
 
 
-def test_nameless_files_are_told_apart() -> None:
+def test_nameless_files_are_numbered() -> None:
     """Files without name or id are numbered, in the tool result and in the user message."""
     file = replace(PNG, filename=None, artifact_id=None)
     chat = ChatRequest((Message(Role.TOOL, (file, file), tool_call_id="c1"),))
@@ -191,7 +191,7 @@ def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
 @pytest.mark.parametrize(
     "file", [replace(PNG, unreadable="artifact_missing"), replace(PNG, content=FakeContent(gone="artifact_corrupt"))]
 )
-def test_an_unreadable_file_is_told_and_keeps_its_reference(file: FilePart) -> None:
+def test_unreadable_file_is_described_with_its_reference(file: FilePart) -> None:
     """Known beforehand or found while reading: the text says that the file is unreadable and names the artifact."""
     delivery = adapted(chat_of(file), reader("openai", "vision")).deliveries[0]
     assert (delivery.delivery.outcome, delivery.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
@@ -278,7 +278,7 @@ def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome:
     assert (inlined.delivery.outcome, inlined.text) == (Outcome.INLINED, f"Artifact content (page.html):\n{SOURCE}")
 
 
-def test_what_the_extraction_noted_stands_before_the_text() -> None:
+def test_notes_of_the_extraction_precede_the_text() -> None:
     """A note that only some pages were extracted is placed before the text."""
     content = FakeContent(words="page one", note="[pages 1-1 of 200]")
     text = adapted(chat_of(replace(PDF, content=content)), reader("openai", policy="extract")).deliveries[0].text
@@ -419,9 +419,7 @@ def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatReque
 
 @pytest.mark.requirement("MCR-P3", "ABR-INV1")
 @given(chat=CHATS, candidate=READERS)
-def test_nothing_native_without_the_capability_and_only_where_media_may_stand(
-    chat: ChatRequest, candidate: Reader
-) -> None:
+def test_native_parts_need_the_capability_and_an_allowed_position(chat: ChatRequest, candidate: Reader) -> None:
     """A native part needs its capability, a user or tool message, and within a tool message a slot that allows it."""
     for message in adapted(chat, candidate).chat.messages:
         for part in message.parts:

@@ -45,7 +45,7 @@ profiles = st.builds(AgentProfile, id=names, capabilities=st.sampled_from((TEXT,
 
 @pytest.mark.requirement("MCR-P4", "MCR-P5", "MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5", "MCR-3.6")
 @given(attachments, st.lists(profiles, max_size=3, unique_by=lambda agent: agent.id), st.sampled_from(("zh", "en")))
-def test_words_and_fields_say_the_same_and_everything_that_is_known(
+def test_text_and_fields_agree_and_are_complete(
     attachment: AttachmentInfo, agents: list[AgentProfile], language: str
 ) -> None:
     """Reference, type, name, size and agents are in the text and in the fields, and parse back to the same values."""
@@ -121,14 +121,14 @@ def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
 
 @pytest.mark.requirement("MCR-3.5")
 @pytest.mark.parametrize("mime_type", ["text/csv", "TEXT/Plain; charset=utf-8", "application/json"])
-def test_a_text_file_is_for_whoever_has_the_capability_whatever_its_slot_lists(mime_type: str) -> None:
+def test_text_file_is_suggested_to_every_capable_agent(mime_type: str) -> None:
     """A protocol's file slot may list PDF alone; every model still reads the words of a text file."""
     adapter = ContentAdapter(SERVICES, CAST, can_read=lambda agent, file: file.mime_type == "application/pdf")
     described = adapter.adapt_to_text(AttachmentInfo("file", "artifact:t1", "notes", 5, mime_type))
     assert described.structured_info["suggestedAgents"] == CAST.find_capable("file")
 
 
-def test_who_asks_is_never_suggested_to_itself() -> None:
+def test_asking_agent_is_never_suggested_to_itself() -> None:
     """An agent whose own model refused a file would otherwise be asked to forward it to itself."""
     adapter = ContentAdapter(SERVICES, CAST, agent_id="vision-agent")
     image = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a"))

@@ -40,14 +40,14 @@ def test_agents_by_capability_are_exactly_those_that_have_it(
     assert capable == [agent.id for agent in agents if agent.capabilities.has(capability, direction)]
 
 
-def test_input_and_output_are_told_apart() -> None:
+def test_input_and_output_are_distinguished() -> None:
     assert CAST.find_capable("audio") == ["all-ears"]
     assert CAST.find_capable("audio", "output") == ["seer"]
     assert CAST.find_capable("audio", "both") == []
     assert CAST.find_capable("text", "both") == ["writer", "seer", "all-ears"]
 
 
-def test_a_direction_that_is_none_finds_nobody_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_direction_finds_no_agent_and_warns(caplog: pytest.LogCaptureFixture) -> None:
     """An unknown direction finds no agents and logs a warning, as in the capability registry."""
     with caplog.at_level(logging.WARNING):
         assert CAST.find_capable("text", "sideways") == []
@@ -65,7 +65,7 @@ def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
         "capabilities": {"input": ["text", "vision"], "output": ["text", "audio"]},
         "forwardTo": {"vision": ["all-ears"], "audio": ["all-ears"], "file": ["all-ears"]},
     }
-    assert CAST.context("nobody") is None
+    assert CAST.context("unknown") is None
 
 
 @pytest.mark.requirement("MCR-4.4")
@@ -83,7 +83,7 @@ def test_helpers_are_the_others_that_have_the_capability(agents: list[AgentProfi
         )
 
 
-def test_video_is_a_helper_word_only_where_somebody_takes_video() -> None:
+def test_video_is_listed_only_if_an_agent_reads_video() -> None:
     """An agent's helpers always have the keys vision, audio and file, and video only if an agent reads it."""
     assert list(CAST.forward_to("writer")) == ["vision", "audio", "file"]
     watcher = AgentProfile("watcher", capabilities=Capabilities(("text", "video")))
@@ -128,4 +128,4 @@ def test_of_two_agents_with_one_id_the_first_counts() -> None:
     assert len(directory) == 1
     assert directory.get("writer") is WRITER
     assert "writer" in directory
-    assert "nobody" not in directory
+    assert "unknown" not in directory

@@ -43,7 +43,7 @@ def test_the_router_and_the_capabilities_are_in_an_agents_runtime() -> None:
 
 
 @pytest.mark.requirement("MCR-4.4", "MCR-2.1", "MCR-2.2")
-def test_a_text_agent_is_told_whom_to_ask_and_that_agent_gets_the_image() -> None:
+def test_text_agent_learns_which_agent_reads_the_image() -> None:
     """A text agent reads which agent can help; forwarded by its reference, the image arrives whole."""
     routed = runtime(WRITER).receive(PICTURE)
     assert not routed.can_process

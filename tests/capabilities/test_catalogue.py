@@ -117,7 +117,7 @@ def test_a_model_that_does_not_chat_is_not_taken_for_its_namesake(model: str) ->
 
 
 @pytest.mark.parametrize("model", ["unheard-of", "", "text-embedding-3-small", "constructor", "__class__"])
-def test_a_model_nobody_lists_stays_unknown(model: str) -> None:
+def test_unlisted_model_stays_unknown(model: str) -> None:
     """An unknown model gives None, so that it is not shown as reading text only."""
     assert lookup("openai", model) is None
 
@@ -144,8 +144,8 @@ def test_the_asked_provider_comes_first_then_the_maker_then_what_all_hosts_say(
     assert (entry.matched_by, entry.capabilities.input, entry.max_input_tokens) == (matched_by, reads, limit)
 
 
-def test_a_pattern_tells_its_own_source_and_date() -> None:
-    """The manually kept table of patterns has a source, a date and a verdict of its own."""
+def test_pattern_has_its_own_source_and_date() -> None:
+    """The manually kept table of patterns has its own source, date and verdict."""
     entry = SMALL.lookup(None, "hawk-eye")
     assert entry is not None
     assert (entry.source, entry.checked_on, entry.matched) == ("patterns", date(2026, 3, 4), "*-eye*")
@@ -174,7 +174,7 @@ def test_hosts_of_one_source_that_differ_make_a_fact_contested() -> None:
     assert entry.facts["input", "file"] == Fact(False, FactVerdict.CONTESTED, ("List 1",), ("List 1",))
 
 
-def test_a_limit_is_the_least_that_was_said_and_contested_beyond_rounding() -> None:
+def test_limit_is_the_smallest_and_contested_beyond_rounding() -> None:
     """10 and 12 tokens are different limits, 1,000,000 and 1,048,576 the same one, rounded."""
     bird, owl = SMALL.lookup(None, "gpt-bird"), SMALL.lookup(None, "gpt-owl")
     assert bird
@@ -279,7 +279,7 @@ def test_the_last_days_of_models_people_use_are_known(hint: str, model: str, day
         (None, None),
     ],
 )
-def test_a_providers_name_preset_or_address_tells_who_it_is(hint: str | None, provider: str | None) -> None:
+def test_provider_is_recognized_by_name_preset_or_address(hint: str | None, provider: str | None) -> None:
     """An unknown host has no provider, so its models are looked up by name alone."""
     assert provider_of(hint) == provider
 

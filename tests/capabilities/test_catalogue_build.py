@@ -175,7 +175,7 @@ def test_the_sdks_are_read_for_last_days() -> None:
     assert read_anthropic_ends(anthropic) == {"claude-a": date(2025, 7, 21), "claude-b": date(2026, 11, 30)}
 
 
-def test_rows_of_many_hosts_become_ours_and_what_the_maker_does_not_list_stands_for_all() -> None:
+def test_rows_of_many_hosts_are_merged_under_their_maker_or_all() -> None:
     """Of a host's several names for a model, the first counts. Regions that differ make a fact contested."""
     rows = group_rows(
         [
@@ -224,6 +224,6 @@ def test_a_document_comes_back_from_its_file() -> None:
 
 
 @pytest.mark.parametrize("statements", [(None, Statement("v", "f", "", 1)), (Statement("", "v"), None), (Statement(),)])
-def test_a_row_is_its_statements_again(statements: tuple[Statement | None, ...]) -> None:
+def test_row_round_trips_through_its_statements(statements: tuple[Statement | None, ...]) -> None:
     """Encoding and decoding a row are inverse, also for absent statements."""
     assert decode_row(encode_row(statements)) == statements

@@ -149,7 +149,7 @@ def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, err
 def test_providers_own_lists_are_read_as_they_write_them(
     entry: dict[str, Any], statement: Statement, ends: date | None
 ) -> None:
-    """Each vendor's list has fields of its own; an absent field states nothing."""
+    """Each vendor's list has its own fields; an absent field states nothing."""
     (listing,) = read_provider_list("host", [entry, {"id": "names-only"}, {"id": "text-embedding-9"}, "odd"])
     assert (listing.statement, listing.ends) == (statement, ends)
 
@@ -165,7 +165,7 @@ def test_a_providers_own_list_settles_what_was_contested_with_one_other() -> Non
     assert (end.day, end.source) == (date(2026, 12, 11), "ours 2026-11-22")
 
 
-def test_a_host_that_nobody_knows_stands_under_its_own_address() -> None:
+def test_unknown_host_is_listed_under_its_address() -> None:
     """A private gateway's own list counts for that gateway alone."""
     entries = [{"id": "house-model", "capabilities": {"vision": True}}]
     host = list_host("ours", "https://llm.example.org:8443/v1")
@@ -182,7 +182,7 @@ def test_a_list_of_names_alone_is_refused() -> None:
         read_own_list("ours", "openai", [{"id": "gpt-a"}], BASE, TODAY)
 
 
-def test_the_difference_names_what_comes_goes_and_reads_otherwise() -> None:
+def test_difference_lists_added_removed_and_changed_models() -> None:
     """A yes that becomes contested is a change; other changes of a verdict are not."""
     change = compare_editions(BASE, read_edition(json.dumps(API).encode(), BASE, TODAY))
     assert change.added == (("openai", "gpt-c"),)

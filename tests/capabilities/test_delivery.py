@@ -249,7 +249,7 @@ def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: Fi
     ("file", "role"), [(PNG, Role.ASSISTANT), (PNG, Role.SYSTEM), (replace(PNG, size=0), Role.USER)]
 )
 @pytest.mark.parametrize("capabilities", [("vision",), ()], ids=["vision", "text"])
-def test_native_only_skips_nobody_for_what_nobody_could_take(
+def test_native_only_skips_no_candidate_for_an_unreadable_file(
     capabilities: tuple[str, ...], file: FilePart, role: Role
 ) -> None:
     """A file in an assistant's message, or an empty one, is described for every candidate, also for a text model."""
@@ -270,7 +270,7 @@ def test_native_only_skips_nobody_for_what_nobody_could_take(
         (FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png"), True),
     ],
 )
-def test_who_can_read_a_file_is_told_by_the_same_decision(file: FilePart, expected: bool) -> None:
+def test_can_read_agrees_with_the_delivery_decision(file: FilePart, expected: bool) -> None:
     """Type, size and limits count. The content need not be available here, since the file will be read elsewhere."""
     candidate = limited(maxBytes=1000)
     assert can_read(file, candidate) is expected

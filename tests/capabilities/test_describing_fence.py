@@ -31,7 +31,7 @@ TOKENS = (
 STARTS = {"en": ("Described", "The lines"), "zh": ("由 a/b 描述，", "以上引用的是一个文")}
 
 
-def test_the_words_stand_between_whose_and_what_they_are() -> None:
+def test_quoted_text_has_a_lead_and_a_note() -> None:
     assert quote_words("A red square.\nText: `STOP`", "gemini/gemini-3-flash", "en-GB") == (
         "Described by gemini/gemini-3-flash, not seen by you:\n"
         "```\n"
@@ -42,7 +42,7 @@ def test_the_words_stand_between_whose_and_what_they_are() -> None:
     )
 
 
-def test_the_words_around_are_chinese_for_chinese() -> None:
+def test_lead_and_note_are_chinese_for_chinese() -> None:
     """In Chinese, the text around a description is translated, the description is not."""
     assert quote_words("红色方块", "gemini/gemini-3-flash", "zh-CN") == (
         "由 gemini/gemini-3-flash 描述，当前模型并未看到原文件:\n"
@@ -56,7 +56,7 @@ def test_the_words_around_are_chinese_for_chinese() -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 @given(text=texts)
 @example(text="")
-def test_no_words_close_their_fence(language: str, text: str) -> None:
+def test_no_text_closes_its_fence(language: str, text: str) -> None:
     """Every line within the fence has a quotation mark, and no run of fence-like characters is as long as the fence."""
     lead, fence, *quoted_lines, close, note = quote_words(text, "a/b", language).split("\n")
     assert fence == close == "`" * len(fence)
@@ -81,7 +81,7 @@ def test_quoting_is_the_same_every_time(text: str) -> None:
     assert clean_words(clean_words(text)) == clean_words(text)
 
 
-def test_long_words_are_cut_and_say_so() -> None:
+def test_long_text_is_cut_with_a_note() -> None:
     """The note on a cut description is after the fence, where no file content can be."""
     lines = quote_words("x" * (MAX_CHARS + 1), "a/b", "en").split("\n")
     assert lines[2] == "> " + "x" * 32_000

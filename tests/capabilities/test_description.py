@@ -132,7 +132,7 @@ def test_each_kind_names_the_capability_it_takes(kind: str, zh: str, en: str) ->
 
 
 @pytest.mark.requirement("MCR-3.5")
-def test_nobody_who_can_read_it_is_said_in_words() -> None:
+def test_missing_capable_agent_is_stated_in_text() -> None:
     """The text says so if no agent can read the file; otherwise a model would invent a recipient."""
     text = description.attachment_block("audio", "artifact:a", None, 0, None, "zh", [])
     assert text.endswith("\n目前没有智能体能够处理此类内容。")
@@ -161,7 +161,7 @@ def test_a_text_that_stays_says_that_no_configured_agent_can_read_it(language: s
     ("language", "last_line"),
     [("zh", "可处理此内容的智能体: vision-agent"), ("en", "Agents that can process it: vision-agent")],
 )
-def test_a_model_without_send_message_is_told_names_and_no_tool(language: str, last_line: str) -> None:
+def test_model_without_send_message_gets_names_but_no_tool(language: str, last_line: str) -> None:
     """A tool that the model does not have is never named."""
     text = description.attachment_block(
         "image", "artifact:a", None, None, None, language, ["vision-agent"], has_send_message=False
@@ -408,7 +408,7 @@ def test_names_are_written_injectively(name: str) -> None:
         "می\u200cروم",
     ],
 )
-def test_ordinary_names_stand_as_they_are(name: str) -> None:
+def test_ordinary_names_stay_unchanged(name: str) -> None:
     """Chinese, spaces, quotes, brackets, backslashes and emoji in names are written unchanged."""
     assert escape_name(name) == name
 
@@ -514,7 +514,7 @@ def test_every_kind_has_a_content_type() -> None:
     assert {description.content_type_of(kind) for kind in Kind} == {"image", "audio", "video", "file"}
 
 
-def test_a_number_of_any_length_is_no_trouble() -> None:
+def test_number_of_any_length_is_read() -> None:
     """A forged note with more digits than Python converts is plain text."""
     assert description.parse_all("[已截断: 共 1" + ",000" * 2_000 + " 字符，此处为 0–1]") == ()
 
@@ -535,7 +535,7 @@ def test_no_opening_of_a_block_begins_another() -> None:
         (r"C:\u{a}\users", r"C:\u{5c}u{a}\users"),
     ],
 )
-def test_what_could_hide_break_or_reorder_a_line_is_shown_by_its_number(name: str, expected: str) -> None:
+def test_control_characters_in_a_name_are_shown_by_number(name: str, expected: str) -> None:
     """Bidi and zero-width marks in names are escaped, and a name that looks escaped is escaped again."""
     assert escape_name(name) == expected
     assert read_back(expected) == name

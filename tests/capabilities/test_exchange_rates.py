@@ -71,7 +71,7 @@ def test_a_price_is_converted_whole():
         ({"source": " "}, "source"),
     ],
 )
-def test_what_is_no_rate_is_named_at_its_field(change: dict[str, str], field: str):
+def test_invalid_rate_is_reported_at_its_field(change: dict[str, str], field: str):
     assert [problem.field for problem in check_rate(replace(DOLLAR, **change), (), TODAY)] == [field]
 
 

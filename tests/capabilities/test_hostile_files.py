@@ -60,7 +60,7 @@ def describe(file: FilePart, describer: str, message: int) -> ModelDescription:
 @pytest.mark.parametrize("role", [Role.USER, Role.TOOL])
 @pytest.mark.parametrize("protocol", SPEAKING)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_orders_of_a_file_stand_behind_marks_alone(name: str, protocol: str, role: Role) -> None:
+def test_instructions_of_a_file_appear_only_quoted(name: str, protocol: str, role: Role) -> None:
     """In every vendor's payload, hostile lines are quoted, in messages and tool results; the file is not sent."""
     slots = slots_for(protocol)
     blind = Reader(slots, policies=policies_of("extract+convert+describer"), describer_for=lambda _: SEER)

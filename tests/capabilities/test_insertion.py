@@ -23,7 +23,7 @@ from capabilities.core.translatable import insert_facts
         ("版本%(number)s中的%(name)s", {"number": 7, "name": ""}, "版本 7 中的"),
     ],
 )
-def test_a_space_stands_only_between_chinese_and_latin(sentence: str, facts: dict[str, object], expected: str) -> None:
+def test_spaces_separate_only_chinese_from_latin(sentence: str, facts: dict[str, object], expected: str) -> None:
     """The spaces that a translator wrote around the placeholder do not matter."""
     assert insert_facts(sentence, facts) == expected
 

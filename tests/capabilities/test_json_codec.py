@@ -48,12 +48,12 @@ def test_what_the_codec_refuses_the_standard_library_reads(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[1,]", b"\xff", b"nul"])
-def test_what_is_no_json_is_a_value_error(text: bytes) -> None:
+def test_invalid_json_raises_a_value_error(text: bytes) -> None:
     with pytest.raises(ValueError):  # The codec and the standard library raise different subclasses.
         read_json(text)
 
 
-def test_a_place_of_media_is_found_by_both_writers() -> None:
+def test_media_is_found_by_both_writers() -> None:
     """If the codec fails half way, the media values found so far are discarded and found again."""
     media = MediaData(blob_of(b"abc"), "data:x;base64,")
     payload = {"first": media, "huge": 2**80, "second": [media], "view": MappingProxyType({"a": (1, 2)})}

@@ -54,7 +54,7 @@ def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, esca
 @pytest.mark.usefixtures("short_steps")
 @pytest.mark.parametrize("number", range(12, 40))
 @pytest.mark.parametrize("before", ["", "a" * 40])
-def test_quotes_behind_any_number_of_backslashes_are_told_apart(number: int, before: str) -> None:
+def test_quotes_after_any_number_of_backslashes_are_recognized(number: int, before: str) -> None:
     """A long string is skipped up to its next quote, which may be an escaped one."""
     value = [before + "\\" * number + '"' + "b" * 40, "\\" * number, {"c": []}]
     scan = scan_json(text := json.dumps(value).encode(), 10**6)
@@ -63,7 +63,7 @@ def test_quotes_behind_any_number_of_backslashes_are_told_apart(number: int, bef
     assert put_back(orjson.loads(skeleton), texts) == value
 
 
-def test_words_in_a_string_are_no_values() -> None:
+def test_text_in_a_string_counts_as_no_values() -> None:
     """A string is one value, also if it contains JSON."""
     prose = json.dumps({"text": 'He said: "[1, 2, {3}]", and left.\\ ' * 5_000}).encode()
     assert scan_json(prose, 3).values == 3

@@ -11,7 +11,7 @@ from capabilities.core.services.agents import LINK_KIND, public_part_in, secret_
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_no_line_holds_a_links_secret_whatever_stands_around_it(before: str, behind: str) -> None:
+def test_no_line_holds_a_links_secret_whatever_surrounds_it(before: str, behind: str) -> None:
     """The redaction of log lines removes a link's secret, whatever text surrounds it."""
     text, public, _ = make_key(LINK_KIND)
     assert (public_part_in(text), len(secret_in(text))) == (public, 43)

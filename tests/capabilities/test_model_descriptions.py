@@ -56,7 +56,7 @@ def text_of(file: FilePart, candidate: Reader, text_style: TextStyle) -> str:
     return adapted(chat_with(file), candidate, text_style).deliveries[0].text or ""
 
 
-def test_words_stand_between_the_facts_and_the_reference() -> None:
+def test_description_is_between_the_facts_and_the_reference() -> None:
     """The order of the text is facts, description, reference."""
     facts = text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert text_of(PICTURE, reader(), BY_MODEL) == f"{facts}\n<A cat on a mat.>\nArtifact ID: artifact:id1"
@@ -65,7 +65,7 @@ def test_words_stand_between_the_facts_and_the_reference() -> None:
 @pytest.mark.parametrize(
     ("language", "slot"), [("en", f"[Here {SEER} describes"), ("zh", f"[此处为 {SEER} 对该文件的描述")]
 )
-def test_a_marked_slot_stands_where_nobody_was_asked_yet(language: str, slot: str) -> None:
+def test_placeholder_marks_a_missing_description(language: str, slot: str) -> None:
     """Until the describer is called, a placeholder in the model's language names it."""
     assert slot in text_of(PICTURE, reader(), TextStyle(language))
 
@@ -81,7 +81,7 @@ def test_the_header_says_that_a_model_described() -> None:
     assert summary(adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries) == "image=described:by_model"
 
 
-def test_what_is_still_to_be_described_is_told() -> None:
+def test_pending_descriptions_are_listed() -> None:
     """A delivery is marked as still to be described until the description or its failure is known."""
     waiting = adapted(chat_with(PICTURE), reader(), TextStyle("en")).deliveries[0].delivery
     known = adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries[0].delivery
@@ -97,7 +97,7 @@ def test_what_is_still_to_be_described_is_told() -> None:
     ],
     ids=["gone", "empty", "elsewhere"],
 )
-def test_nobody_describes_what_cannot_be_looked_at(file: FilePart) -> None:
+def test_undescribable_file_has_no_describer(file: FilePart) -> None:
     """Missing files, empty ones and plain URLs are never described by a model."""
     assert decide(file, reader()).describer == ""
 
@@ -118,13 +118,13 @@ def test_what_only_lacks_room_is_not_described() -> None:
     assert summary(deliveries) == "image=native;image=described"
 
 
-def test_a_scan_without_words_comes_to_the_rung() -> None:
+def test_scan_without_text_is_described_by_a_model() -> None:
     """A document is described once its content turns out to have no text."""
     scan = FilePart(Kind.DOCUMENT, "application/pdf", "scan.pdf", 30, "id1", content=FakeContent())
     assert summary(adapted(chat_with(scan), reader(), BY_MODEL).deliveries) == "file=described:by_model"
 
 
-def test_who_is_told_of_a_file_does_not_count_as_its_reader() -> None:
+def test_agents_named_for_a_file_do_not_count_as_readers() -> None:
     """An agent whose model only gets a description is not listed as able to read the file."""
     assert not can_read(PICTURE, reader())
 

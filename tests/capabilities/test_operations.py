@@ -52,7 +52,7 @@ def fault(name: str, body: bytes, kind: str = "application/json", **call: Any) -
         ("https://llm.example/x/chat/completions?api-version=3", "https://llm.example/x/embeddings?api-version=3"),
     ],
 )
-def test_a_call_stands_beside_the_chat_s(endpoint: str, url: str) -> None:
+def test_operation_url_is_beside_that_of_chat(endpoint: str, url: str) -> None:
     """The URL of an operation is derived from a base URL or a full one; its query string is kept."""
     assert encode("embeddings", {}, endpoint=endpoint).url == url
 
@@ -105,7 +105,7 @@ def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
         ("speech", b"<html>", "text/html", Fault.BAD_CONTENT_TYPE),
     ],
 )
-def test_what_is_no_answer_is_a_fault(name: str, body: bytes, kind: str, expected: Fault) -> None:
+def test_invalid_response_is_a_fault(name: str, body: bytes, kind: str, expected: Fault) -> None:
     """An invalid answer is a fault, so the next candidate is called."""
     assert fault(name, body, kind) is expected
 
@@ -229,7 +229,7 @@ def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts:
         transcription_text_done_event.Usage,
     ],
 )
-def test_the_sdk_says_no_count_that_no_table_knows(model: type[BaseModel]) -> None:
+def test_the_sdk_has_no_count_missing_from_our_tables(model: type[BaseModel]) -> None:
     """A new field in an SDK fails here."""
     assert set(model.model_fields) <= {*replies.TOTALS, *replies.DETAILS, *replies.UNREAD}
 
@@ -244,6 +244,6 @@ def test_the_sdk_says_no_count_that_no_table_knows(model: type[BaseModel]) -> No
         transcription.UsageTokensInputTokenDetails,
     ],
 )
-def test_nor_a_sort_of_tokens(model: type[BaseModel]) -> None:
+def test_the_sdk_has_no_token_type_missing_from_our_tables(model: type[BaseModel]) -> None:
     """A new sort of tokens in an SDK fails here."""
     assert set(model.model_fields) <= {*replies.INPUT, *replies.OUTPUT, *replies.UNREAD}

@@ -1,4 +1,4 @@
-"""A scanned document reaches a model with vision as images of its pages, if it has no text of its own."""
+"""A scanned document reaches a model with vision as images of its pages, if it has no text."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_words_come_before_pages_and_the_file_before_both() -> None:
     ],
     ids=["blind", "no convert", "not drawn", "cannot draw", "too large", "no type"],
 )
-def test_a_scan_that_nobody_can_draw_here_is_described(candidate: Reader, content: FakeContent) -> None:
+def test_scan_that_cannot_be_rendered_is_described(candidate: Reader, content: FakeContent) -> None:
     """A scan that cannot be drawn is described, with the missing text as the reason."""
     result = adapted(candidate, replace(SCAN, content=content))
     assert natives(result) == []
@@ -101,7 +101,7 @@ def test_pages_take_the_room_of_images() -> None:
     assert len(natives(result)) == 4
 
 
-def test_pages_are_no_crowd() -> None:
+def test_pages_of_a_scan_stay_below_the_crowd_limit() -> None:
     """Anthropic limits images to smaller sides above twenty images, so fewer pages are sent."""
     result = adapted(reader("vision", protocol="anthropic"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(natives(result)) == 10

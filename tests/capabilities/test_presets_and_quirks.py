@@ -59,7 +59,7 @@ def test_every_well_known_host_has_a_whole_row() -> None:
 
 
 def test_a_row_s_slots_are_a_template_or_its_protocol_alone() -> None:
-    """Hosts with limits of their own refer to an existing template."""
+    """Hosts with their own limits refer to an existing template."""
     templates = set(limits.TEMPLATES)
     for name in ("mistral", "openrouter", "vllm", "ollama", "dashscope", "deepseek", "groq", "minimax", "mimo"):
         assert BY_NAME[name].slots in templates
@@ -121,7 +121,7 @@ def test_a_provider_s_own_option_comes_before_its_host_s() -> None:
         ([], "quirks", "type", "error"),
     ],
 )
-def test_a_wrong_option_is_told_with_its_place(quirks: Any, field: str, constraint: str, severity: str) -> None:
+def test_invalid_option_is_reported_with_its_path(quirks: Any, field: str, constraint: str, severity: str) -> None:
     """An invalid value of a quirk is an error, an unknown quirk a warning."""
     (problem,) = check_quirks(quirks)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, severity)

@@ -34,7 +34,7 @@ from tests.lab.received_requests import Media
 SECRETS = {"vision": "LANTERN", "audio": "4271", "video": "UMBRELLA", "file": "WALNUT"}
 
 
-def test_every_kind_that_a_model_can_be_said_to_read_has_its_probe() -> None:
+def test_every_readable_kind_has_a_probe() -> None:
     """Every capability except text has a probe; the greeting tests text."""
     assert set(PROBES) == {CAPABILITY_OF_KIND[kind] for kind in Kind} - {"text"}
 

@@ -36,7 +36,7 @@ def change_its_mind() -> Model:
 
 
 def read_politely(prefix: str, suffix: str = "", case: Callable[[str], str] = str) -> Model:
-    """Return a model that reads the file and adds text of its own."""
+    """Return a model that reads the file and adds other text."""
 
     def model(request: ReceivedRequest) -> str:
         word = word_in(request.media[0])
@@ -63,7 +63,7 @@ LIARS: dict[str, Callable[[], Model]] = {
     "answers in Chinese": lambda: answer_with("是的，我看到了一张美丽的图片。"),
     "guesses a word": lambda: answer_with("LANTERN"),
     "guesses digits": lambda: answer_with("1234"),
-    "guesses anew each time": change_its_mind,
+    "guesses differently each time": change_its_mind,
     "lists every word": lambda: answer_with(" ".join(WORDS)),
     "hedges": lambda: answer_with("Perhaps LANTERN, perhaps UMBRELLA, perhaps 1234 or 4321."),
     "describes what is not there": lambda: answer_with("A sunny beach with palm trees; a dog barks."),
@@ -114,14 +114,14 @@ def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
 
 @pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("model", LIARS)
-def test_who_does_not_read_is_never_believed(protocol: str, model: str) -> None:
+def test_model_that_cannot_read_is_never_believed(protocol: str, model: str) -> None:
     """A model that does not read never counts as reading, whatever it says."""
     assert ProbeOutcome.YES not in probe(protocol, LIARS[model]()).values()
 
 
 @pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("reader", READERS)
-def test_who_reads_is_believed(protocol: str, reader: str) -> None:
+def test_model_that_reads_is_believed(protocol: str, reader: str) -> None:
     """A model that reads counts as reading every kind with a slot, whatever its wording."""
     outcomes = probe(protocol, READERS[reader]())
     assert len(outcomes) >= 2
@@ -129,12 +129,12 @@ def test_who_reads_is_believed(protocol: str, reader: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["denies", "denies politely", "denies in Chinese", "refuses", "calls it wrong"])
-def test_who_denies_or_refuses_does_not_read(model: str) -> None:
+def test_model_that_denies_or_refuses_does_not_read(model: str) -> None:
     """If both files are refused or denied, the outcome is no."""
     assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.NO}
 
 
 @pytest.mark.parametrize("model", ["says yes", "hedges", "echoes the question", "says nothing", "has no time"])
-def test_who_does_not_commit_itself_proves_nothing(model: str) -> None:
+def test_evasive_model_proves_nothing(model: str) -> None:
     """A model that commits itself to nothing is unclear for every kind."""
     assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.UNCLEAR}

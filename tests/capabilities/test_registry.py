@@ -141,7 +141,7 @@ def test_answers_equal_the_configuration(reads: list[str], writes: list[str], ca
         {}, optional={"input": json_values | capability_lists, "output": json_values | capability_lists}
     )
 )
-def test_capabilities_are_valid_lists_of_non_empty_strings_or_told(raw: Any) -> None:
+def test_invalid_capabilities_are_reported(raw: Any) -> None:
     """Valid lists are kept without a problem. Anything else is text only, with a warning that names the entry."""
 
     def valid_side(side: Any) -> bool:
@@ -247,14 +247,14 @@ def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCa
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     with caplog.at_level(logging.WARNING):
         assert loaded.has_capability("no\nbody", "text") is False
-        assert loaded.get_capabilities("nobody") is None
+        assert loaded.get_capabilities("unknown") is None
     assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
     assert all("\n" not in record.getMessage() for record in caplog.records)
 
 
 @pytest.mark.requirement("MCR-E3")
 @pytest.mark.parametrize("service_id", [None, 7, ["a"], {}])
-def test_what_is_no_id_at_all_is_an_unknown_service(service_id: Any) -> None:
+def test_value_that_is_no_id_is_an_unknown_service(service_id: Any) -> None:
     """Anything that is no id is an unknown service: an agent without a service asks with None."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     assert loaded.has_capability(service_id, "text") is False
@@ -324,7 +324,7 @@ def test_a_tag_that_is_no_string_is_left_out_with_a_warning() -> None:
     ]
 
 
-def test_of_two_services_with_one_id_the_first_counts_and_the_other_is_told() -> None:
+def test_of_two_services_with_one_id_the_second_is_reported() -> None:
     loaded = registry(service(model="first"), service(model="second"))
     assert [entry.model for entry in loaded] == ["first"]
     assert [(problem.field, problem.constraint) for problem in loaded.problems] == [("services[1].id", "duplicate")]
@@ -359,7 +359,7 @@ def test_no_document_raises_and_every_loaded_service_answers(document: Any) -> N
         assert any(problem.severity == "error" for problem in loaded.problems)
 
 
-def test_a_hundred_thousand_nested_lists_are_no_trouble() -> None:
+def test_hundred_thousand_nested_lists_raise_nothing() -> None:
     """Problems name a value by its type and never write it out, so its depth does not matter."""
     nested: list[Any] = []
     for _ in range(100_000):

@@ -118,7 +118,7 @@ def test_an_unsupported_attachment_is_described_and_never_read(name: str) -> Non
     service = "+".join(["text", *(readable for readable in CAPABILITY_NAMES if readable != capability)])
 
     def refuse(_: AttachmentInfo) -> Loaded:
-        raise AssertionError("read what nobody will see")
+        raise AssertionError("read a file that is not sent")
 
     strict = CapabilityRouter(REGISTRY, ContentAdapter(REGISTRY, AGENTS, "zh"), refuse)
     result = strict.route_content(AgentMessage("请看", (attachment,)), service)
@@ -161,13 +161,13 @@ def test_mixed_attachments_give_parts_and_descriptions_together() -> None:
 def test_a_message_without_attachments_is_its_text() -> None:
     """A message without attachments is returned as its text."""
     assert router().route_content(AgentMessage("hello"), "text") == RoutingResult(True, "hello")
-    assert router().route_content(AgentMessage(), "nobody-knows") == RoutingResult(True, "")
+    assert router().route_content(AgentMessage(), "unknown-model") == RoutingResult(True, "")
 
 
 @pytest.mark.requirement("MCR-E3", "MCR-1.5")
 def test_an_unknown_service_reads_text_only() -> None:
     """Nothing is assumed about an unknown service."""
-    assert not router().route_content(AgentMessage("", (IMAGE,)), "nobody-knows").can_process
+    assert not router().route_content(AgentMessage("", (IMAGE,)), "unknown-model").can_process
 
 
 @pytest.mark.requirement("MCR-E4")

@@ -11,7 +11,7 @@ LINES = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
 
 
 @given(LINES, LINES)
-def test_every_changed_line_of_both_texts_stands_in_a_row(before: str, after: str) -> None:
+def test_every_changed_line_of_both_texts_has_a_row(before: str, after: str) -> None:
     """With enough context, the rows of a comparison contain both texts in order; equal texts give no rows."""
     rows = compare_lines(before, after, context=99)
     left = [row.left for row in rows if row.left_number]

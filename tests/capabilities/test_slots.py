@@ -119,7 +119,7 @@ def test_a_template_changes_only_what_it_names() -> None:
     assert ollama.tool_media is ToolMedia.HOIST
 
 
-def test_an_administrator_has_the_last_word() -> None:
+def test_limits_of_the_administrator_win() -> None:
     """A service's overrides take precedence over protocol and template, slot by slot and field by field."""
     slots = slots_for(
         "openai",
@@ -173,7 +173,7 @@ def test_a_cloud_that_serves_other_models_has_no_bounds_of_claude() -> None:
 
 
 def test_an_unknown_template_changes_nothing_and_an_unknown_protocol_takes_no_media() -> None:
-    assert slots_for("openai", "nobody-knows") == slots_for("openai")
+    assert slots_for("openai", "unknown-model") == slots_for("openai")
     assert slots_for("telepathy").by_kind == {}
 
 
@@ -194,7 +194,7 @@ def test_an_unknown_template_changes_nothing_and_an_unknown_protocol_takes_no_me
         ({"smell": {}}, "limits.smell", "warning"),
     ],
 )
-def test_a_wrong_limit_is_told_with_its_path_and_changes_nothing(data: object, field: str, severity: str) -> None:
+def test_invalid_limit_is_reported_with_its_path_and_ignored(data: object, field: str, severity: str) -> None:
     """A problem names the invalid limit's field, and nothing of that limit is applied."""
     problems = check_limits(data)
     assert [(problem.field, problem.severity) for problem in problems] == [(field, severity)]

@@ -56,4 +56,4 @@ def test_tools_calls_and_files_count_too():
     picture = FilePart(Kind.IMAGE, width=512, height=512)
     chat = ChatRequest((Message(Role.USER, (TextPart("four"), picture)),), tools=(Tool("look", "four" * 100),))
     assert estimate_chat(chat, "gpt-4o") > 1 + 255 + 100
-    assert estimate_chat(chat, "nobody-knows") < 1 + 255
+    assert estimate_chat(chat, "unknown-model") < 1 + 255

@@ -121,7 +121,7 @@ def routing_files(
 ) -> dict[str, Any]:
     """Build a valid `llm-routing.json`.
 
-    With `own`, add this program's optional keys, unusual but legal notation, and unknown fields.
+    With `with_own_fields`, add this program's optional keys, unusual but legal notation, and unknown fields.
     """
     entries = st.lists(
         provider_entries(with_own_fields=with_own_fields, keys=keys),

@@ -73,7 +73,7 @@ limits = st.fixed_dictionaries(
 prices = st.just({}) | st.fixed_dictionaries(
     {"currency": st.just("USD"), "input": st.floats(0, 9), "output": st.integers(0, 9)}
 )
-KEY_NAMES_LEFT_OUT = "it tells keys apart, and there is one key in a file for other programs"
+KEY_NAMES_LEFT_OUT = "it distinguishes keys, and there is one key in a file for other programs"
 NO_KEY_THERE = "keys of agents are in no file, nor are their terms"
 LIST_OF_THE_FILE = "a list of the file's, each item of which has rows of its own"
 
@@ -114,7 +114,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
             st.nothing(), "https://a.example/v1/", {SEED: "every address is written in one way there"}
         ),
         "capabilities": FieldRow(st.nothing(), Capabilities(("text", "vision"), ())),
-        "sources": FieldRow(st.nothing(), {"input:audio": Source.PROBED}, {SEED: "what there is stands in the file"}),
+        "sources": FieldRow(st.nothing(), {"input:audio": Source.PROBED}, {SEED: "existing ones are in the file"}),
         "capability_tags": FieldRow(st.lists(plain_texts, max_size=2).map(tuple), ("tag",)),
         "description": FieldRow(plain_texts, "text"),
         "limits": FieldRow(objects, {"contextTokens": 9}),
@@ -199,7 +199,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
 
 
 def values_of(kind: type, /, **overrides: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Build specs with arbitrary values in all fields; `own` replaces strategies of fields that depend on others."""
+    """Build specs with arbitrary values in all fields; `overrides` replaces strategies of fields that depend on others."""
     fields = {name: row.values for name, row in TABLE[kind].items()} | overrides
     return st.builds(kind, **fields)
 

@@ -63,7 +63,7 @@ def test_a_change_that_was_committed_is_answered_as_done(
 
 
 @pytest.mark.parametrize("act", ["role", "active", "link", "withdraw"])
-def test_a_user_who_is_gone_is_404_on_the_page(act: str, admin_account: User) -> None:
+def test_deleted_user_is_404_on_the_page(act: str, admin_account: User) -> None:
     """An action on a user or invitation that was just deleted is a 404."""
     user = person("gone")
     client = browser_of(admin_account)

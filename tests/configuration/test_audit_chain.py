@@ -88,7 +88,7 @@ def test_a_missing_line_is_found(five_entries: None) -> None:
     assert problems() == ("Numbers 2 to 3 are missing.",)
 
 
-def test_two_lines_that_changed_places_are_found(five_entries: None) -> None:
+def test_swapped_lines_are_found(five_entries: None) -> None:
     """Swapped entries are each named with the number they were written as."""
     past_the_guard(
         f"UPDATE {TABLE} SET number = -1 WHERE number = 2; UPDATE {TABLE} SET number = 2 WHERE number = 4;"
@@ -99,7 +99,7 @@ def test_two_lines_that_changed_places_are_found(five_entries: None) -> None:
     assert "Number 4 says what was written as number 2: lines were swapped." in problems_found
 
 
-def test_what_two_lines_say_was_exchanged_and_is_found(five_entries: None) -> None:
+def test_swapped_contents_of_two_lines_are_found(five_entries: None) -> None:
     """Swapped contents are detected although numbers and hashes stayed in place."""
     renumbered = [
         AuditEntry(number, "2026-01-01", "person", "ada", "", "", "key.issue", "agent", name)
@@ -121,7 +121,7 @@ def as_fields(entry: AuditEntry) -> dict[str, object]:
     return {name: getattr(entry, name) for name in AuditEntry.__slots__}
 
 
-def test_a_cut_end_is_found_by_a_head_that_was_noted(five_entries: None) -> None:
+def test_truncated_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
     """Entries missing at the end are detected by a noted head, or by one kept elsewhere and passed with --head."""
     output = StringIO()
     call_command("audit_verify", stdout=output)
@@ -139,12 +139,12 @@ def test_a_cut_end_is_found_by_a_head_that_was_noted(five_entries: None) -> None
     assert problems(AuditHead(int(number), sha256))
 
 
-def test_a_chain_that_was_written_anew_is_found_by_a_head(five_entries: None) -> None:
+def test_rewritten_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
     """A fully recomputed chain is detected, because its newest hash differs from the noted one."""
     assert "was rewritten" in problems(AuditHead(5, "f" * 64))[0]
 
 
-def test_a_guard_that_is_gone_is_found(five_entries: None) -> None:
+def test_missing_trigger_is_found(five_entries: None) -> None:
     """Dropped triggers are reported; `refuse_changes`, which runs after every migration, creates them again."""
     with connection.cursor() as cursor:
         for sql in statements_to_allow(connection.vendor):

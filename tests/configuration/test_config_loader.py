@@ -54,7 +54,7 @@ def test_unknown_fields_change_nothing(value: dict[str, Any], unknown: dict[str,
 
 
 @pytest.mark.requirement("MMR-P3")
-@given(routing_files(own=False), st.data())
+@given(routing_files(with_own_fields=False), st.data())
 def test_a_missing_required_field_is_named(value: dict[str, Any], data: st.DataObject) -> None:
     """When any required field is removed, a problem has its path and name, and parse raises."""
     route = data.draw(st.sampled_from(sorted(value["routing"])))
@@ -75,7 +75,7 @@ def test_a_missing_required_field_is_named(value: dict[str, Any], data: st.DataO
 
 
 @pytest.mark.requirement("MMR-P4")
-@given(routing_files(own=False), words, st.data())
+@given(routing_files(with_own_fields=False), words, st.data())
 def test_a_route_to_an_unknown_provider_is_an_error(value: dict[str, Any], name: str, data: st.DataObject) -> None:
     """An unknown provider, as primary or in a chain, is a reference problem with its path."""
     unknown = f"missing-{name}".replace("/", "-")
@@ -94,7 +94,7 @@ def test_a_route_to_an_unknown_provider_is_an_error(value: dict[str, Any], name:
     json_values
     | st.builds(lambda providers, routing: {"providers": providers, "routing": routing}, json_values, json_values)
 )
-def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
+def test_any_json_value_is_validated_without_an_exception(value: Any) -> None:
     """For any JSON value, validation returns problems, each with a known constraint."""
     constraints = {"required", "type", "reference", "enum", "duplicate", "range"}
     problems = ConfigLoader.validate(value)
@@ -102,8 +102,8 @@ def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
     assert import_values(EMPTY, [value]).configuration is not None
 
 
-@given(routing_files(own=False), json_values, st.data())
-def test_any_value_in_any_place_is_judged_without_an_exception(value: Any, junk: Any, data: st.DataObject) -> None:
+@given(routing_files(with_own_fields=False), json_values, st.data())
+def test_any_value_at_any_path_is_validated_without_an_exception(value: Any, junk: Any, data: st.DataObject) -> None:
     """A legal file with one field replaced by any JSON value is either accepted or changes nothing."""
     objects = [value, value["routing"], *value["providers"], *value["routing"].values()]
     chosen = data.draw(st.sampled_from(objects))
@@ -118,7 +118,7 @@ def test_an_invalid_file_lists_every_problem_and_nothing_starts_on_it(tmp_path: 
     value = example()
     del value["providers"][0]["endpoint"]
     value["routing"]["planning"]["temperature"] = 3
-    value["routing"]["a.b"] = {"provider": "nobody"}
+    value["routing"]["a.b"] = {"provider": "unknown"}
     value["defaultLanguage"] = None
     path = tmp_path / "llm-routing.json"
     path.write_text(json.dumps(value), encoding="utf-8")
@@ -239,7 +239,7 @@ def test_repeats_equal_names_and_placeholders_stop_nothing(severity: str) -> Non
         (b"", "line 1"),
     ],
 )
-def test_what_is_no_json_in_utf_8_is_told_by_place_or_encoding(data: bytes, words_in_it: str) -> None:
+def test_invalid_json_or_utf_8_is_reported_by_position_or_encoding(data: bytes, words_in_it: str) -> None:
     """A file that is not UTF-8 JSON is one problem, which names the line and column, the encoding, or the depth."""
     with pytest.raises(InvalidConfigurationError, match=words_in_it) as caught:
         ConfigLoader.parse(data)
@@ -279,7 +279,9 @@ def test_a_providers_key_is_in_no_repr() -> None:
         ({"fallbackOn": ["no_such_error"]}, [(".fallbackOn", "enum", "warning")]),
     ],
 )
-def test_each_word_of_an_error_table_is_judged(table: dict[str, Any], expected: list[tuple[str, str, str]]) -> None:
+def test_every_value_of_an_error_table_is_validated(
+    table: dict[str, Any], expected: list[tuple[str, str, str]]
+) -> None:
     """An unknown action is an error. An unknown fault has no effect and is a warning."""
     value = example()
     value["routing"]["default"]["onError"] = table
@@ -304,7 +306,7 @@ def test_an_option_or_a_time_that_has_no_effect_is_a_warning_and_a_wrong_one_an_
 
 
 @pytest.mark.parametrize("name", ["", "  "])
-def test_a_task_type_without_a_name_is_told_when_the_file_is_read(name: str) -> None:
+def test_empty_task_type_is_reported_on_reading(name: str) -> None:
     """A task type without a name is an error, since no request can name it."""
     value = example()
     value["routing"][name] = {"provider": "openai"}

@@ -83,7 +83,7 @@ def test_a_changed_field_is_one_sentence(fields: dict[str, Any], expected: str) 
     assert [sentence(change) for change in diff(example(), changed(**fields))] == [expected]
 
 
-def test_a_chain_is_told_whole_in_its_order() -> None:
+def test_changed_chain_is_shown_whole_in_its_order() -> None:
     """Order matters in a chain, so the change shows the whole chain before and after."""
     candidates = to_json(example())["routes"][0]["candidates"]
     (change,) = diff(example(), changed(candidates=candidates[::-1]))
@@ -92,7 +92,7 @@ def test_a_chain_is_told_whole_in_its_order() -> None:
     )
 
 
-def test_things_added_removed_and_moved_are_told_as_wholes() -> None:
+def test_added_removed_and_moved_entries_are_one_change_each() -> None:
     """An added or removed object is one change; so is a new order."""
     snapshot = to_json(example())
     snapshot["routes"] = [snapshot["routes"][1], snapshot["routes"][0], snapshot["routes"][2] | {"task_type": "other"}]
@@ -106,7 +106,7 @@ def test_things_added_removed_and_moved_are_told_as_wholes() -> None:
     assert sentence(changes[2]) == "The order of the task routes is now: chapter_generation, planning."
 
 
-def test_two_texts_stand_side_by_side_with_their_line_numbers() -> None:
+def test_two_texts_are_side_by_side_with_their_line_numbers() -> None:
     """A changed line is one row with both texts; unchanged lines are cut to the context."""
     rows = side_by_side(example(), changed(temperature=0.9), context=1)
     assert [(row.tag, row.left.strip(), row.right.strip()) for row in rows] == [

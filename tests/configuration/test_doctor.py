@@ -105,7 +105,7 @@ def test_a_revision_that_was_changed_afterwards_is_found() -> None:
     assert f"Revision {revision.number} is not what was written" in problems()["history"][0]
 
 
-def test_a_provider_key_that_cannot_be_opened_is_found_and_not_told(settings: Any) -> None:
+def test_undecryptable_provider_key_is_found_and_not_shown(settings: Any) -> None:
     """A stored key that cannot be decrypted is reported without its text."""
     with ledger.change(SYSTEM, AuditedAction("test")):
         provider = Provider.objects.get(name="openai")
@@ -120,7 +120,7 @@ def test_a_provider_key_that_cannot_be_opened_is_found_and_not_told(settings: An
     assert "secret" not in lines[0]
 
 
-def test_an_installation_nobody_can_administrate_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+def test_installation_without_an_administrator_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     """Without an active administrator the command names `changepassword` and exits with 1."""
     User.objects.update(is_active=False)
     with pytest.raises(SystemExit) as end:

@@ -111,7 +111,7 @@ def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> 
     assert not result.variables.keys() & (unnamed | colliding)
 
 
-def test_env_name_tells_apart_what_the_names_do_not() -> None:
+def test_env_name_distinguishes_colliding_provider_names() -> None:
     """`envName` of a provider replaces NAME or the whole variable."""
     names = {"a.b": None, "a-b": "A_B_TWO", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY", "a b": None}
     result = overrides(names)

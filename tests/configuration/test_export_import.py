@@ -96,7 +96,7 @@ def test_a_configuration_of_its_export_is_the_configuration(routing: Any) -> Non
 
 @pytest.mark.requirement("MMR-P2")
 @given(routing_files(), services_files())
-def test_an_export_says_everything_the_file_said(routing: Any, services: Any) -> None:
+def test_export_contains_everything_of_the_file(routing: Any, services: Any) -> None:
     """Except for key fields, the exported JSON equals the imported one, including unknown fields and odd notation."""
     files_written = [json.loads(text) for text in texts(imported(routing, services).configuration)]
     for value, kind in (
@@ -284,7 +284,7 @@ def test_removing_a_service_that_an_agent_uses_is_refused(name: str) -> None:
     assert outcome.configuration == configuration
 
 
-def test_the_seed_export_has_an_entry_per_provider_and_model_and_lists_what_it_cannot_say() -> None:
+def test_seed_export_has_an_entry_per_provider_and_model_and_lists_omissions() -> None:
     """The seed export has full call URLs and provider names as fallbacks, and reports everything else as left out."""
     value = example("llm-routing.json")
     value["providers"][0]["endpoint"] = "https://api.openai.com/v1"
@@ -350,7 +350,7 @@ def test_prints_that_depend_on_the_origin_find_their_keys_again() -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.SEED, Mode.GATEWAY])
-def test_a_switched_off_default_route_still_stands_in_exports_for_others(mode: Mode) -> None:
+def test_disabled_default_route_stays_in_exports_for_other_programs(mode: Mode) -> None:
     """The seed and gateway exports contain a disabled `default` route, since a file without it is invalid."""
     value = example("llm-routing.json")
     value["routing"]["default"]["enabled"] = False

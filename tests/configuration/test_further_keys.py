@@ -62,7 +62,7 @@ def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first
     assert import_files(first.configuration, [text]).configuration == first.configuration, "stored keys stay stored"
 
 
-def test_a_file_that_says_nothing_of_further_keys_keeps_them_and_one_that_lists_none_removes_them():
+def test_absent_list_keeps_further_keys_and_an_empty_one_removes_them():
     """A file without `keys` keeps the additional keys unless it prunes; an empty list removes them."""
     full = import_files(EMPTY, [file_of(keyName="main", keys=FURTHER)]).configuration
     merged = import_files(full, [file_of()]).configuration.providers[0]
@@ -78,7 +78,7 @@ def test_further_keys_do_not_follow_to_another_origin():
     assert moved.providers[0].more_keys == ()
 
 
-def test_the_seed_export_writes_the_first_key_and_says_what_it_cannot():
+def test_seed_export_writes_the_first_key_and_lists_omissions():
     """The seed export contains only the first key and reports the others (decision 20)."""
     full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
     exported = export(full, FileFormat.ROUTING, Mode.SEED)
@@ -108,7 +108,7 @@ def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_rows_hold_what_the_value_says_and_undo_needs_no_plaintext():
+def test_rows_equal_the_value_and_undo_needs_no_plaintext():
     """Rows read back equal what was written, and a restored stored key can be decrypted again."""
     applied = import_configuration(ADA, [file_of(keys=FURTHER)])
     before = rows.read()

@@ -38,7 +38,7 @@ def test_every_place_has_its_line_and_column() -> None:
     assert positions['routing["a.b"].fallback[1]'] == TextPlace(11, 7)
 
 
-def test_what_is_missing_is_told_at_the_place_around_it() -> None:
+def test_missing_field_has_the_position_of_its_parent() -> None:
     """A missing field is located at the start of its object, a missing root field at the start of the file."""
     positions = places_of(TEXT)
     assert find_place(positions, "providers[0].apiKey") == TextPlace(3, 5)

@@ -87,7 +87,7 @@ def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
         ("other", {"apiKey": "${LLM_PROVIDER_SPARE_API_KEY}"}),
     ],
 )
-def test_an_imported_provider_at_another_host_gets_nobody_elses_key(name: str, fields: dict[str, str]) -> None:
+def test_imported_provider_at_another_host_gets_no_foreign_key(name: str, fields: dict[str, str]) -> None:
     """No imported provider at another host gets the key, whether by address, name, `envName` or reference."""
     assert by_agent(file_with(name, **fields)).status_code == 200
     assert value_of(name) is None
@@ -149,7 +149,7 @@ def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: 
     assert value_of("keyed") == SECRET
 
 
-def test_nobody_but_an_administrator_on_the_page_allows(viewer_account: User) -> None:
+def test_only_an_administrator_on_the_page_allows_an_origin(viewer_account: User) -> None:
     """Only administrators can allow an origin; editors and viewers see the reason."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     for account in (person("eve", is_editor=True), viewer_account):
@@ -192,7 +192,7 @@ def test_what_a_script_makes_before_the_variable_is_set_works_once_it_is(monkeyp
     assert value_of("later") == SECRET
 
 
-def test_a_present_installation_goes_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_installation_keeps_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """The migration binds the variables of all providers to their present origins, including additional keys."""
     monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
     row = Provider.objects.get(name="keyed")

@@ -48,13 +48,13 @@ def test_a_route_may_name_a_provider_of_another_file(stored: Configuration) -> N
         assert problems(import_values(stored, files)) == []
 
 
-def test_a_provider_that_is_nowhere_is_told(stored: Configuration) -> None:
+def test_unknown_provider_is_reported(stored: Configuration) -> None:
     """A route to a provider that is neither in the file nor stored is an error."""
     outcome = import_values(stored, [{"routing": {"new": {"provider": "ghost"}}}])
     assert problems(outcome) == [("routing.new.provider", "reference")]
 
 
-def test_two_providers_whose_variables_cannot_be_told_apart_are_told_across_file_and_store(
+def test_colliding_variables_are_reported_across_file_and_database(
     stored: Configuration,
 ) -> None:
     """A new provider whose variable collides with a stored provider's is a warning at its path."""
@@ -69,7 +69,7 @@ def test_two_providers_whose_variables_cannot_be_told_apart_are_told_across_file
         ({"providers": [A]}, ["routing"]),
     ],
 )
-def test_what_replaces_everything_has_to_be_whole(
+def test_replacing_import_needs_a_complete_file(
     stored: Configuration, value: dict[str, Any], missing: list[str]
 ) -> None:
     """With `prune` or in an empty installation the file must be complete on its own."""

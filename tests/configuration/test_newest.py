@@ -75,7 +75,7 @@ def enters(cache: KeyCache, key: str) -> bool:
     return isinstance(cache.authenticate({"authorization": f"Bearer {key}"}), Principal)
 
 
-def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_all(key, clock):
+def test_after_an_idle_time_one_call_revalidates_for_all(key, clock):
     """After an idle period one caller checks for all: the others wait for its result, which is new."""
     stamp_reads = []
 
@@ -96,7 +96,7 @@ def test_of_many_calls_after_a_pause_none_uses_the_old_value_and_one_looks_for_a
     assert stamp_reads == [True]
 
 
-def test_a_key_revoked_elsewhere_lets_none_of_many_calls_in_after_a_pause(key, clock, newest):
+def test_key_revoked_by_another_process_admits_no_call_after_an_idle_time(key, clock, newest):
     """A key revoked by another process during an idle period is rejected by every later call."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)
@@ -105,14 +105,14 @@ def test_a_key_revoked_elsewhere_lets_none_of_many_calls_in_after_a_pause(key, c
     assert at_once(lambda: enters(cache, key)) == [False] * CALLERS
 
 
-def test_what_was_looked_at_within_the_second_costs_no_query(key, newest, django_assert_num_queries):
+def test_value_checked_within_a_second_costs_no_query(key, newest, django_assert_num_queries):
     """Within a second after a check, no caller checks again."""
     newest.current()
     with django_assert_num_queries(0):
         newest.current()
 
 
-def test_a_look_that_fails_keeps_the_value_and_says_since_when(key, clock, newest):
+def test_failed_revalidation_keeps_the_value_and_its_time(key, clock, newest):
     """If the check fails, calls continue with the cached value, and `unread_since` says since when."""
     old = newest.current()
     with unreadable_tables("routing_admin_alias"):
@@ -129,7 +129,7 @@ def test_a_look_that_fails_keeps_the_value_and_says_since_when(key, clock, newes
     assert newest.unread_since() is None
 
 
-def test_while_reading_fails_calls_do_not_wait_for_look_after_look(key, clock, newest, django_assert_num_queries):
+def test_calls_do_not_wait_for_repeated_failing_reads(key, clock, newest, django_assert_num_queries):
     """A failed check is not repeated sooner than a successful one."""
     newest.current()
     with unreadable_tables("routing_admin_installation"):
@@ -149,7 +149,7 @@ def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_r
         assert not enters(cache, key)
 
 
-def test_without_a_database_a_known_key_goes_on_for_a_quarter_of_an_hour(key, clock, newest):
+def test_without_a_database_a_known_key_works_for_fifteen_minutes(key, clock, newest):
     """Without a database known keys stay valid for 15 minutes; unknown ones get an error."""
     cache = KeyCache(newest, clock)
     assert enters(cache, key)

@@ -47,7 +47,7 @@ CONFIGURATION = Configuration(
 )
 
 
-def test_an_old_export_leaves_what_it_does_not_speak_of() -> None:
+def test_old_export_leaves_unmentioned_parts_unchanged() -> None:
     """A file without aliases, agents, languages and budgets keeps the stored ones, even with pruning."""
     for prune in (False, True):
         after = import_values(CONFIGURATION, [ROUTING], prune=prune)
@@ -75,7 +75,7 @@ def test_keys_of_agents_are_in_no_file_and_stay_where_they_are() -> None:
     assert import_values(CONFIGURATION, [routing_value(CONFIGURATION)]).configuration.agents[0].keys == AGENT.keys
 
 
-def test_a_language_of_its_own_is_the_default_elsewhere() -> None:
+def test_custom_default_language_is_imported_into_another_installation() -> None:
     """A custom default language is exported with its directive."""
     outcome = import_values(EMPTY, [routing_value(CONFIGURATION)])
     assert outcome.accepted
@@ -83,7 +83,7 @@ def test_a_language_of_its_own_is_the_default_elsewhere() -> None:
     assert not import_values(EMPTY, [ROUTING | {"defaultLanguage": "pt"}]).accepted
 
 
-def test_other_programs_get_none_of_it() -> None:
+def test_exports_for_other_programs_have_no_own_parts() -> None:
     """The seed export reports these parts as left out; the gateway export does not need them."""
     seed = export(CONFIGURATION, FileFormat.ROUTING, Mode.SEED)
     assert "Not in this file: agents, languages, label budgets, refreshed catalogue." in seed.left_out

@@ -70,7 +70,7 @@ def test_an_expired_artifact_goes_with_its_bytes() -> None:
     assert set(Artifact.objects.values_list("pk", flat=True)) == {recent.pk, living.pk}
 
 
-def test_bytes_that_another_artifact_has_stay() -> None:
+def test_bytes_shared_with_another_artifact_stay() -> None:
     """Bytes shared with another artifact are kept, since equal files are stored once."""
     expired, recent = artifact(b"the same", expires_at=NOW - DAY), artifact(b"the same")
     pruned = prune(SYSTEM, NOW)
@@ -108,7 +108,7 @@ def test_the_command_says_what_went(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("Removed 1 request, 0 artifacts (0 B)")
 
 
-def test_more_room_is_made_where_somebody_asks_for_it() -> None:
+def test_command_prunes_earlier_on_request() -> None:
     """`--requests` and `--deleted` remove requests and deleted artifacts before their time."""
     recent, living = artifact(b"recent", deleted_at=timezone.now()), artifact(b"living")
     request("old", 3 * DAY)

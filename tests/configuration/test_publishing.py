@@ -50,14 +50,14 @@ def test_undo_is_published_too(demo: None, settings: Any, tmp_path: Path) -> Non
     assert (tmp_path / NAMES[0]).read_text() == before
 
 
-def test_an_act_that_changes_no_configuration_publishes_nothing(demo: None, settings: Any, tmp_path: Path) -> None:
+def test_action_without_a_configuration_change_publishes_nothing(demo: None, settings: Any, tmp_path: Path) -> None:
     """An action without a new revision publishes nothing."""
     settings.PUBLISH_DIR = str(tmp_path)
     issue_key(SYSTEM, Agent.objects.get(agent_id="text-agent"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_stops_no_change(
+def test_unwritable_directory_prevents_no_change(
     demo: None, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If the files cannot be written, the change is kept and the log names the setting and the reason."""

@@ -81,7 +81,7 @@ def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
     assert Revision.objects.count() == 1
 
 
-def test_of_two_that_make_a_thing_of_one_name_the_second_is_told(demo: None) -> None:
+def test_second_creation_of_the_same_name_is_refused(demo: None) -> None:
     """The second of two users who create an object with the same name gets an error message, not a database error."""
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
     save_route(ADA, first, [CandidateSpec("echo")])
@@ -279,7 +279,7 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) ->
     assert readers_of(snapshot.current(), picture, but="vision-agent") == ["multimodal-agent"]
 
 
-def test_removing_the_demo_leaves_what_somebody_added_and_what_it_uses(demo: None) -> None:
+def test_removing_the_demo_leaves_added_entries_and_what_they_use(demo: None) -> None:
     """Removing the demo keeps what a user added and the providers and the default route that it needs."""
     mine = TaskRoute(task_type="mine")
     save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])

@@ -21,7 +21,7 @@ def test_a_moved_candidate_is_one_change_with_both_places() -> None:
     )
 
 
-def test_what_came_and_went_is_told_with_its_place() -> None:
+def test_added_and_removed_candidates_have_their_positions() -> None:
     """A removed candidate has its old position, a new one its new position."""
     assert route_changes(route("a", "b"), route("b", "c/m")) == (
         RouteChange(did=RouteChangeKind.REMOVED, candidate="a", before=1),
@@ -36,7 +36,7 @@ def test_a_repeat_that_is_removed_is_one_change() -> None:
     )
 
 
-def test_parameters_are_told_with_their_candidate_and_the_routes_own_without() -> None:
+def test_parameter_changes_name_their_candidate_or_none() -> None:
     """Setting a temperature of 0 is a change, since 0 is not a missing value."""
     before = route("a", enabled=True)
     after = RouteSpec("design", (CandidateSpec("a", temperature=0),), retries=1)
@@ -60,6 +60,6 @@ NAMES = st.lists(st.sampled_from("abcde"), max_size=6)
 
 
 @given(NAMES, NAMES)
-def test_nothing_is_said_exactly_when_nothing_changed(old: list[str], new: list[str]) -> None:
+def test_no_changes_are_listed_exactly_if_nothing_changed(old: list[str], new: list[str]) -> None:
     """For any two chains a change is reported if and only if they differ."""
     assert (route_changes(route(*old), route(*new)) == ()) == (old == new)

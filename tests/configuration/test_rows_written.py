@@ -44,7 +44,7 @@ def test_true_over_one_is_written_as_one_revision(field: str) -> None:
     ] == ["{'x': False}"] * 2
 
 
-def test_the_order_of_further_keys_is_written_and_said() -> None:
+def test_order_of_further_keys_is_written_and_listed() -> None:
     """The order of additional keys is stored, since keys are used in that order."""
     write(CONFIGURATION)
     reordered = replace(CONFIGURATION, providers=(replace(A, more_keys=KEYS[::-1]),))

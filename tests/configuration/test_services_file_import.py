@@ -59,7 +59,7 @@ def test_files_without_capabilities_load_and_mean_text(value: dict[str, Any]) ->
 
 @pytest.mark.requirement("MCR-1.3", "MCR-5.4")
 @given(words)
-def test_any_word_is_a_capability(name: str) -> None:
+def test_any_name_is_a_capability(name: str) -> None:
     """Custom capabilities are accepted without a problem."""
     value = {"services": [SERVICE | {"capabilities": {"input": ["text", name], "output": ["text"]}}]}
     assert validate_services(value) == []
@@ -108,13 +108,13 @@ def test_each_required_field_of_a_service_is_named_when_it_is_missing(name: str)
     ]
 
 
-def test_two_services_with_one_id_are_told() -> None:
+def test_two_services_with_one_id_are_reported() -> None:
     problems = validate_services({"services": [SERVICE, SERVICE]})
     assert [(item.field, item.constraint) for item in problems] == [("services[1].id", "duplicate")]
 
 
 @given(json_values | st.builds(lambda services: {"services": services}, json_values | st.lists(json_values)))
-def test_any_json_value_is_judged_without_an_exception(value: Any) -> None:
+def test_any_json_value_is_validated_without_an_exception(value: Any) -> None:
     """Validation and loading never raise for any JSON value."""
     assert isinstance(validate_services(value), list)
     assert isinstance(LlmServiceRegistry.from_document(value).problems, tuple)

@@ -110,7 +110,7 @@ def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) 
     assert 'popovertarget="share"' not in page
 
 
-def test_the_page_tells_whoever_has_the_link_what_the_agent_may_know(admin: Client, settings: Any) -> None:
+def test_page_shows_holders_of_the_link_what_the_agent_may_read(admin: Client, settings: Any) -> None:
     """A link opens the agent's page without an account: calls, keys, limits, snippets, models and other agents."""
     settings.PUBLIC_URL = "https://ra.example"
     key = key_of("text-agent")
@@ -151,7 +151,7 @@ def test_a_call_opens_to_what_each_model_received(admin: Client) -> None:
         assert hidden not in page
 
 
-def test_what_the_request_brought_on_itself_is_said_in_the_providers_words(admin: Client) -> None:
+def test_client_errors_are_shown_with_the_providers_message(admin: Client) -> None:
     """A parameter that the model rejects is the caller's to fix, so the provider's message is quoted."""
     row = log("r1", outcome="http_400", status=400)
     row.attempts.filter(position=0).update(outcome="http_400", status=400, error="Unknown parameter: top_q")
@@ -172,7 +172,9 @@ def test_costs_are_shown_where_the_agent_has_a_limit_in_money(admin: Client) -> 
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("ticked", [False, True])
-def test_recorded_words_need_the_setting_and_the_box_of_the_link(admin: Client, recorded: bool, ticked: bool) -> None:
+def test_recorded_text_needs_the_setting_and_the_option_of_the_link(
+    admin: Client, recorded: bool, ticked: bool
+) -> None:
     """Recorded messages are shown only if the setting and the link allow it, and the audit log says who read them."""
     log("r1", body={"messages": "meet me at noon"})
     address = make(admin, **({"link-with_bodies": "on"} if ticked else {}))
@@ -183,7 +185,7 @@ def test_recorded_words_need_the_setting_and_the_box_of_the_link(admin: Client, 
     assert readers == (["link"] if recorded and ticked else [])
 
 
-def test_calls_of_others_and_of_an_agent_of_before_are_as_if_not_there(admin: Client) -> None:
+def test_calls_of_other_and_earlier_agents_are_404(admin: Client) -> None:
     """A call of another agent, one from before this agent existed and an unknown one all get the same 404."""
     log("other", "vision-agent")
     log("before", ago=60 * 24 * 31)
@@ -197,7 +199,7 @@ def test_calls_of_others_and_of_an_agent_of_before_are_as_if_not_there(admin: Cl
     assert answers[0][0] == 404
 
 
-def test_twenty_calls_stand_on_a_page_and_older_ones_behind_them(admin: Client) -> None:
+def test_calls_are_listed_twenty_to_a_page(admin: Client) -> None:
     """An agent's page lists its calls newest first, each once. An invalid cursor shows the newest page."""
     for number in range(45):
         log(f"r{number:02}", ago=number)
@@ -215,7 +217,7 @@ def test_twenty_calls_stand_on_a_page_and_older_ones_behind_them(admin: Client) 
     )
 
 
-def test_a_link_that_is_no_good_any_more_gets_the_same_answer_as_one_that_never_was(admin: Client) -> None:
+def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
     """A link gets 404 without the agent's name, for whatever reason it is invalid.
 
     The reasons are: unknown, mistyped, revoked, expired, agent expired, agent deleted.
@@ -241,7 +243,7 @@ def test_a_link_that_is_no_good_any_more_gets_the_same_answer_as_one_that_never_
     assert "vision-agent" not in page
 
 
-def test_guessing_is_slowed_down_and_bothers_no_other_link(admin: Client) -> None:
+def test_guessing_is_throttled_without_affecting_other_links(admin: Client) -> None:
     """After five wrong secrets for one public id, an address gets 429 with Retry-After, even with the right secret.
 
     Other links still open.
@@ -338,7 +340,7 @@ def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) 
     assert Client().get(address).status_code == 404
 
 
-def test_the_pages_ask_so_often_however_much_there_is(admin: Client) -> None:
+def test_query_count_does_not_grow_with_the_data(admin: Client) -> None:
     """The number of queries of an agent's page does not grow with calls, keys and links."""
     log("r0")
     address = make(admin)

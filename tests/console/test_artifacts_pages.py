@@ -90,7 +90,7 @@ def test_a_file_over_the_limit_is_refused_with_the_reason_and_not_kept(admin: Cl
     assert not Artifact.objects.exists()
 
 
-def test_a_form_without_a_file_is_told_so(admin: Client) -> None:
+def test_form_without_a_file_gets_an_error(admin: Client) -> None:
     """An upload without a file gets 422 with a message."""
     response = upload(admin, accept="application/json")
     assert (response.status_code, "Choose one" in response.json()["message"]) == (422, True)
@@ -166,7 +166,7 @@ def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Cl
     assert "newest" in admin.get(reverse("artifacts"), {"cursor": "nonsense"}).content.decode()
 
 
-def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client) -> None:
+def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client) -> None:
     for number in range(3):
         stored(f"{number}.txt", f"{number}".encode(), "text/plain")
     assert queries_of(admin, reverse("artifacts")) == 4
@@ -184,7 +184,7 @@ def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Clien
 
 
 @pytest.mark.requirement("MCR-2.1", "ABR-4.1")
-def test_each_service_stands_under_the_word_for_how_it_receives_the_file(admin: Client, demo: None) -> None:
+def test_services_are_grouped_by_form_of_delivery(admin: Client, demo: None) -> None:
     """Services are grouped by how they receive the file: the vision model as it is, the text model a description."""
     text = page(admin, stored(), "?language=en")
     as_it_is, described = text.split('id="g-native"')[1].split('id="g-described"')
@@ -227,7 +227,7 @@ def add_services(count: int) -> None:
         save_service(SYSTEM, row)
 
 
-def test_of_many_services_a_few_of_each_form_stand_on_the_page(admin: Client, demo: None) -> None:
+def test_page_shows_a_few_services_of_each_form(admin: Client, demo: None) -> None:
     """The page shows a few services of each form and counts all. A filter by form or text finds the others."""
     add_services(50)
     row = stored()
@@ -250,7 +250,7 @@ def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: N
     assert page(admin, row, "?service=text-model").count('class="tabset"') == 1
 
 
-def test_bytes_that_are_gone_are_told_and_not_served(admin: Client, demo: None) -> None:
+def test_missing_bytes_are_reported_and_not_served(admin: Client, demo: None) -> None:
     """If bytes are missing, the artifact's page says so, and the download gets 410."""
     row = stored()
     byte_store().delete(row.sha256)
@@ -289,7 +289,7 @@ def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client,
 
 
 @pytest.mark.parametrize("service", ["echo-vision", "echo-text"])
-def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> None:
+def test_preview_equals_the_payload_sent(demo: None, service: str) -> None:
     """The previewed payload equals the dispatched one, including its byte count."""
     row, state = stored(), snapshot.current()
     spec = state.configuration.service(service_of(service))
@@ -302,7 +302,7 @@ def test_what_the_page_shows_is_what_sending_sends(demo: None, service: str) -> 
     assert (delivered.payload, delivered.bytes) == (prepared.request.elide(), prepared.request.content_length)
 
 
-def test_every_reason_of_the_detector_has_its_words() -> None:
+def test_every_reason_of_the_detector_has_a_sentence() -> None:
     """The page's table has the same sentence for each reason as the detector."""
     assert {code: str(text) for code, text in EVIDENCE.items()} == dict(REASONS)
 

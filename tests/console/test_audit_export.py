@@ -84,7 +84,7 @@ def test_the_command_writes_the_same_lines(tmp_path: Path) -> None:
         call_command("audit_export", "--output", str(file))
 
 
-def test_looking_at_a_file_is_told_once_in_ten_minutes(admin: Client, viewer: Client) -> None:
+def test_viewing_a_file_is_audited_once_in_ten_minutes(admin: Client, viewer: Client) -> None:
     """Viewing a file makes one event in ten minutes. A viewer, who sees no content, makes none."""
     row = store_bytes(SYSTEM, b"words", filename="a.txt")
     for client in (admin, admin, viewer):
@@ -93,7 +93,7 @@ def test_looking_at_a_file_is_told_once_in_ten_minutes(admin: Client, viewer: Cl
     assert [act for act in acts() if act[1] == "artifact.read"] == [("admin", "artifact.read", row.pk)]
 
 
-def test_looking_at_recorded_words_is_told(admin: Client, viewer: Client, demo: None) -> None:
+def test_viewing_recorded_text_is_audited(admin: Client, viewer: Client, demo: None) -> None:
     """A request without recorded messages makes no audit event, nor does a reader without permission."""
     RequestLog.objects.create(pk="req_1", started_at=timezone.now(), body={"messages": []})
     RequestLog.objects.create(pk="req_2", started_at=timezone.now())
@@ -103,7 +103,7 @@ def test_looking_at_recorded_words_is_told(admin: Client, viewer: Client, demo: 
     assert [act for act in acts() if act[1] == "request.read"] == [("admin", "request.read", "req_1")]
 
 
-def test_an_export_of_the_configuration_is_told(admin: Client, demo: None) -> None:
+def test_configuration_export_is_audited(admin: Client, demo: None) -> None:
     """Exports of the configuration by a person and by a command are both audited."""
     admin.get(reverse("config_export", args=["llm-routing"]))
     call_command("export_config", "llmservices", "--for", "seed", stdout=StringIO(), stderr=StringIO())

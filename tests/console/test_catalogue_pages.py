@@ -126,7 +126,7 @@ def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: A
     assert not CatalogueEdition.objects.exists()
 
 
-def test_an_edition_that_there_is_not_is_404(admin: Client) -> None:
+def test_unknown_edition_is_404(admin: Client) -> None:
     """An unknown catalogue version gets 404 for GET and POST."""
     assert admin.get(f"{PAGE}987/").status_code == 404
     assert admin.post(f"{PAGE}987/").status_code == 404
@@ -178,7 +178,7 @@ def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: s
     assert entry.capabilities.input == ("text", "vision")
 
 
-def test_a_provider_that_lists_names_alone_or_nothing_is_told_in_a_sentence(admin: Client, listing: str) -> None:
+def test_provider_list_without_capabilities_gets_an_error(admin: Client, listing: str) -> None:
     """A provider whose list has only names or cannot be read gets a message, and nothing is stored."""
     Provider.objects.create(name="plain", endpoint=f"{listing}/v1", default_model="m", key_source="none")
     Provider.objects.create(name="gone", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
@@ -194,7 +194,7 @@ def test_a_provider_that_lists_names_alone_or_nothing_is_told_in_a_sentence(admi
     assert not CatalogueEdition.objects.exists()
 
 
-def test_the_command_does_the_same(flash: Service, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_imports_and_lists_changes(flash: Service, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The command prints the difference first.
 
     `--dry-run` changes nothing, `--drop` returns to the shipped catalogue.
@@ -216,7 +216,7 @@ def test_the_command_does_the_same(flash: Service, tmp_path: Any, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [([], "Give a file"), (["x.json", "--drop"], "Give a file"), (["/no/such/file"], "No such file"),
-     (["--provider", "nobody"], "no enabled provider nobody")],
+     (["--provider", "unknown"], "no enabled provider unknown")],
 )  # fmt: skip
 def test_the_command_says_what_is_wrong_in_one_line(arguments: list[str], error: str) -> None:
     """The command fails with a message, without a traceback."""

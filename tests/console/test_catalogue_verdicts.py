@@ -52,7 +52,7 @@ def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash: 
     assert "LiteLLM 1.109.1, models.dev 2026-08-18 agree" in page
 
 
-def test_what_no_source_has_a_word_on_stays_unknown(admin: Client):
+def test_capability_without_a_source_stays_unknown(admin: Client):
     """A source that does not mention a capability fills nothing: the cell is off as unknown, also after Undo."""
     provider = Provider.objects.create(
         name="anthropic", endpoint="https://api.anthropic.com/v1", default_model="x", key_source="none"

@@ -155,7 +155,7 @@ FILES = [
 @pages
 @pytest.mark.parametrize("text", FILES, ids=range(len(FILES)))
 @pytest.mark.requirement("MMR-E3")
-def test_the_problems_of_an_import_are_told_in_chinese(admin: Client, text: str) -> None:
+def test_import_problems_are_in_chinese(admin: Client, text: str) -> None:
     """Every rule of both files and invalid JSON have a message in Chinese."""
     answer = admin.post(reverse("config_import"), {"text": text, "name": "x.json"})
     assert answer.status_code in (200, 422)
@@ -163,7 +163,7 @@ def test_the_problems_of_an_import_are_told_in_chinese(admin: Client, text: str)
 
 
 @pages
-def test_what_a_seed_export_cannot_say_is_told_in_chinese(admin: Client) -> None:
+def test_omissions_of_a_seed_export_are_in_chinese(admin: Client) -> None:
     """The messages beside a seed export are in the reader's language; the command's stay English."""
     Provider.objects.update(timeouts={"connect": 3}, proxy="none")
     snapshot.refresh()
@@ -184,7 +184,7 @@ def test_what_a_seed_export_cannot_say_is_told_in_chinese(admin: Client) -> None
     ],
     ids=["no key", "plain http", "private address", "another port"],
 )
-def test_why_a_provider_cannot_be_used_is_told_in_chinese(admin: Client, changes: dict[str, str]) -> None:
+def test_reasons_for_an_unusable_provider_are_in_chinese(admin: Client, changes: dict[str, str]) -> None:
     """The reason is in Chinese on its page, the list, the dashboard, a route and the connection test."""
     row = Provider.objects.get(name="echo")
     needs_key = "api.example.com" in changes["endpoint"] and changes["endpoint"].startswith("https")
@@ -225,7 +225,7 @@ SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items
 
 
 @pages
-def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
+def test_failed_request_is_in_chinese(admin: Client) -> None:
     """Our own log messages are translated with their values; a provider's message is a quotation."""
     key = logged(
         translatable(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
@@ -244,7 +244,7 @@ def test_a_failed_request_is_told_in_chinese(admin: Client) -> None:
 
 
 @pages
-def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
+def test_failed_request_of_the_demo_is_in_chinese(admin: Client) -> None:
     """The page of the demo's request, which walks its chain with one model down, is in Chinese."""
     key = record_demo_request()
     journal().flush()
@@ -253,7 +253,7 @@ def test_the_demo_s_failed_request_is_told_in_chinese(admin: Client) -> None:
 
 @pages
 @pytest.mark.parametrize("outcome", sorted(SCRIPTED))
-def test_a_simulated_walk_is_told_in_chinese(admin: Client, outcome: str) -> None:
+def test_simulation_is_in_chinese(admin: Client, outcome: str) -> None:
     """A simulation is in Chinese for every scripted outcome of a candidate."""
     chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
     data: dict[str, Any] = {"act": "simulate", "preset": "seed", "enabled": "on", "version": "1", "sim-message": "好"}

@@ -62,7 +62,7 @@ def test_each_mode_explains_itself_and_gives_both_files(admin: Client, demo: Non
         assert f'filename="{name}.json"' in answer.headers["Content-Disposition"]
 
 
-def test_what_the_seed_format_cannot_say_is_listed(admin: Client, demo: None) -> None:
+def test_omissions_of_the_seed_format_are_listed(admin: Client, demo: None) -> None:
     """The page lists what the seed format cannot express, such as a provider without an endpoint URL."""
     page = admin.get(reverse("config"), {"for": "seed"})
     assert page.context["left_out"]
@@ -203,7 +203,7 @@ def test_nothing_sent_says_what_to_do(admin: Client) -> None:
     assert "Choose a file, or paste its text" in answer.content.decode()
 
 
-def test_what_only_the_whole_configuration_shows_is_told_too(admin: Client, demo: None) -> None:
+def test_problems_of_the_whole_configuration_are_shown(admin: Client, demo: None) -> None:
     """Valid files that would remove a service used by an agent get 422 with a message for each agent."""
     before = newest()
     answer = send(admin, '{"services": []}', mode="replace", act="apply", expected=before)

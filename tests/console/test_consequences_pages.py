@@ -54,7 +54,7 @@ def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None
 
 
 def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Client) -> None:
-    """Disabling providers in the list shows their combined consequences on a page of its own."""
+    """Disabling providers in the list shows their combined consequences on a separate page."""
     url = reverse("provider", args=["echo"])
     data = fields_of(admin, url, "form") | {"key_act": "keep"}
     data.pop("enabled")

@@ -42,14 +42,14 @@ def page(client: Client, row: Artifact) -> Page:
 
 
 def fill(client: Client, row: Artifact, query: str = "", **corrections: str) -> Any:
-    """Submit the page's form with its current values except for `words`."""
+    """Submit the page's form with its current values except for `corrections`."""
     row.refresh_from_db()
     before = {name: getattr(row, name) for name in ("mime_type", "encoding", "visibility")}
     form = {**before, **corrections, **{f"before_{name}": value for name, value in before.items()}}
     return client.post(reverse("artifact_correct", args=[row.pk]) + query, form, headers=HTMX, follow=True)
 
 
-def test_the_page_corrects_the_type_and_shows_the_delivery_anew(admin: Client, binary: Artifact) -> None:
+def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary: Artifact) -> None:
     """Correcting an artifact redirects to its page with its query, and a toast says what models receive now."""
     answer = fill(admin, binary, "?language=en", mime_type="text/x-thing", encoding="cp1252")
     corrected_page = Page(answer)
@@ -94,7 +94,7 @@ def test_what_the_form_leaves_as_it_was_is_no_correction(admin: Client, guess: A
     assert AuditEvent.objects.count() == before
 
 
-def test_a_wrong_word_stands_in_its_field_with_the_reason(admin: Client, binary: Artifact) -> None:
+def test_invalid_value_stays_in_its_field_with_the_reason(admin: Client, binary: Artifact) -> None:
     """An invalid correction gets 422; the field keeps the value and is described by the reason."""
     answer = fill(admin, binary, mime_type="png")
     assert answer.status_code == 422
@@ -112,7 +112,7 @@ def test_a_file_of_a_person_can_be_kept_from_every_agent(admin: Client, demo: No
     assert answer.count("no agent, only people on these pages") == 2
 
 
-def test_bytes_that_an_encoding_loses_are_told(admin: Client, guess: Artifact) -> None:
+def test_lossy_encoding_shows_a_warning(admin: Client, guess: Artifact) -> None:
     """Bytes that are invalid in the chosen encoding are shown as U+FFFD with a note."""
     assert "Some bytes are not valid" in fill(admin, guess, encoding="utf-8").content.decode()
 
@@ -125,7 +125,7 @@ def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artif
     assert Artifact.objects.get().encoding == "big5"
 
 
-def test_every_encoding_and_type_that_is_offered_is_one(db: None) -> None:
+def test_every_offered_encoding_and_type_is_valid(db: None) -> None:
     """Each known encoding is offered in exactly one group, and each type in its normal form."""
     assert sorted(name for _, names in ENCODINGS for name in names) == sorted(CHOICES)
     assert [name for name in TYPES if clean_mime(name) != name] == []

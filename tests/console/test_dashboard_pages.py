@@ -98,7 +98,7 @@ def test_two_days_are_counted_by_the_hour(db: None) -> None:
     [("all_providers_failed", 1), ("http_500", 1), ("stream_broken", 1), ("internal_error", 1), ("overloaded", 1),
      ("invalid_json", 0), ("model_not_found", 0), ("client_cancelled", 0), ("upstream_413", 0), ("would_drop", 0)],
 )  # fmt: skip
-def test_what_a_caller_brought_about_is_no_failure(db: None, outcome: str, count: int) -> None:
+def test_client_errors_are_no_failures(db: None, outcome: str, count: int) -> None:
     """A request that was invalid, too large or cancelled counts as a request but not as a failure."""
     logged("r1", 0, outcome)
     today, _yesterday = health.two_days(timezone.now())
@@ -122,7 +122,7 @@ def test_a_share_of_nothing_is_no_number(share: float | None, text: str) -> None
     assert percent_text(share) == text
 
 
-def test_the_worst_provider_stands_first(db: None, demo: None) -> None:
+def test_worst_provider_is_first(db: None, demo: None) -> None:
     """Failing providers are first, then working ones, then those not called.
 
     A provider without a key counts as failing only if a route uses it.
@@ -151,13 +151,13 @@ def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: N
 
 
 @pytest.mark.parametrize("outcome", ["skipped_cooling", "client_cancelled", "http_400", "http_413", "http_400_content"])
-def test_what_is_not_the_providers_doing_says_nothing_about_it(db: None, outcome: str) -> None:
+def test_outcomes_not_caused_by_the_provider_do_not_count(db: None, outcome: str) -> None:
     """A skipped candidate, a cancelled request and an invalid or too large one do not count for a provider's health."""
     logged("r1", 0.1, outcome)
     assert health.provider_health(timezone.now()) == {}
 
 
-def test_a_model_that_nobody_configured_marks_no_provider(db: None, demo: None) -> None:
+def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
     """A 404 for an unknown model name of a caller does not mark the provider; one for a configured model does."""
     logged("r1", 0.1, "http_404")
     models = configured_models(snapshot.current().configuration)
@@ -176,7 +176,7 @@ def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None)
     assert "has no key" in text
 
 
-def test_an_empty_installation_is_told_what_is_missing(admin: Client) -> None:
+def test_empty_installation_lists_what_is_missing(admin: Client) -> None:
     """An empty installation's dashboard says that there are no routes and no providers."""
     text = admin.get(reverse("dashboard")).content.decode()
     assert "No task route yet" in text
@@ -194,7 +194,7 @@ def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> No
     assert "2 of 7 done" in admin.get(reverse("dashboard")).content.decode()
 
 
-def test_the_living_part_alone_comes_when_it_asks_for_itself(admin: Client, demo: None) -> None:
+def test_refresh_returns_the_live_part_alone(admin: Client, demo: None) -> None:
     """A refresh of the dashboard gets the fragment; a boosted link gets the whole page."""
     text = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
     assert text.lstrip().startswith('<div id="live"')
@@ -217,7 +217,7 @@ def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
     assert viewer.post(reverse("demo_remove")).status_code == 403
 
 
-def test_the_page_asks_as_often_for_thirty_requests_as_for_three(
+def test_query_count_is_the_same_for_three_and_thirty_requests(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
     """The dashboard makes six queries of the log, however many requests there are.

@@ -39,7 +39,7 @@ def ask_for_description(client: Client, row: Artifact, **headers: str) -> str:
     return client.post(address, {"service": "blind", "language": "en"}, headers=headers, follow=True).content.decode()
 
 
-def test_a_preview_says_by_whom_and_asks_nobody(admin: Client) -> None:
+def test_preview_names_the_describer_without_calling_it(admin: Client) -> None:
     """A preview names the describer, offers to ask it, and marks the description's place in the payload."""
     with describing_lab() as lab:
         described_everywhere()
@@ -50,7 +50,7 @@ def test_a_preview_says_by_whom_and_asks_nobody(admin: Client) -> None:
     assert text.count("[Here seer describes the file; it was not asked yet]") == 2
 
 
-def test_asking_shows_the_words_and_the_next_look_finds_them(admin: Client) -> None:
+def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
     """Asking a describer is one logged call. Afterwards the description is in the payload and the button is gone."""
     with describing_lab() as lab:
         described_everywhere()
@@ -68,7 +68,7 @@ def test_asking_shows_the_words_and_the_next_look_finds_them(admin: Client) -> N
         assert "Ask seer now" not in text
 
 
-def test_asking_in_vain_says_so_and_can_be_tried_again(admin: Client) -> None:
+def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
     """If the describer fails, the page shows the fault's code and the log entry and offers to ask again."""
     with describing_lab({"seer": ["http_401", f"say:{WORDS}"]}) as lab:
         described_everywhere()
@@ -81,7 +81,7 @@ def test_asking_in_vain_says_so_and_can_be_tried_again(admin: Client) -> None:
     assert "Ask seer now" in answered
 
 
-def test_a_viewer_asks_nobody_and_reads_no_words(admin: Client, viewer: Client) -> None:
+def test_viewer_calls_no_describer_and_reads_no_description(admin: Client, viewer: Client) -> None:
     """A viewer neither asks a describer nor reads a description, which reveals the file's contents."""
     with describing_lab():
         described_everywhere()
@@ -93,7 +93,7 @@ def test_a_viewer_asks_nobody_and_reads_no_words(admin: Client, viewer: Client) 
     assert FileDescription.objects.count() == 1
 
 
-def test_the_preview_of_the_api_says_the_same(admin: Client) -> None:
+def test_api_preview_agrees_with_the_page(admin: Client) -> None:
     """The API's preview has the describer, the state and whether the description is cached."""
     with describing_lab():
         described_everywhere()
@@ -138,7 +138,7 @@ def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
     assert RequestLog.objects.get(surface="describe").outcome in text
 
 
-def test_a_simulation_says_by_whom_and_asks_nobody(admin: Client) -> None:
+def test_simulation_names_the_describer_without_calling_it(admin: Client) -> None:
     """A simulation names the describer without asking it, and marks the description's place in the payload."""
     with describing_lab() as lab:
         form = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": stored().pk}
@@ -148,7 +148,7 @@ def test_a_simulation_says_by_whom_and_asks_nobody(admin: Client) -> None:
     assert "[Here seer describes the file; it was not asked yet]" in text
 
 
-def test_a_route_says_where_nobody_is_asked_and_offers_the_route(admin: Client) -> None:
+def test_route_says_where_no_describer_is_set_and_links_to_it(admin: Client) -> None:
     """A route's page and the list say that the route `describe` is disabled or missing."""
     with describing_lab():
         row = TaskRoute.objects.get(task_type="describe")

@@ -109,7 +109,7 @@ def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
     assert SENTENCE in text_of(admin.get("/services/eyes/"))
 
 
-def test_a_dismissed_doubt_is_told_again_after_a_week(admin: Client, key: str, vision_service: Service) -> None:
+def test_dismissed_doubt_is_shown_again_after_a_week(admin: Client, key: str, vision_service: Service) -> None:
     """For a week after a dismissal further rejections are ignored. The declaration stays, the dismissal is audited."""
     refuse_once(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "dismiss", "back": "dashboard"})

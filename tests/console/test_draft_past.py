@@ -96,7 +96,7 @@ def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client
     assert "nothing would have changed" in card(admin, design(temperature="0.3")).content.decode()
 
 
-def test_the_newest_requests_are_looked_at_and_how_many_there_were_is_said(
+def test_newest_requests_are_examined_and_the_total_is_shown(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of past requests compared is limited, so that a busy day costs no more than a quiet one."""
@@ -146,7 +146,7 @@ def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin:
     assert counts == [4, 4]
 
 
-def test_nobody_is_asked_for_it_who_may_not_change_routes(viewer: Client, demo: None) -> None:
+def test_viewer_cannot_evaluate_a_draft(viewer: Client, demo: None) -> None:
     """A viewer's page does not request the comparison, and a posted draft is ignored in favour of the stored route."""
     assert 'id="past"' not in viewer.get(reverse("route", args=["design"])).content.decode()
     add_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))

@@ -57,14 +57,14 @@ def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: C
     assert f"Use {end.successor} instead" not in text_of(viewer.get("/"))
 
 
-def test_the_chain_and_the_service_say_it_too(admin: Client, end: Any) -> None:
+def test_chain_and_service_show_the_retirement(admin: Client, end: Any) -> None:
     """The date of retirement is at the candidate, in the list of routes and on the service's page."""
     assert f"Its vendor recommends {end.successor} instead." in admin.get("/routes/pictures/").content.decode()
     assert f"{MODEL} is served until {end.day}" in text_of(admin.get("/routes/"))
     assert f"The vendor serves this model until {end.day}" in text_of(admin.get("/services/sonnet/"))
 
 
-def test_what_is_lost_and_the_successor_stand_where_the_model_does(admin: Client, end: Any) -> None:
+def test_loss_and_successor_are_shown_beside_the_model(admin: Client, end: Any) -> None:
     """The route's and the service's page name the loss and the successor, whose button leads back to them."""
     for address, kind in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
         page = text_of(admin.get(address))

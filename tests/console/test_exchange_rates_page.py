@@ -66,7 +66,7 @@ def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
     assert admin.post(reverse("settings_rate_remove"), {"currency": "USD"}).status_code == 404
 
 
-def test_what_is_no_rate_stands_at_its_field(admin: Client) -> None:
+def test_invalid_rate_shows_an_error_at_its_field(admin: Client) -> None:
     """An invalid exchange rate gets 422, and nothing is changed."""
     answer = set_rate(admin, rate="much")
     assert answer.status_code == 422

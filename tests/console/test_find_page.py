@@ -1,4 +1,4 @@
-"""Find: what typed words lead to, by role and language, and the queries it makes."""
+"""Find: what a query finds, by role and language, and the queries it makes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def log(key: str) -> RequestLog:
     return RequestLog.objects.create(id=key, started_at=timezone.now(), surface="v1", outcome="ok", task_type="design")
 
 
-def test_a_whole_name_stands_before_its_beginning_that_before_a_word_and_that_before_letters_inside() -> None:
+def test_results_are_ranked_by_kind_of_match() -> None:
     """A whole name ranks first, then the start of a name, the start of a word, and other matches. Case is ignored."""
     findables = [
         findable("my-flashlight"),
@@ -54,7 +54,7 @@ def test_a_whole_name_stands_before_its_beginning_that_before_a_word_and_that_be
     assert labels_found("FLASH", *findables) == ["flash", "Flash-lite", "my-flashlight", "gemini-flash", "aflash"]
 
 
-def test_every_typed_word_has_to_fit_and_the_name_of_a_kind_is_such_a_word() -> None:
+def test_every_query_word_must_match_a_name_or_kind() -> None:
     """Every typed word has to match, and the name of a kind is such a word: `渠道 deep` finds only the provider."""
     findables = [
         findable("deepseek", FoundKind.PROVIDER),
@@ -65,7 +65,7 @@ def test_every_typed_word_has_to_fit_and_the_name_of_a_kind_is_such_a_word() -> 
     assert labels_found("deep nothing", *findables) == labels_found("  ", *findables) == []
 
 
-def test_of_one_kind_only_so_many_are_listed() -> None:
+def test_number_of_results_per_kind_is_limited() -> None:
     """Matches of one kind are limited, so that a thousand services do not hide the one route."""
     findables = [*(findable(f"echo-{number}") for number in range(1000)), findable("my echo", FoundKind.ROUTE)]
     assert len(labels_found("echo", *findables)) == MAX_OF_KIND + 1
@@ -73,7 +73,7 @@ def test_of_one_kind_only_so_many_are_listed() -> None:
 
 
 def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
-    """Configured things are found by name, artifacts by name or id, requests by the start of their id, and actions."""
+    """Configured entries are found by name, artifacts by name or id, requests by the start of their id, and actions."""
     file = store_bytes(SYSTEM, b"a plan", filename="Quarter plan.txt")
     log("req_6741a2b3c4d5e6f7")
     for query, address in {
@@ -92,7 +92,7 @@ def test_find_knows_what_there_is(demo: None, admin: Client) -> None:
         assert f'href="{address}"' in find(admin, query), query
 
 
-def test_an_exact_id_stands_first(demo: None, admin: Client) -> None:
+def test_exact_id_is_first(demo: None, admin: Client) -> None:
     """An exact id ranks first, so that Enter on a pasted id opens that request."""
     log("req_6741a2b3c4d5e6f7")
     log("req_6741a2b3c4d5e6f7b")
@@ -110,8 +110,8 @@ def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, 
     )
 
 
-def test_readers_are_offered_no_act_that_is_not_theirs(demo: None) -> None:
-    """A viewer finds pages and things only.
+def test_only_permitted_actions_are_offered(demo: None) -> None:
+    """A viewer finds pages and entries only.
 
     New routes are an editor's actions, providers and keys an administrator's.
     """
@@ -161,7 +161,7 @@ def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
 
 
 @pytest.mark.parametrize("query", ["\0", "%", "ra_", "a" * 5000, "'", "\U0010ffff", "req_\0", "artifact:"])
-def test_whatever_is_typed_is_looked_for(demo: None, admin: Client, query: str) -> None:
+def test_any_query_gets_a_response(demo: None, admin: Client, query: str) -> None:
     """No typed text causes an error."""
     assert admin.get("/find/", {"q": query}, headers=LIST).status_code == 200
 

@@ -50,7 +50,7 @@ def end_drill(drill: FireDrill) -> FireDrill:
     return drill
 
 
-def test_before_it_begins_the_page_says_who_has_nobody_else(admin: Client) -> None:
+def test_page_lists_routes_without_a_fallback_before_a_drill(admin: Client) -> None:
     """Before a drill the page shows routes that would fail, recently answered calls, and 60 seconds as default."""
     log_calls(FireDrill(started_at=timezone.now()))
     page = text_of(admin.get(PAGE))
@@ -61,7 +61,7 @@ def test_before_it_begins_the_page_says_who_has_nobody_else(admin: Client) -> No
     assert 'id="drills"' not in html
 
 
-def test_a_drill_stands_on_every_page_until_it_is_ended(admin: Client, viewer: Client) -> None:
+def test_drill_is_shown_on_every_page_until_it_ends(admin: Client, viewer: Client) -> None:
     """Every page has a banner with the provider, who started the drill and the seconds left.
 
     Only an administrator gets the button to end it.
@@ -83,7 +83,7 @@ def test_a_drill_stands_on_every_page_until_it_is_ended(admin: Client, viewer: C
     assert list(acts)[-2:] == [("provider.drill", "admin", "echo"), ("provider.drill_stop", "admin", "echo")]
 
 
-def test_it_is_no_revision_and_no_part_of_the_configuration(admin: Client) -> None:
+def test_drill_is_no_revision_and_not_in_the_configuration(admin: Client) -> None:
     """A drill makes no revision."""
     before = Revision.objects.count()
     start_drill(SYSTEM, "echo", 60)
@@ -91,7 +91,7 @@ def test_it_is_no_revision_and_no_part_of_the_configuration(admin: Client) -> No
     assert Revision.objects.count() == before
 
 
-def test_a_second_one_is_refused_in_a_sentence(admin: Client) -> None:
+def test_second_drill_is_refused(admin: Client) -> None:
     """A second drill, an invalid duration, a disabled provider and ending no drill are rejected with a message."""
     start_drill(SYSTEM, "echo", 60)
     page = text_of(admin.post("/providers/openai/drill/", {"seconds": "30"}, follow=True))
@@ -107,7 +107,7 @@ def test_a_second_one_is_refused_in_a_sentence(admin: Client) -> None:
         stop_drill(SYSTEM)
 
 
-def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) -> None:
+def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) -> None:
     """The result of a drill says which providers answered, which call failed, and the delay.
 
     Its end is audited once.
@@ -135,7 +135,7 @@ def test_what_came_of_it_stands_on_the_page_and_in_the_audit_log(admin: Client) 
     assert snapshot.current().drill is None
 
 
-def test_calls_that_met_it_say_nothing_of_the_providers_health() -> None:
+def test_calls_of_a_drill_do_not_affect_provider_health() -> None:
     """Calls during a drill do not count for the provider's health, because it was not called."""
     drill = FireDrill(provider="echo", started_at=timezone.now() - timedelta(seconds=30))
     log_calls(drill)
@@ -143,7 +143,7 @@ def test_calls_that_met_it_say_nothing_of_the_providers_health() -> None:
     assert (health.status, health.calls) == ("ok", 1)
 
 
-def test_a_drill_that_nobody_met_says_so(admin: Client) -> None:
+def test_drill_without_calls_says_so(admin: Client) -> None:
     start_drill(SYSTEM, "echo", 30)
     drill: Any = FireDrill.objects.get()
     assert find_result("echo", drill.started_at, drill.ends_at).met == 0
@@ -152,6 +152,6 @@ def test_a_drill_that_nobody_met_says_so(admin: Client) -> None:
 
 def test_an_unknown_provider_has_no_drill(admin: Client) -> None:
     """The page for a drill of an unknown provider gets 404, and the action raises `NotFoundError`."""
-    assert admin.get("/providers/nobody/drill/").status_code == 404
-    with pytest.raises(NotFoundError, match="no provider nobody"):
-        start_drill(SYSTEM, "nobody", 60)
+    assert admin.get("/providers/unknown/drill/").status_code == 404
+    with pytest.raises(NotFoundError, match="no provider unknown"):
+        start_drill(SYSTEM, "unknown", 60)

@@ -48,7 +48,7 @@ def call(key: str, model: str = "task:planning", path: str = CHAT) -> int:
     return int(Client().post(path, body, content_type="application/json", headers=headers).status_code)
 
 
-def test_it_waits_and_asks_again_by_itself(admin: Client, key: str) -> None:
+def test_page_polls_until_the_first_call(admin: Client, key: str) -> None:
     """The panel shows the base URL and polls. A poll without changes gets 204, so that nothing is announced twice."""
     page = text_of(panel(admin, key))
     assert "Waiting for the first call" in page
@@ -58,7 +58,7 @@ def test_it_waits_and_asks_again_by_itself(admin: Client, key: str) -> None:
     assert admin.get(poll_url[1].replace("&amp;", "&")).status_code == 204
 
 
-def test_an_answered_call_is_told_with_who_answered(admin: Client, viewer: Client, key: str) -> None:
+def test_answered_call_is_shown_with_its_model(admin: Client, viewer: Client, key: str) -> None:
     """After an answered call the panel shows model, candidate, tokens and request, and stops polling."""
     assert call(key) == 200
     for client in (admin, viewer):
@@ -86,7 +86,7 @@ def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str
     assert "was answered" in text_of(panel(admin, key))
 
 
-def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key: str) -> None:
+def test_failed_call_naming_the_key_is_attributed_to_it(admin: Client, key: str) -> None:
     """A call with this key that failed is explained: a wrong path, a truncated key, a missing scope."""
     assert call(key, path="/v1/v1/chat/completions") == 404
     assert call(key[:30]) == 401
@@ -110,7 +110,7 @@ def test_a_call_that_named_the_key_and_went_astray_is_its_own(admin: Client, key
         ("something", "not a key of this installation"),
     ],
 )
-def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, key_sent: str, expected: str) -> None:
+def test_unattributable_call_is_shown_as_such(admin: Client, key: str, key_sent: str, expected: str) -> None:
     """A rejected call without this key is shown by the kind of its key, never the key itself.
 
     Calls from before the waiting began are not shown.
@@ -125,7 +125,7 @@ def test_what_may_be_anybodys_is_told_as_such(admin: Client, key: str, key_sent:
     assert expected not in text_of(panel(admin, key, since=since))
 
 
-def test_after_five_minutes_it_asks_only_when_told_to(admin: Client, key: str) -> None:
+def test_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
     """Polling stops after five minutes until a button is pressed. An invalid start time counts as now."""
     page = text_of(panel(admin, key, since=int(timezone.now().timestamp()) - 400))
     assert "Keep waiting" in page
@@ -134,7 +134,7 @@ def test_after_five_minutes_it_asks_only_when_told_to(admin: Client, key: str) -
         assert "every 2s" in text_of(panel(admin, key, since=since))
 
 
-def test_it_stands_with_a_key_that_is_new_or_was_never_used(admin: Client, viewer: Client) -> None:
+def test_waiting_page_is_offered_for_new_and_unused_keys(admin: Client, viewer: Client) -> None:
     """The page that issues a key has it in the snippets. Later pages have an environment variable."""
     AgentKey.objects.all().delete()
     page = text_of(admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""}))
@@ -150,10 +150,10 @@ def test_it_stands_with_a_key_that_is_new_or_was_never_used(admin: Client, viewe
         assert issued[0] not in agent_page
     assert call(issued[0]) == 200
     assert "/first-call/" not in text_of(admin.get("/agents/text-agent/"))
-    assert admin.get("/first-call/nobody/text-agent/").status_code == 404
+    assert admin.get("/first-call/unknown/text-agent/").status_code == 404
 
 
-def test_few_are_noted_and_few_are_kept() -> None:
+def test_number_of_recorded_calls_is_limited() -> None:
     """A flood of rejected calls adds five rows every two seconds and keeps 200. No row has a secret or a query."""
     moments = iter(range(0, 1000, 3))
     noted = RejectedCalls(lambda: float(next(moments)))

@@ -35,7 +35,7 @@ def number() -> int:
     return Revision.objects.values_list("number", flat=True).first() or 0
 
 
-def test_the_list_says_who_changed_what_in_words(admin: Client, demo: None) -> None:
+def test_list_shows_who_changed_what(admin: Client, demo: None) -> None:
     """A line of the history has the action, its author, the first changes, and how many more there are."""
     alias("gpt-4o")
     page = admin.get(reverse("history")).content.decode()
@@ -168,7 +168,7 @@ def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: N
     alias("gpt-4o")
     page = admin.get(reverse("audit"), {"action": "alias.change", "actor": "ADA", "object": "gpt"})
     assert [event.event.object_name for event in page.context["events"]] == ["gpt-4o"]
-    none = admin.get(reverse("audit"), {"actor": "nobody"}).content.decode()
+    none = admin.get(reverse("audit"), {"actor": "unknown"}).content.decode()
     assert "Nothing matches these filters" in none
     assert "Clear filters" in none
 
@@ -209,7 +209,7 @@ def edit_cells(client: Client, *names: str) -> None:
 def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
     """Adjacent matrix edits of one author are one line, and each can still be viewed and restored.
 
-    Another action is a line of its own.
+    Another action is a separate line.
     """
     before = number()
     edit_cells(admin, "vision", "audio", "video")

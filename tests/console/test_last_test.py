@@ -31,7 +31,7 @@ def names_in(page: str) -> list[str]:
     return re.findall(r'<a href="/providers/([\w-]+)/">', page)
 
 
-def test_a_test_is_kept_with_what_came_of_it(admin: Client) -> None:
+def test_test_result_is_stored(admin: Client) -> None:
     """The result of a provider's test is in the list and on its page until the next test replaces it."""
     admin.post("/providers/echo/test/", headers=HTMX)
     admin.post("/providers/openai/test/", headers=HTMX)
@@ -42,7 +42,7 @@ def test_a_test_is_kept_with_what_came_of_it(admin: Client) -> None:
     assert "Last test:" in text_of(admin.get("/providers/echo/"))
 
 
-def test_the_worst_provider_stands_first(admin: Client) -> None:
+def test_worst_provider_is_first(admin: Client) -> None:
     """Providers that cannot be called are first, then those that failed their test, working ones, disabled ones."""
     add_provider("off", enabled=False)
     add_provider("works")

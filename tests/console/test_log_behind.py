@@ -34,9 +34,7 @@ def two_waiting() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("language", "expected"), [("en", "2 requests are waiting on disk"), ("zh-hans", "2 条请求暂存在磁盘上")]
 )
-def test_the_dashboard_tells_of_entries_that_wait(
-    two_waiting: None, language: str, expected: str, admin_account: Any
-) -> None:
+def test_dashboard_shows_waiting_entries(two_waiting: None, language: str, expected: str, admin_account: Any) -> None:
     """The dashboard shows in the reader's language since when entries are waiting."""
     page = browser_of(admin_account, headers={"accept-language": language}).get(reverse("dashboard")).content.decode()
     assert expected in page
@@ -47,7 +45,7 @@ def test_the_dashboard_tells_of_entries_that_wait(
 @pytest.mark.parametrize(
     ("language", "expected"), [("en", "requests are waiting in memory"), ("zh-hans", "条请求暂存在内存中")]
 )
-def test_the_dashboard_tells_of_a_full_disk(
+def test_dashboard_shows_a_full_disk(
     two_waiting: None, language: str, expected: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a full disk the dashboard shows waiting and lost entries, and how much space is left."""

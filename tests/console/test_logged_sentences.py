@@ -33,7 +33,7 @@ from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import find_logged_request
 from routing_admin.request_log.sentences import QUOTING, RenderedSentence, logged_text, render_logged, render_sentence
 from tests.console.page import Page
-from tests.test_translated import bare_texts
+from tests.test_translated import literal_texts
 
 ROOT = Path(settings.BASE_DIR)
 APPS = ("capabilities", "artifacts", "routing_admin")
@@ -70,7 +70,7 @@ TEMPLATES = sorted({text for call in calls("translatable") if call.args and (tex
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_sentence_of_ours_survives_the_log_and_is_told_in_chinese(template: str) -> None:
+def test_logged_sentence_is_translated_into_chinese(template: str) -> None:
     """Code and facts of a message survive JSON, and the Chinese message contains all facts."""
     facts = {name: f"{name}7" for name in re.findall(r"%\((\w+)\)s", template)}
     stored = json.loads(json.dumps(data_of(Translatable(template, facts))))
@@ -85,15 +85,17 @@ def test_a_sentence_of_ours_survives_the_log_and_is_told_in_chinese(template: st
     assert all(fact in translated for fact in facts.values())
 
 
-def test_there_are_sentences_to_look_at() -> None:
+def test_sentences_are_found() -> None:
     """Guards against the test above passing because it found no templates."""
     assert len(TEMPLATES) > 150
     assert {str(sentence) for sentence in QUOTING} < set(TEMPLATES)
 
 
-def test_a_failure_s_message_is_a_sentence_or_somebody_else_s_words() -> None:
+def test_failure_message_is_translatable_or_foreign_text() -> None:
     """A failure's message is never a plain English string, which would be shown as if a provider had sent it."""
-    untranslated = {text for call in calls(*CARRIERS) for message in message_of(call) for text in bare_texts(message)}
+    untranslated = {
+        text for call in calls(*CARRIERS) for message in message_of(call) for text in literal_texts(message)
+    }
     assert untranslated == set()
 
 
@@ -119,7 +121,7 @@ def test_a_provider_s_own_words_stay_as_they_came() -> None:
     assert "拒绝了请求" in refused.ours
 
 
-def test_words_that_look_like_a_kept_sentence_are_still_only_words() -> None:
+def test_text_that_resembles_a_stored_sentence_stays_text() -> None:
     """A provider's answer in our JSON form is not parsed as a message of ours."""
     forged = '{"code": "The provider is disabled.", "facts": {}}'
     assert data_of(forged) == forged
@@ -198,7 +200,7 @@ def kept_by_an_earlier_version() -> RequestLog:
 
 
 @pages
-def test_what_an_earlier_version_logged_is_shown_as_it_stands(demo: None, admin: Client) -> None:
+def test_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin: Client) -> None:
     """Text that an earlier version logged is shown unchanged in both languages, as a quotation without a speaker."""
     row, client = kept_by_an_earlier_version(), admin
     for language in ("en", "zh-hans"):
@@ -215,7 +217,7 @@ def test_what_an_earlier_version_logged_is_shown_as_it_stands(demo: None, admin:
 
 
 @pages
-def test_the_api_tells_what_an_earlier_version_logged_as_before() -> None:
+def test_api_returns_text_logged_by_an_earlier_version() -> None:
     answer = timeline(kept_by_an_earlier_version())
     assert answer["error"] == ENGLISH
     assert answer["attempts"][0]["error"] == "The provider is disabled."
@@ -223,9 +225,7 @@ def test_the_api_tells_what_an_earlier_version_logged_as_before() -> None:
 
 
 @pages
-def test_why_a_file_was_described_is_told_in_the_readers_language_and_in_english_by_the_api(
-    demo: None, admin: Client
-) -> None:
+def test_reason_for_a_description_is_translated_on_pages_and_english_in_the_api(demo: None, admin: Client) -> None:
     """A delivery stores its reason as code and facts, so the page translates it and the API returns English."""
     row = kept_by_an_earlier_version()
     attempt = row.attempts.get()

@@ -66,9 +66,9 @@ def test_undo_takes_one_cell_back(admin: Client) -> None:
     assert (cell.supported, cell.source) == (True, "catalogue")
 
 
-def test_what_nobody_knows_is_shown_as_unknown(admin: Client) -> None:
+def test_unknown_capability_is_shown_as_unknown(admin: Client) -> None:
     """A service that declares nothing counts as text only. Its other cells are unknown, and a filter finds them."""
-    row = new_service("mystery", "nobody-knows-1")
+    row = new_service("mystery", "unknown-model-1")
     page = text_of(admin.get("/matrix/?show=unknown"))
     assert "mystery" in page
     assert "vision-model" not in page
@@ -77,7 +77,7 @@ def test_what_nobody_knows_is_shown_as_unknown(admin: Client) -> None:
     assert 'data-source="unknown"' in text_of(admin.get("/matrix/?q=mystery"))
 
 
-def test_the_catalogue_fills_what_nobody_declared_or_probed(admin: Client) -> None:
+def test_catalogue_fills_undeclared_and_unprobed_cells(admin: Client) -> None:
     """Filling many services from the catalogue writes one revision and keeps declared and probed cells."""
     row = new_service("gpt", "gpt-4o")
     set_cell(SYSTEM, row, ("input", "vision"), supported=False, source=Source.PROBED)
@@ -122,7 +122,7 @@ def test_any_word_can_become_a_column(admin: Client) -> None:
 @pytest.mark.parametrize(
     ("query", "expected", "hidden"),
     [("provider=echo", "echo-vision", "multimodal-model"), ("q=multi", "multimodal-model", "echo-vision"),
-     ("show=routed", "echo-text", "multimodal-model"), ("provider=nobody", "No model service matches.", "echo-text")],
+     ("show=routed", "echo-text", "multimodal-model"), ("provider=unknown", "No model service matches.", "echo-text")],
 )  # fmt: skip
 def test_the_matrix_is_filtered_by_provider_words_and_use(
     admin: Client, query: str, expected: str, hidden: str

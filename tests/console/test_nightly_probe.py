@@ -68,7 +68,7 @@ def reads(row: Service) -> set[str]:
     return set(row.capabilities.filter(side="input", supported=True).values_list("name", flat=True))
 
 
-def test_nothing_is_probed_at_night_until_somebody_chooses_it(admin: Client, gemini_service: Service) -> None:
+def test_no_service_is_probed_at_night_until_chosen(admin: Client, gemini_service: Service) -> None:
     """A service is probed at night only if a person chose it, from the next night on.
 
     The page shows the expected calls and tokens. The choice is audited and can be reverted.
@@ -86,7 +86,7 @@ def test_nothing_is_probed_at_night_until_somebody_chooses_it(admin: Client, gem
     assert not NightlyProbe.objects.exists()
 
 
-def test_what_a_night_takes_is_estimated_where_nobody_probed_yet(admin: Client, demo: None) -> None:
+def test_cost_of_a_night_is_estimated_before_the_first_probe(admin: Client, demo: None) -> None:
     """Without an earlier probe the estimate uses the vendors' formulas, and names the types they do not cover."""
     openai = Provider.objects.get(name="openai")
     save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
@@ -127,9 +127,7 @@ def test_of_several_processes_one_probes_a_service(gemini_service: Service) -> N
     assert list(claim_due(now)) == []
 
 
-def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(
-    admin: Client, gemini_service: Service, lab: Lab
-) -> None:
+def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_service: Service, lab: Lab) -> None:
     """A lost capability is shown in History with Undo, on the dashboard, on its page and in the chain.
 
     Undo removes the message.
@@ -154,7 +152,7 @@ def test_a_model_that_stopped_reading_is_told_wherever_somebody_looks(
     assert STOPPED not in text_of(admin.get("/"))
 
 
-def test_a_model_that_reads_more_is_told_too(admin: Client, gemini_service: Service) -> None:
+def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -> None:
     """A new capability is shown but is not a warning of any chain."""
     set_cell(SYSTEM, gemini_service, ("input", "vision"), supported=False, source=Source.CATALOGUE)
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
@@ -166,7 +164,7 @@ def test_a_model_that_reads_more_is_told_too(admin: Client, gemini_service: Serv
     assert "gem now reads images" not in text_of(admin.get("/"))
 
 
-def test_what_is_unclear_at_night_changes_nothing(gemini_service: Service, lab: Lab) -> None:
+def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: Lab) -> None:
     """An unclear probe changes nothing, nor does one in which the model does not answer even a text."""
     lab.model = reader(unclear_about="application/pdf")
     before = Revision.objects.count()
@@ -198,12 +196,12 @@ def test_the_command_probes_the_chosen_or_the_named(gemini_service: Service, lab
     output = io.StringIO()
     call_command("probe_services", stdout=output)
     assert output.getvalue() == "gem: reads text, vision, audio, video; does not read file; changed: file\n"
-    with pytest.raises(CommandError, match="There is no enabled model service nobody"):
-        call_command("probe_services", "gem", "nobody")
+    with pytest.raises(CommandError, match="There is no enabled model service unknown"):
+        call_command("probe_services", "gem", "unknown")
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-def test_a_server_probes_by_itself_whose_turn_it_is(gemini_service: Service, lab: Lab) -> None:
+def test_server_probes_services_that_are_due(gemini_service: Service, lab: Lab) -> None:
     """A second round in the same night makes no call."""
     NightlyProbe.objects.create(service_id="gem", last_night=date(2026, 11, 1))
     lab.requests.clear()

@@ -12,7 +12,7 @@ HTML = """
 """
 
 
-def test_each_thing_is_found_by_its_role_and_name() -> None:
+def test_each_control_is_found_by_its_role_and_name() -> None:
     """White space is collapsed, images have no text, `aria-label` takes precedence, `disabled` is recognized."""
     page = Page(HTML)
     controls = (page.heading("Routes 5"), page.link("Back"), page.field("Retries"), page.button("Save"))

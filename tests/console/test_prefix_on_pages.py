@@ -105,7 +105,7 @@ def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: 
     assert sentence in page_of(admin, send_conversation(key, 2, model="echo-text"))
 
 
-def test_a_file_that_is_gone_breaks_the_prefix_where_it_stood(admin: Client, key: str) -> None:
+def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str) -> None:
     """A deleted file breaks the prefix at its message, because its content cannot be read."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     question = {"role": "user", "content": [image(f"artifact:{row.pk}")]}

@@ -116,7 +116,7 @@ def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
         ({"key_act": "env", "key_variable": "HOME"}, "Only variables named LLM_PROVIDER_…_API_KEY"),
     ],
 )
-def test_what_cannot_be_added_says_why_and_shows_the_form_again(admin, pool, fields, sentence):
+def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence):
     """An invalid key gets 422 with the form open. Nothing is written, and the submitted key is not echoed."""
     before = Revision.objects.count()
     page = add(admin, **fields)
@@ -142,7 +142,7 @@ def test_stored_keys_stay_behind_when_the_address_moves_to_another_origin(admin,
     assert not snapshot.build().keys["pool"].usable
 
 
-def test_each_key_is_tested_and_what_came_of_it_stands_in_its_line(admin, pool, lab):
+def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
     """Testing the keys names a rejected one with what to do. A single key can be tested, too."""
     lab.play({f"pool/{SECOND}": 401})
     page = text_of(admin.post("/providers/pool/keys/test/", headers=HTMX))

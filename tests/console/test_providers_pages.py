@@ -118,14 +118,14 @@ def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> 
 @pytest.mark.parametrize(
     "endpoint", ["https://[127.0.0.1]/v1", "https://[::1/v1", "https://a:99999/v1", "https://[v1.x]/"]
 )
-def test_an_address_that_nobody_can_read_is_a_mistake_in_the_form(admin: Client, endpoint: str) -> None:
+def test_unparsable_address_is_a_form_error(admin: Client, endpoint: str) -> None:
     """An endpoint that cannot be parsed gets 422, also if a key is submitted with it."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, endpoint=endpoint, key_act="set", key=SECRET))
     assert (answer.status_code, SECRET in text_of(answer)) == (422, False)
 
 
-def test_what_somebody_else_changed_meanwhile_is_shown_beside_ones_own(admin: Client) -> None:
+def test_conflicting_change_is_shown_beside_the_own_one(admin: Client) -> None:
     """Saving over another person's change gets 409 with both versions. Saving that page again overwrites it."""
     row = Provider.objects.get(name="openai")
     admin.post("/providers/openai/", form_of(row, default_model="gpt-theirs"))
@@ -166,7 +166,7 @@ def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
     assert not Provider.objects.filter(enabled=False).exists()
 
 
-def test_testing_a_connection_says_what_came_of_it_and_how_long_it_took(admin: Client) -> None:
+def test_connection_test_shows_result_and_duration(admin: Client) -> None:
     """A connection test shows the time of an answer. A provider without a key is not called."""
     text = text_of(admin.post("/providers/echo/test/", headers=HTMX))
     assert "echo answered in" in text
@@ -182,12 +182,12 @@ def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin
     data = {"name": "deepseek", "endpoint": "https://api.deepseek.com", "protocol": "openai"}
     answer = admin.post("/new/provider/", {**data, "default_model": "deepseek-chat", "key": SECRET})
     assert answer["Location"] == "/providers/deepseek/models/"
-    offer = text_of(admin.post(answer["Location"], {"act": "write", "names": "deepseek-chat\nnobody-knows-1"}))
+    offer = text_of(admin.post(answer["Location"], {"act": "write", "names": "deepseek-chat\nunknown-model-1"}))
     assert "not in the catalogue: text only until you change it" in offer
     before = Revision.objects.count()
     chosen = {"use-0": "on", "id-0": "deepseek-chat", "alias-0": "gpt-4o", "caps-0": ["input:text", "output:text"]}
-    fields = {**chosen, "use-1": "on", "id-1": "nobody-1", "caps-1": ["input:text", "output:text"]}
-    response = admin.post(answer["Location"], {"act": "make", "model": ["deepseek-chat", "nobody-knows-1"], **fields})
+    fields = {**chosen, "use-1": "on", "id-1": "unknown-1", "caps-1": ["input:text", "output:text"]}
+    response = admin.post(answer["Location"], {"act": "make", "model": ["deepseek-chat", "unknown-model-1"], **fields})
     assert response["Location"] == "/matrix/?provider=deepseek"
     assert Revision.objects.count() == before + 1
     assert Alias.objects.get(name="gpt-4o").target == "deepseek-chat"
@@ -202,7 +202,7 @@ def test_fetching_models_offers_those_the_provider_lists(admin: Client) -> None:
     assert "is already echo-vision" in page
 
 
-def test_an_id_that_is_taken_is_told_at_its_line(admin: Client) -> None:
+def test_taken_id_shows_an_error_in_its_row(admin: Client) -> None:
     """A service id that is taken gets 422 at its line, and nothing is created."""
     form = {"act": "make", "model": "m", "use-0": "on", "id-0": "vision-model", "caps-0": "input:text"}
     answer = admin.post("/providers/echo/models/", form)
@@ -275,7 +275,7 @@ def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(ad
     assert admin.get("/new/provider/?preset=openai&another=1").context["form"]["name"].value() == "openai-2"
 
 
-def test_a_key_that_is_missing_or_none_is_told_where_it_is_given(admin: Client) -> None:
+def test_missing_or_invalid_key_shows_an_error_at_its_field(admin: Client) -> None:
     """A missing or invalid key gets 422, and the provider keeps its key source."""
     address = "/new/provider/?preset=openai"
     for fields in ({"key_act": "set"}, {"key_act": "env", "key_variable": "HOME"}, {"key": "sk-abc****wxyz"}):

@@ -65,7 +65,7 @@ def add_everything() -> None:
 
 
 @pytest.mark.parametrize("address", QUERIES)
-def test_a_page_asks_so_often_however_much_there_is(admin: Client, address: str) -> None:
+def test_query_count_of_a_page_does_not_grow_with_the_data(admin: Client, address: str) -> None:
     """A page makes as many queries as the table says, with few rows and with many."""
     assert queries_of(admin, address) == QUERIES[address]
     add_everything()

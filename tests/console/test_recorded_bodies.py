@@ -81,7 +81,7 @@ def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Cl
     assert statements == []
 
 
-def test_a_viewer_is_told_who_may_read_the_message(key: str, viewer: Client) -> None:
+def test_viewer_sees_which_role_may_read_the_message(key: str, viewer: Client) -> None:
     """A viewer's page does not say whether a message was recorded, since it was not queried."""
     text = text_of(viewer.get("/requests/req_kept/"))
     assert "shown to editors and administrators only" in text
@@ -98,7 +98,7 @@ def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin:
     assert MARKER in text_of(answer)
 
 
-def test_the_list_fetches_no_body_for_anybody(key: str, admin: Client) -> None:
+def test_list_fetches_no_body_for_any_role(key: str, admin: Client) -> None:
     """An administrator, too, reads a body only by opening its request."""
     with log_statements() as statements:
         assert MARKER not in text_of(admin.get(reverse("requests")))

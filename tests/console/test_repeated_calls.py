@@ -21,7 +21,7 @@ def repeated(key: str) -> tuple[Any, Any]:
     return logged(first), logged(second)
 
 
-def test_its_page_names_the_original_and_says_that_nobody_was_asked(admin: Client, repeated: Any) -> None:
+def test_page_of_a_replay_names_the_original_and_no_call(admin: Client, repeated: Any) -> None:
     """The page of a repeated call has a link to the original and no cost."""
     original, row = repeated
     for language, expected in (("en", "No model was called again."), ("zh-hans", "没有再次调用模型。")):

@@ -47,7 +47,7 @@ def test_a_search_written_down_is_read_back_as_it_was(terms: dict[str, str]) -> 
 
 
 @given(st.text())
-def test_whatever_is_typed_is_read_without_an_error(query: str) -> None:
+def test_any_query_is_parsed_without_an_error(query: str) -> None:
     """Invalid search text becomes problems or text, never an exception; only known keys are kept."""
     search = parse(query, NOW)
     assert {key for key, _ in search.values} <= set(KEYS)
@@ -57,7 +57,7 @@ def test_whatever_is_typed_is_read_without_an_error(query: str) -> None:
     ("query", "problem"),
     [("color:red", "color"), ("since:soon", "soon"), ("status:$$", "$$"), ("task:", "task")],
 )
-def test_a_word_that_makes_no_sense_is_named(query: str, problem: str) -> None:
+def test_invalid_search_term_is_named(query: str, problem: str) -> None:
     """A problem names the invalid word, and the rest of the search works."""
     search = parse(f"{query} agent:a", NOW)
     assert problem in search.problems[0]
@@ -169,7 +169,7 @@ def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Clien
         ("color:", []),
     ],
 )
-def test_the_word_that_is_typed_is_completed_and_what_stands_before_it_stays(query: str, expected: list[str]) -> None:
+def test_last_word_is_completed_and_the_rest_stays(query: str, expected: list[str]) -> None:
     """Keys and values are suggested for the typed word, those that start with it first. Text before it is kept."""
     suggestions = suggest(query, {"task": ["old design", "planning", "design"]})
     assert [suggestion.replace('"', "") for suggestion in suggestions] == [
@@ -177,7 +177,7 @@ def test_the_word_that_is_typed_is_completed_and_what_stands_before_it_stays(que
     ]
 
 
-def test_newer_requests_are_counted_once_and_told_once(admin: Client) -> None:
+def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
     """Newer requests that match the search are counted. Without a change the response is 204."""
     first = logged("req_1", 5)
     after = search.write_cursor(first)
@@ -218,7 +218,7 @@ def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> Non
     assert find(search, before="nonsense").rows == pages[0].rows
 
 
-def test_the_list_asks_as_often_for_thirty_as_for_three(admin: Client, django_assert_num_queries: Any) -> None:
+def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client, django_assert_num_queries: Any) -> None:
     for number in range(3):
         logged(f"a{number}")
     admin.get(reverse("requests"))
@@ -288,7 +288,7 @@ def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client)
 
 
 @pytest.mark.parametrize("column", ["sentence", "error"])
-def test_what_a_provider_said_is_text_and_nothing_else(admin: Client, column: str) -> None:
+def test_text_of_a_provider_is_escaped(admin: Client, column: str) -> None:
     """Markup in a provider's error is escaped, also in the column of an earlier version."""
     row = logged("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
     attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
@@ -400,7 +400,7 @@ def test_a_caller_s_fault_changes_no_chain(admin: Client, demo: None, outcome: s
     assert "Change the route" not in text
 
 
-def test_a_request_without_files_is_not_said_to_have_brought_any(admin: Client) -> None:
+def test_request_without_files_mentions_no_files(admin: Client) -> None:
     row = logged("req_good")
     attempt(row, 0, "ok")
     text = admin.get(reverse("request", args=[row.pk])).content.decode()
@@ -481,7 +481,7 @@ def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -
         ("file=extracted", "converted", "Document"),
     ],
 )
-def test_the_worst_that_became_of_a_file_is_what_the_list_shows(adaptation: str, badge: str, kind: str) -> None:
+def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kind: str) -> None:
     """The list shows the worst delivery of a file: described, then converted, then native."""
     assert content_of(adaptation) == {"badge": badge, "kind": kind}
 

@@ -62,7 +62,7 @@ def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin:
     assert str(TaskRoute.objects.get(task_type="design").candidates.all()[0]) == "echo/echo-503"
 
 
-def test_few_requests_are_said_to_be_too_few(admin: Client, demo: None) -> None:
+def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
     """With few requests the counts are shown, but no Undo is offered for a difference that may be chance."""
     number = change_design()
     play(number, 4, 4, failures=4)
@@ -121,7 +121,7 @@ def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, 
     assert "badge" not in text_of(admin.get(address))
 
 
-def test_who_may_only_look_is_offered_no_undo(viewer: Client, demo: None) -> None:
+def test_viewer_is_offered_no_undo(viewer: Client, demo: None) -> None:
     """A viewer sees the same figures without Undo."""
     number = change_design()
     play(number, 40, 50, failures=20)

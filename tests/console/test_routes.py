@@ -54,7 +54,7 @@ def chain_of(task_type: str) -> list[str]:
 # The list
 
 
-def test_the_list_opens_with_what_is_so(admin: Client, demo: None) -> None:
+def test_list_opens_with_the_current_state(admin: Client, demo: None) -> None:
     """The list of routes has a summary, every route with its chain, and where images are described."""
     page = admin.get(reverse("routes")).content.decode()
     assert "6 task routes are working" in page
@@ -244,7 +244,7 @@ def test_a_route_needs_a_candidate(admin: Client, demo: None) -> None:
     assert "needs a candidate" in answer.content.decode()
 
 
-def test_what_somebody_else_saved_meanwhile_is_shown_beside_the_draft(admin: Client, demo: None) -> None:
+def test_conflicting_save_is_shown_beside_the_draft(admin: Client, demo: None) -> None:
     """Saving over another person's change gets 409 with both chains. Saving again overwrites the other change."""
     data = design(3, 2, 1, act="save")
     row = TaskRoute.objects.get(task_type="design")

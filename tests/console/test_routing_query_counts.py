@@ -123,14 +123,14 @@ def query_counts(client: Client, address: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("address", QUERIES)
-def test_a_page_asks_so_often_however_much_there_is(admin: Client, address: str) -> None:
+def test_query_count_of_a_page_does_not_grow_with_the_data(admin: Client, address: str) -> None:
     """A page makes as many queries of each database as the table says, with few rows and with many."""
     assert query_counts(admin, address) == QUERIES[address]
     add_everything()
     assert query_counts(admin, address) == QUERIES[address]
 
 
-def test_a_walk_and_a_preview_ask_as_often_however_much_there_is(admin: Client) -> None:
+def test_query_count_of_simulation_and_preview_does_not_grow_with_the_data(admin: Client) -> None:
     """A simulation and the preview of an import make as many queries with few rows as with many."""
     walk_form = {"act": "simulate", "task": "design", "sim-message": "Hello"}
     preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}

@@ -163,7 +163,7 @@ def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Clie
     [("{", "This is not JSON"), ('{"image": {"maxBytes": "5"}}', "limits.image.maxBytes must be a whole number"),
      ('{"picture": {}}', "limits.picture is unknown")],
 )  # fmt: skip
-def test_wrong_limits_are_told_with_their_path(admin: Client, text: str, error: str) -> None:
+def test_invalid_limits_are_reported_with_their_path(admin: Client, text: str, error: str) -> None:
     """Invalid limits get 422 with each problem at the field, and nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     answer = admin.post("/services/vision-model/", form_of(row, limits_json=text))
@@ -181,7 +181,7 @@ def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None
     assert Service.objects.get(pk=row.pk).content == {}
 
 
-def test_saving_what_somebody_else_changed_shows_both_versions(admin: Client) -> None:
+def test_saving_over_a_conflicting_change_shows_both_versions(admin: Client) -> None:
     """Saving over another person's change gets 409 with both versions, and nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", form_of(row, name="theirs"))
@@ -209,7 +209,7 @@ def test_an_id_with_a_slash_has_a_page(admin: Client) -> None:
     assert admin.post("/catalogue/deepseek-ai/DeepSeek-V3/").status_code == 302
 
 
-def test_a_repeated_id_is_told_at_its_field(admin: Client) -> None:
+def test_repeated_id_shows_an_error_at_its_field(admin: Client) -> None:
     new = {
         "service_id": "vision-model",
         "name": "again",

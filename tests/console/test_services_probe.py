@@ -128,7 +128,7 @@ def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None
         assert sentence in page
 
 
-def test_what_is_unclear_changes_nothing_and_stands_beside_what_was_proved(admin: Client) -> None:
+def test_unclear_result_changes_nothing_and_is_listed_beside_proved_ones(admin: Client) -> None:
     """After an unclear probe the earlier result and its transcript stay. The next conclusive probe replaces both."""
     unknown_service()
     for answer in (None, "Yes, I can see it.", None):

@@ -87,7 +87,7 @@ def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) 
     assert [is_in(client) for client in (browser, phone, stranger)] == [True, False, True]
 
 
-def test_nobody_ends_the_session_of_somebody_else_from_his_own_page(viewer_account: User, demo: None) -> None:
+def test_session_of_another_user_cannot_be_ended_from_the_own_page(viewer_account: User, demo: None) -> None:
     """A person cannot end another person's session from their own page."""
     stranger = signed_in(person("otto"))
     session_activity().write()
@@ -170,6 +170,6 @@ def test_where_a_session_was_seen_is_noted_once_a_minute(db: Any) -> None:
         ("", ("", "")),
     ],
 )
-def test_a_device_is_told_in_words(agent: str, expected: tuple[str, str]) -> None:
+def test_device_is_named_by_browser_and_system(agent: str, expected: tuple[str, str]) -> None:
     """Browser and operating system are derived from the user agent."""
     assert program_and_system(agent) == expected

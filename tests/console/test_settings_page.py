@@ -122,7 +122,7 @@ def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Clie
     assert snapshot.current().configuration.default_language == "zh"
 
 
-def test_the_content_policy_is_one_revision_and_holds_where_nobody_says_otherwise(admin: Client) -> None:
+def test_content_policy_is_one_revision_and_the_default(admin: Client) -> None:
     """Changing the content policy is one revision with Undo. A service's own policy overrides it."""
 
     def policies(service: str) -> set[str]:
@@ -145,14 +145,14 @@ def test_the_content_policy_is_one_revision_and_holds_where_nobody_says_otherwis
     assert (policies("text-model"), policies("vision-model")) == ({"native_only"}, {"extract", "convert"})
 
 
-def test_a_content_policy_that_is_none_is_refused(admin: Client) -> None:
+def test_unknown_content_policy_is_refused(admin: Client) -> None:
     """An unknown content policy gets 422, and nothing is written."""
     answer = admin.post(reverse("settings_content_policy"), {"content_policy": "magic"}, headers=HTMX)
     assert answer.status_code == 422
     assert Installation.current().content_policy == ""
 
 
-def test_an_added_language_is_what_a_model_is_told(admin: Client) -> None:
+def test_added_language_is_sent_to_the_model(admin: Client) -> None:
     """The directive of an added language is used for requests in that language."""
     demo.load()
     answer = admin.post(reverse("settings_language_save"), {"code": "pt", "directive": "Responda em português."})
@@ -238,7 +238,7 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
     assert read_retention_settings() == Keeping(30)
 
 
-def test_retention_that_somebody_else_changed_meanwhile_shows_both_versions(admin: Client) -> None:
+def test_conflicting_retention_change_shows_both_versions(admin: Client) -> None:
     """Saving over another person's retention gets 409 with both versions. Saving again overwrites it."""
     actions.keep(Actor("person", "olga"), Keeping(90))
     form = {"request_days": "7", "expected": "30 None None None"}
@@ -262,7 +262,7 @@ def test_an_action_refuses_what_it_did_not_expect() -> None:
     assert not AuditEvent.objects.exists()
 
 
-def test_bodies_are_not_recorded_until_somebody_says_so_and_is_warned(admin: Client) -> None:
+def test_bodies_are_recorded_only_after_a_confirmed_warning(admin: Client) -> None:
     """Bodies are not recorded by default. Turning it on shows the risk, and both changes are audited."""
     assert Installation.current().record_bodies is False
     page = admin.post(reverse("settings_bodies"), {"record_bodies": "1"}, headers=HTMX).content.decode()

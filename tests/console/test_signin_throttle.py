@@ -79,7 +79,7 @@ def test_the_name_stays_typed_in_when_one_has_to_wait() -> None:
 
 
 @pytest.mark.usefixtures("alice")
-def test_somebody_elsewhere_signs_in_while_one_address_is_kept_waiting() -> None:
+def test_throttled_address_does_not_block_another() -> None:
     """An account is throttled per address, so failures cannot lock out the administrator everywhere."""
     fail("alice", 6)
     assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
@@ -112,7 +112,7 @@ def test_signing_in_forgets_the_failures_of_that_name_from_that_address_alone() 
     assert fail("bob", 2) == [200, 429]
 
 
-@pytest.mark.parametrize("name", ["alice", "nobody", "left"])
+@pytest.mark.parametrize("name", ["alice", "unknown", "left"])
 def test_known_unknown_and_deactivated_names_take_equal_work(alice: User, settings: Any, name: str) -> None:
     """A known, an unknown and a deactivated name take one hash each, so the time does not reveal who has an account."""
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
@@ -167,7 +167,7 @@ def test_an_empty_form_is_no_try() -> None:
     assert not SignInAttempt.objects.exists()
 
 
-def test_a_place_is_taken_before_the_password_is_looked_at() -> None:
+def test_attempt_is_counted_before_the_password_is_checked() -> None:
     """An attempt is counted before its password is checked, so that simultaneous attempts cannot exceed the limit."""
     assert [throttle.enter("alice", ADDRESS_A, NOW) for _ in range(5)] == [0] * 5
     assert throttle.enter("alice", ADDRESS_A, NOW) == 900
@@ -246,7 +246,7 @@ def test_an_address_is_believed_only_from_as_many_proxies_as_are_trusted(
 
 
 @pytest.mark.usefixtures("alice")
-def test_behind_a_trusted_proxy_people_are_told_apart(settings: Any) -> None:
+def test_clients_behind_a_trusted_proxy_are_distinguished(settings: Any) -> None:
     """A person's failures do not affect others behind the same trusted proxy."""
     settings.TRUSTED_PROXIES = 1
     form = {"username": "alice", "password": "wrong", "next": "/users/"}
@@ -258,7 +258,7 @@ def test_behind_a_trusted_proxy_people_are_told_apart(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["Alice", "ALICE", "ａｌｉｃｅ"])
-def test_ways_of_writing_a_name_are_counted_as_one(spelling: str) -> None:
+def test_spellings_of_a_name_count_as_one(spelling: str) -> None:
     """Case and full-width letters of a user name do not avoid the limit."""
     assert digest_of(spelling) == digest_of("alice")
 

@@ -66,7 +66,7 @@ def test_an_error_that_is_raised_stops_the_walk(admin: Client) -> None:
     assert [stop.tone for stop in result.stops] == ["bad", "", ""]
 
 
-def test_a_cut_stream_asks_nobody_else(admin: Client) -> None:
+def test_cut_stream_calls_no_further_candidate(admin: Client) -> None:
     """After the first content there is no fallback, and the caller keeps the partial answer."""
     result = simulate(admin, form(**{"out-1": "cut"}))
     assert result.sentence == "Candidate 1, echo/echo-503, is cut off: the caller keeps what came"
@@ -113,12 +113,12 @@ def test_htmx_takes_the_walk_out_of_the_fragment(admin: Client) -> None:
     assert 'id="simulation"' in answer
 
 
-def test_an_empty_chain_says_that_there_is_nobody_to_ask(admin: Client) -> None:
+def test_empty_chain_says_that_there_is_no_candidate(admin: Client) -> None:
     answer = admin.post(reverse("route_new"), {"act": "simulate", "preset": "seed", "sim-message": "x"})
     assert "There is no candidate to ask yet" in answer.content.decode()
 
 
-def test_an_artifact_that_never_was_is_404(admin: Client) -> None:
+def test_unknown_artifact_is_404(admin: Client) -> None:
     assert admin.post(PAGE, form(**{"sim-artifact": "gone"})).status_code == 404
 
 
@@ -224,7 +224,7 @@ def test_stand_ins_are_attached_by_kind_and_size(viewer: Client) -> None:
 
 
 @pytest.mark.parametrize("sizes", ["much", "0", "-5", "99999999", "nan", "inf", "1,1,1,1,1,1,1,1,1,1,1"])
-def test_a_size_that_is_none_is_said(viewer: Client, sizes: str) -> None:
+def test_invalid_size_shows_an_error(viewer: Client, sizes: str) -> None:
     """An invalid size of a placeholder gets a message, and nothing is simulated."""
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "sim-image": sizes}
     panel = viewer.post("/simulate/", data).context["panel"]

@@ -52,7 +52,7 @@ def test_a_name_and_an_end_within_a_year_are_needed(fields: dict[str, Any], labe
     assert not AdminToken.objects.exists()
 
 
-def test_a_token_needs_a_scope_and_a_name_of_its_own(admin: Client) -> None:
+def test_token_needs_a_scope_and_a_unique_name(admin: Client) -> None:
     """A token without a scope, or with the name of an active token, is not created."""
     assert make(admin, scopes=[]).status_code == 422
     make(admin)
@@ -78,7 +78,7 @@ def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: U
     assert "Revoked" in text_of(admin.get(reverse("tokens")))
 
 
-def test_whose_token_acted_is_said_in_the_readers_language(admin: Client, admin_account: User) -> None:
+def test_owner_of_a_token_is_shown_in_the_readers_language(admin: Client, admin_account: User) -> None:
     """The history names a token and its owner, in Chinese and English."""
     token = token_of(admin_account, "routes:write", "providers:write")
     body = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}

@@ -59,7 +59,7 @@ def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account
 
 
 def test_the_language_comes_along_to_another_browser(admin_account: User) -> None:
-    """Signing in elsewhere applies the person's language. Changing it there is stored, too."""
+    """Signing in with another browser applies the person's language. Changing it there is stored, too."""
     accept(invite(admin_account))
     other_browser = browser_of()
     other_browser.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
@@ -171,7 +171,7 @@ def test_of_two_administrators_one_may_go_and_the_other_then_stays(admin_account
         people.set_role(SYSTEM, admin_account.pk, "viewer", expected="administrator")
 
 
-def test_a_role_that_somebody_else_changed_meanwhile_is_a_conflict(admin_account: User, viewer_account: User) -> None:
+def test_concurrent_role_change_is_a_conflict(admin_account: User, viewer_account: User) -> None:
     """Changing a role that another person changed meanwhile gets 409."""
     people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
     with pytest.raises(ConflictError):
@@ -264,7 +264,7 @@ def test_a_viewer_reads_who_is_there_and_sees_no_button(admin_account: User, vie
     assert "Deactivate" not in browser_of(viewer_account).get(f"/users/{admin_account.pk}/").content.decode()
 
 
-def test_the_list_asks_the_same_few_questions_however_many_there_are(admin_account: User) -> None:
+def test_query_count_of_the_list_does_not_grow(admin_account: User) -> None:
     client = browser_of(admin_account)
     query_count = queries_of(client, "/users/")
     User.objects.bulk_create([User(username=f"user{n}", password="!") for n in range(30)])
@@ -277,7 +277,7 @@ def test_a_link_of_an_unknown_user_page_is_not_found(admin_account: User) -> Non
     assert browser_of(admin_account).get("/users/999/").status_code == 404
 
 
-def test_an_expired_invitation_is_told_from_the_moment_it_was_made(admin_account: User) -> None:
+def test_new_invitation_shows_how_long_its_link_works(admin_account: User) -> None:
     """The page of a new invitation says for how many days its link works."""
     page = browser_of(admin_account).post("/users/invite/", {"username": "ines", "role": "viewer"}).content.decode()
     assert f"for {timedelta(days=3).days} days" in page

@@ -39,7 +39,7 @@ def test_what_is_configured_is_offered():
         ({"NEWCOMER_DOMAINS": "@example.com"}, "'@example.com' is no domain"),
     ],
 )
-def test_what_is_half_said_is_refused_with_one_line(variables, message):
+def test_incomplete_settings_are_refused_with_one_line(variables, message):
     """Incomplete settings are rejected with the missing or wrong variable.
 
     Signing in cannot create an administrator.

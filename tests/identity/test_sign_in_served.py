@@ -55,7 +55,7 @@ def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
     assert query["redirect_uri"] == [f"{invited_only.url}/sign-in/oidc/callback/"]
 
 
-def test_whom_nobody_invited_is_not_let_in(invited_only):
+def test_uninvited_person_cannot_sign_in(invited_only):
     """An account that was not invited gets 403 with an explanation and is not signed in."""
     browser = Browser(invited_only)
     answer = browser.enter("mallory-4")
@@ -64,7 +64,7 @@ def test_whom_nobody_invited_is_not_let_in(invited_only):
     assert browser.pages.get("/").status_code == 302
 
 
-def test_an_invitation_is_accepted_with_an_account_elsewhere_and_works_from_then_on(invited_only):
+def test_invitation_is_accepted_with_an_external_account(invited_only):
     """Accepting an invitation with an external account uses up the link. Later sign-ins need no link."""
     link = invite(invited_only, "ines")
     first = Browser(invited_only)
@@ -78,7 +78,7 @@ def test_an_invitation_is_accepted_with_an_account_elsewhere_and_works_from_then
 
 def test_an_account_of_one_user_never_signs_in_another(invited_only):
     """An account linked to one user can neither sign in as another nor use up that user's invitation."""
-    link = invite(invited_only, "somebody")
+    link = invite(invited_only, "invited")
     mine, stranger = invite(invited_only, "otto"), Browser(invited_only)
     assert stranger.enter("otto-2", mine, **fields_of(mine)).status_code == 302
     answer = Browser(invited_only).enter("otto-2", link, **fields_of(link))
@@ -102,7 +102,7 @@ def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
     assert Browser(invited_only).enter("anna-3").status_code == 403
 
 
-def test_what_ends_elsewhere_without_an_identity_is_explained(invited_only):
+def test_failed_external_sign_in_is_explained(invited_only):
     """A failed return from the provider is explained: cancelled, another session's state, or an unknown code."""
     browser = Browser(invited_only)
     cancelled = browser.come_back(browser.go_elsewhere(), action="deny")
@@ -118,7 +118,7 @@ def test_what_ends_elsewhere_without_an_identity_is_explained(invited_only):
     assert "Sign-in failed" in browser.events()
 
 
-def test_a_newcomer_becomes_a_viewer_with_a_name_of_its_own(open_to_viewers):
+def test_newcomer_becomes_a_viewer_with_a_unique_name(open_to_viewers):
     """A new user needs a verified e-mail address of the configured domain. A name that exists gets a number."""
     browser = Browser(open_to_viewers)
     assert browser.enter("anna-3").status_code == 302
@@ -130,7 +130,7 @@ def test_a_newcomer_becomes_a_viewer_with_a_name_of_its_own(open_to_viewers):
     assert "no verified e-mail address at example.com" in refused.text
 
 
-def test_signing_in_and_being_refused_stand_in_the_audit(open_to_viewers):
+def test_sign_ins_and_refusals_are_audited(open_to_viewers):
     """Rejected sign-ins are audited, without the exchange's secrets."""
     Browser(open_to_viewers).enter("mallory-4")
     Browser(open_to_viewers).enter("otto-2")
@@ -141,7 +141,7 @@ def test_signing_in_and_being_refused_stand_in_the_audit(open_to_viewers):
     assert "a secret" not in page + open_to_viewers.log
 
 
-def test_a_provider_that_is_away_is_explained_and_the_password_still_works(tmp_path):
+def test_unavailable_provider_is_explained_and_the_password_still_works(tmp_path):
     """If the provider is unavailable, the page says so, and the password form keeps working."""
     with served(tmp_path, settings={**SETTINGS, "OIDC_URL": "http://127.0.0.1:9"}) as server:
         browser = Browser(server)

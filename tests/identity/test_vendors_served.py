@@ -57,7 +57,7 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
 
 
 @pytest.mark.parametrize("vendor", TITLES)
-def test_a_code_that_the_vendor_refuses_lets_nobody_in(installation: Server, vendor: str) -> None:
+def test_code_refused_by_the_vendor_signs_no_one_in(installation: Server, vendor: str) -> None:
     """If the vendor rejects the code, the page names the vendor, and no secret is shown or logged."""
     browser = Browser(installation)
     answer = come_back(browser, vendor, "a-bad-code")

@@ -93,14 +93,14 @@ BY_ITS_ADDRESS = {"PUT /api/v1/uploads/{token}"}
 """Calls without a key, because their address contains a secret."""
 ARGUMENTS = {
     "service_id": "text-model",
-    "agent_id": "nobody",
+    "agent_id": "unknown",
     "ref": "artifact:none",
     "request_id": "req_1",
-    "provider": "nobody",
+    "provider": "unknown",
     "task_type": "nothing",
     "key_id": "none",
     "link_id": "none",
-    "username": "nobody",
+    "username": "unknown",
     "number": "987",
     "alias": "nothing",
     "code": "xx",
@@ -307,7 +307,7 @@ def test_without_a_key_a_machine_gets_descriptions_directions_and_health(
 
 
 @pytest.mark.urls("tests.permissions.unlisted_urls")
-def test_a_call_without_a_row_is_refused_whoever_asks(client: Client) -> None:
+def test_call_without_a_row_is_refused_for_everyone(client: Client) -> None:
     """A view that is missing in the table gets 403, even if it does not check a key itself."""
     for headers in ({}, key_with(*SCOPES)):
         answer = client.get("/v1/unlisted", headers=headers)

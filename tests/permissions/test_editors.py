@@ -53,7 +53,7 @@ def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: 
     assert Alias.objects.get().name == "gpt-4o"
 
 
-def test_an_editor_goes_back_over_no_change_of_a_provider(demo: None, editor: Client, admin: Client) -> None:
+def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client, admin: Client) -> None:
     """An editor can neither undo nor restore a change of a provider; the page says whom to ask."""
     before = newest()
     enable_providers(SYSTEM, [Provider.objects.get(name="echo")], enabled=False)

@@ -110,7 +110,7 @@ def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, s
                 yield from addresses(pattern.url_patterns)
         else:
             kinds = pattern.pattern.converters.items()
-            arguments = {key: 987 if isinstance(kind, IntConverter) else "nobody" for key, kind in kinds}
+            arguments = {key: 987 if isinstance(kind, IntConverter) else "unknown" for key, kind in kinds}
             assert pattern.name, f"{pattern.pattern} has no name, and so no row"
             yield pattern.name, reverse(pattern.name, kwargs=arguments)
 
@@ -159,7 +159,7 @@ def test_every_page_has_its_row_and_every_row_its_page() -> None:
 
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
-def test_a_page_without_a_row_is_refused_to_everybody(admin: Client, viewer: Client) -> None:
+def test_page_without_a_row_is_refused_to_every_role(admin: Client, viewer: Client) -> None:
     """A view that is missing in the table gets 403 or the login page."""
     assert admin.get("/unlisted/").status_code == 403
     assert viewer.post("/unlisted/").status_code == 403
@@ -209,7 +209,7 @@ def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone
     ("sample", "content"),
     [("briefing.md", "first model answered"), ("report.pdf", "12.4 thousand"), ("secret.html", "meet me at noon")],
 )
-def test_a_viewers_page_of_a_file_holds_none_of_its_words(
+def test_page_of_a_file_shows_viewers_none_of_its_content(
     sample: str, content: str, demo: None, admin: Client, viewer: Client
 ) -> None:
     """A viewer's page of a file has none of its text, in whatever form models receive the file."""
@@ -259,14 +259,12 @@ def role_shown(answer: Any) -> str:
 @rows
 @pytest.mark.parametrize(("staff", "role_name"), [(True, "Administrator"), (False, "Viewer")])
 @pytest.mark.parametrize("name", ["dashboard", "requests", "simulate", "password_change"])
-def test_every_page_says_what_one_is_here(
-    name: str, staff: bool, role_name: str, admin: Client, viewer: Client
-) -> None:
+def test_every_page_shows_the_own_role(name: str, staff: bool, role_name: str, admin: Client, viewer: Client) -> None:
     """Every page shows the user's role in the menu, also pages without anything to change."""
     assert role_shown((admin if staff else viewer).get(reverse(name))) == role_name
 
 
 @rows
-def test_the_menu_says_what_one_is_also_on_the_page_of_somebody_else(admin: Client, viewer_account: Any) -> None:
+def test_menu_shows_the_own_role_on_another_users_page(admin: Client, viewer_account: Any) -> None:
     """On another person's page the menu shows the user's own role."""
     assert role_shown(admin.get(reverse("user", args=[viewer_account.pk]))) == "Administrator"

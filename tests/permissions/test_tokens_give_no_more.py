@@ -40,7 +40,7 @@ def role_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("role", ["administrator", "editor", "viewer"])
-def test_people_write_alone_invites_nobody(role: str) -> None:
+def test_people_write_alone_cannot_invite(role: str) -> None:
     """A token with only `people:write` cannot invite: the response is 403, and no user is created."""
     answer = call(["people:write"], "POST", "/people", {"username": "new", "role": role})
     assert answer.status_code == 403

@@ -107,7 +107,7 @@ def test_tool_results_come_first_in_one_user_turn() -> None:
     assert blocks[1]["content"] == "r2"
 
 
-def test_a_result_nobody_asked_for_is_told_as_text() -> None:
+def test_result_without_a_call_is_sent_as_text() -> None:
     """A tool result without its call is sent as text, since Anthropic refuses such a block."""
     sent_turns = turns(message(Role.USER, "hi"), message(Role.TOOL, "r", tool_call_id="gone"))
     assert sent_turns == [("user", [text("hi"), text("Tool result: r")])]
@@ -197,7 +197,7 @@ def test_json_without_a_schema_is_asked_for_in_words() -> None:
         ("claude-3-haiku-20240307", "none", {}),
     ],
 )
-def test_an_effort_is_said_in_the_words_of_the_model(model: str, effort: str, expected: dict[str, Any]) -> None:
+def test_effort_is_translated_for_the_model(model: str, effort: str, expected: dict[str, Any]) -> None:
     """Models with adaptive thinking get an effort, models before 4.6 a token budget, unknown ones the effort alone."""
     target = Target("p", "https://api.anthropic.com/v1", model, "k")
     request = PROTOCOLS["anthropic"].encode(
@@ -254,7 +254,7 @@ def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_ro
         ("claude-opus-4-8", {"type": "disabled"}, None, None),
     ],
 )
-def test_a_callers_own_thinking_is_said_as_the_model_takes_it(model, thinking, effort, expected) -> None:
+def test_callers_thinking_is_translated_for_the_model(model, thinking, effort, expected) -> None:
     """A caller's `thinking` is translated to the form that the routed model accepts and not reported as dropped."""
     extra = {"thinking": thinking, **({"reasoning_effort": effort} if effort else {})}
     target = Target("p", "https://api.anthropic.com/v1", model, "k")
@@ -327,14 +327,14 @@ def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
         ("refusal", "content_filter"),
     ],
 )
-def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, expected: str) -> None:
+def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> None:
     body = f'{{"content":[{{"type":"text","text":"x"}}],"stop_reason":"{reason}"}}'.encode()
     answer = PROTOCOLS["anthropic"].decode(200, {}, body)
     assert isinstance(answer, Answer)
     assert answer.finish_reason == expected
 
 
-def test_an_answer_without_blocks_is_no_answer() -> None:
+def test_response_without_blocks_is_a_failure() -> None:
     """An answer without content is `EMPTY_CONTENT`; a body without the list of blocks is `BAD_SHAPE`."""
     empty = PROTOCOLS["anthropic"].decode(200, {}, b'{"content":[],"stop_reason":"end_turn"}')
     of_other_shape = PROTOCOLS["anthropic"].decode(200, {}, b'{"status":"ok"}')
@@ -381,12 +381,12 @@ def continuation(
     ("model", "refuses"),
     [*((model, False) for model in TAKE_PREFILL), *((model, True) for model in REFUSE_PREFILL)],
 )
-def test_words_to_go_on_from_end_in_a_form_that_the_model_takes(protocol: str, model: str, refuses: bool) -> None:
+def test_text_to_continue_ends_as_the_model_requires(protocol: str, model: str, refuses: bool) -> None:
     """A prefill is sent unchanged to models that accept it. For others, a user turn after it asks to continue."""
     assert continuation(protocol, model) == (refuses, refuses)
 
 
-def test_a_request_to_continue_follows_the_words_as_a_turn_of_its_own() -> None:
+def test_request_to_continue_follows_as_a_separate_turn() -> None:
     """The prefill stays an assistant turn; the request to continue is a user turn after it."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-8", "k")
     sent_messages = (
@@ -399,13 +399,13 @@ def test_a_request_to_continue_follows_the_words_as_a_turn_of_its_own() -> None:
     assert turns(*UNFINISHED_CONVERSATION)[-1] == ("assistant", [text("1. Apples\n2.")])
 
 
-def test_a_request_to_continue_follows_nothing_but_words() -> None:
+def test_request_to_continue_follows_only_text() -> None:
     """Nothing is added after a user message, a tool result, a tool call or an empty assistant message."""
     for last in (message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(CALL,)), message(Role.ASSISTANT, " \n")):
         assert continuation("anthropic", "claude-opus-5", UNFINISHED_CONVERSATION[0], last) == (False, False)
 
 
-def test_thinking_a_schema_and_mistral_rule_words_to_go_on_from_out() -> None:
+def test_thinking_schema_and_mistral_allow_no_text_to_continue() -> None:
     """With thinking, a response schema or Mistral's API, even a model that accepts a prefill is asked to continue."""
     schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
     assert continuation("anthropic", "claude-sonnet-4-5", response_format=schema) == (True, True)

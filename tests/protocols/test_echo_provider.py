@@ -29,7 +29,7 @@ CHAT = ChatRequest(
 )
 
 
-def test_every_part_of_a_request_is_told() -> None:
+def test_echo_describes_every_part_of_a_request() -> None:
     """The echo lists roles, quoted text, files with kind, type, name and size, calls, results, tools and parameters."""
     reply = answer(CHAT, "echo-vision")
     assert isinstance(reply, Answer)

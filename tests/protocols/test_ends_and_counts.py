@@ -69,7 +69,7 @@ def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: 
         ("openai", "sensitive", "content_filter"),
     ],
 )
-def test_a_vendor_s_reason_comes_to_openai_s_word(
+def test_stop_reason_of_a_vendor_is_translated_to_openai(
     lab: Lab, protocol: str, reason: str, expected: str, stream: bool
 ) -> None:
     """A vendor's stop reason is mapped to OpenAI's and kept in the details."""
@@ -95,7 +95,7 @@ def test_a_generation_that_fails_after_words_breaks_the_stream(lab: Lab, reason:
 
 
 @WHOLE_AND_STREAMED
-def test_why_a_model_refused_is_its_refusal(lab: Lab, stream: bool) -> None:
+def test_reason_for_a_refusal_is_the_refusal_text(lab: Lab, stream: bool) -> None:
     """Anthropic's explanation becomes the refusal. The text before it and the refusal's category are kept."""
     reply = answer(lab, "anthropic", "recorded:name=refused", stream=stream)
     assert (reply.text, reply.refusal, reply.finish_reason) == ("First", "This could do harm.", "content_filter")
@@ -173,7 +173,7 @@ def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | Non
 
 
 @WHOLE_AND_STREAMED
-def test_what_stands_beside_an_answer_comes_along(lab: Lab, stream: bool) -> None:
+def test_metadata_of_an_answer_is_kept(lab: Lab, stream: bool) -> None:
     """Service tier and system fingerprint are kept. Anthropic's standard tier is called `default`, as by OpenAI."""
     openai, anthropic = (
         answer(lab, protocol, "recorded:name=counts", stream=stream) for protocol in ("openai", "anthropic")

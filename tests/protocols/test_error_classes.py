@@ -156,7 +156,7 @@ def test_all_parameters_that_a_refusal_names_are_named(sentence: str, names: lis
         ("'temperature' does not support 0.2 with this model. Only the default (1) value is supported.", False),
     ],
 )
-def test_a_refused_value_is_told_from_a_refused_parameter(sentence: str, is_value_only: bool) -> None:
+def test_refused_value_is_distinguished_from_a_refused_parameter(sentence: str, is_value_only: bool) -> None:
     """A refused value may be replaced by another; a refused parameter has to be left out."""
     failure = fail(400, openai(f"Unsupported value: {sentence}", code="unsupported_value", param="p"))
     assert (failure.fault, failure.refuses_value_only) == (Fault.UNSUPPORTED_PARAMETER, is_value_only)
@@ -197,10 +197,10 @@ def test_a_refused_kind_of_content_names_the_capability(message: str, capability
         ({"retry_after": "soon"}, None, Fault.HTTP_429_BAD_HEADER),
     ],
 )
-def test_a_rate_limit_is_told_apart_by_how_long_it_lasts(
+def test_rate_limits_are_classified_by_duration(
     headers: dict[str, str], retry_after: float | None, fault: Fault
 ) -> None:
-    """Only a `Retry-After` of up to five seconds is worth waiting for. A nonsensical value has a fault of its own."""
+    """Only a `Retry-After` of up to five seconds is worth waiting for. A nonsensical value has its own fault."""
     failure = fail(429, openai("slow down"), **headers)
     assert (failure.fault, failure.retry_after) == (fault, retry_after)
 
@@ -338,7 +338,7 @@ def test_an_answer_of_reasoning_or_calls_alone_is_not_empty(message: Any, reason
         ("anthropic", {"type": "message", "content": [], "stop_reason": "tool_use"}),
     ],
 )
-def test_to_announce_a_tool_call_and_make_none_is_to_say_nothing(protocol: str, body: Any) -> None:
+def test_announced_but_missing_tool_call_is_an_empty_answer(protocol: str, body: Any) -> None:
     """Only the token limit and the content filter explain an answer without text; anything else is `EMPTY_CONTENT`."""
     outcome = PROTOCOLS[protocol].decode(200, {}, json.dumps(body).encode())
     assert isinstance(outcome, Failure)

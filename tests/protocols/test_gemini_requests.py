@@ -44,7 +44,7 @@ def contents(*messages: Message, **fields: Any) -> list[tuple[str, list[Any]]]:
         (f"{BASE}?x=1", True, f"{BASE}/models/gemini-x:streamGenerateContent?x=1&alt=sse"),
     ],
 )
-def test_the_model_and_the_verb_stand_in_the_url(endpoint: str, stream: bool, url: str) -> None:
+def test_model_and_method_are_in_the_url(endpoint: str, stream: bool, url: str) -> None:
     """A base URL gets the whole path, a full URL the routed model and the needed verb; the key is never in it."""
     assert encode(endpoint=endpoint, stream=stream).url == url
 
@@ -167,7 +167,7 @@ def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
     assert linked == [{"fileData": {"mimeType": mime, "fileUri": "https://h/x"}}]
 
 
-def test_an_address_whose_type_nobody_knows_goes_without_one() -> None:
+def test_url_of_unknown_type_is_sent_without_a_type() -> None:
     """Gemini detects the type of a URL itself and would refuse `image/*`."""
     linked = contents(message(Role.USER, NativePart(Kind.IMAGE, "image/*", url="https://h/cat")))[0][1]
     assert linked == [{"fileData": {"fileUri": "https://h/cat"}}]
@@ -188,7 +188,7 @@ def decode(body: str) -> Answer | Failure:
         ('[{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}]', Fault.HTTP_503),
     ],
 )
-def test_what_is_no_answer_has_its_class(body: str, fault: Fault) -> None:
+def test_invalid_response_has_its_fault(body: str, fault: Fault) -> None:
     """A blocked prompt, a malformed call, an empty answer and an error in a list have different faults."""
     outcome = decode(body)
     assert isinstance(outcome, Failure)
@@ -199,7 +199,7 @@ def test_what_is_no_answer_has_its_class(body: str, fault: Fault) -> None:
     ("reason", "expected"),
     [("STOP", "stop"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("IMAGE_SAFETY", "content_filter")],
 )
-def test_reasons_to_stop_are_told_in_openai_s_words(reason: str, expected: str) -> None:
+def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> None:
     answer = decode(f'{{"candidates":[{{"finishReason":"{reason}","content":{{"parts":[{{"text":"x"}}]}}}}]}}')
     assert isinstance(answer, Answer)
     assert answer.finish_reason == expected
@@ -234,7 +234,7 @@ def test_an_effort_is_a_level_from_3_on_and_a_number_of_tokens_in_2_5(model: str
     assert (request.payload["generationConfig"]["thinkingConfig"], request.dropped_params) == (config, ())
 
 
-def test_a_model_that_does_not_think_is_asked_for_no_thoughts_and_the_caller_is_told() -> None:
+def test_model_without_thinking_drops_the_effort_visibly() -> None:
     """The effort `none` is not reported as dropped, since such a model does not think anyway."""
     for effort, dropped in (("high", ("reasoning_effort",)), ("none", ())):
         chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})

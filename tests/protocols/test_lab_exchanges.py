@@ -127,7 +127,7 @@ def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind:
 
 
 @EACH_PROTOCOL
-def test_a_whole_conversation_is_heard_as_it_was_meant(lab: Lab, protocol: str) -> None:
+def test_whole_conversation_arrives_unchanged(lab: Lab, protocol: str) -> None:
     """System prompt, history, call, result, tools, choice and limit are sent in each vendor's own form."""
     call = ToolCall("call/1", "get_weather", '{"city": "Zürich"}')
     tool = Tool("get_weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
@@ -177,5 +177,5 @@ def test_the_key_goes_in_its_header_and_nowhere_else(lab: Lab, protocol: str) ->
     assert [name for name, value in received.headers.items() if KEY in value] == [KEY_HEADERS[protocol]]
 
 
-def test_usage_is_unknown_rather_than_zero_when_nobody_counted() -> None:
+def test_usage_is_unknown_rather_than_zero_without_counts() -> None:
     assert Usage().prompt_tokens is None

@@ -68,7 +68,7 @@ def test_the_call_is_appended_unless_it_is_there(endpoint: str, url: str) -> Non
 
 @pytest.mark.requirement("MMR-P7")
 def test_every_parameter_of_the_caller_is_sent() -> None:
-    """Temperature 0 is sent, and parameters without a field of their own are passed on unchanged."""
+    """Temperature 0 is sent, and parameters without their own field are passed on unchanged."""
     request = encode(temperature=0.0, max_tokens=5, top_p=0.5, stop=("a",), extra={"seed": 7, "model": "other"})
     assert request.payload == {
         "model": "some-model",
@@ -285,7 +285,7 @@ def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(
     assert request.payload["messages"][0]["content"] == [{"type": "text", "text": "hi", **mark}]
 
 
-def test_a_host_without_marks_gets_none_and_the_caller_is_told() -> None:
+def test_host_without_cache_marks_drops_them_visibly() -> None:
     """The dropped mark is reported, and the content stays one string."""
     path = "messages[0].content[0].cache_control"
     request = encode(Message(Role.USER, (TextPart("hi", CacheMark(path=path)),)), inner=(path,))

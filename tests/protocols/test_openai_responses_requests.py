@@ -58,7 +58,7 @@ def read_stream(*events: dict[str, Any]) -> Answer | Failure:
 
 
 @pytest.mark.parametrize("endpoint", [BASE, f"{BASE}/", f"{BASE}/responses", f"{BASE}/responses/"])
-def test_the_call_is_appended_once_and_tells_the_protocol(endpoint: str) -> None:
+def test_path_is_appended_once_and_identifies_the_protocol(endpoint: str) -> None:
     """An endpoint that ends in `/responses` is used unchanged and implies this protocol."""
     assert encode(endpoint=endpoint).url == f"{BASE}/responses"
     assert protocol_of(f"{BASE}/responses") == NAME
@@ -85,7 +85,7 @@ def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> Non
 
 
 def test_words_calls_and_results_are_items_in_their_order() -> None:
-    """System messages keep their position; calls and results of custom tools have item types of their own."""
+    """System messages keep their position; calls and results of custom tools have their own item types."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "patch", "*** Begin", custom=True))
     sent_items = items(
         message_of(Role.SYSTEM, "Be brief."),
@@ -134,7 +134,7 @@ def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, af
     assert len(sent_items) == 3 + after
 
 
-def test_tools_are_flat_and_strict_only_where_somebody_says_so() -> None:
+def test_tools_are_flat_and_strict_only_on_request() -> None:
     """An absent `strict` means true here, unlike in chat completions, so it is always sent. Grammars are flat, too."""
     rule = {"syntax": "lark", "definition": "start: WORD"}
     grammar = {"type": "grammar", "grammar": rule}
@@ -153,8 +153,8 @@ def test_tools_are_flat_and_strict_only_where_somebody_says_so() -> None:
     assert allowed["tool_choice"] == {"type": "allowed_tools", "mode": "required", "tools": tools}
 
 
-def test_the_form_of_the_answer_is_said_beside_its_length() -> None:
-    """The schema is flat, verbosity, effort and summary have objects of their own, and the limit is at least 16."""
+def test_response_format_is_set_beside_the_verbosity() -> None:
+    """The schema is flat, verbosity, effort and summary have separate objects, and the limit is at least 16."""
     shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA, "strict": True}}
     extra = {"verbosity": "low", "reasoning_effort": "high", "reasoning_summary": "auto", "logprobs": True}
     payload = encode(response_format=shape, extra=extra, max_tokens=5).payload
@@ -214,7 +214,7 @@ def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
         ({"status": "completed"}, Fault.BAD_SHAPE),
     ],
 )
-def test_a_response_that_is_no_answer_is_its_failure(response: dict[str, Any], fault: Fault) -> None:
+def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault: Fault) -> None:
     """The error's code decides, else the status, alike for whole responses and the end of a stream."""
     outcome = PROTOCOLS[NAME].decode(200, {}, json.dumps(response).encode())
     assert isinstance(outcome, Failure)

@@ -267,7 +267,7 @@ def test_what_no_table_knows_is_dropped_by_name(protocol: str):
 
 
 def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
-    """Compatible hosts have fields of their own. An unknown field of a message is dropped and reported."""
+    """Compatible hosts have their own fields. An unknown field of a message is dropped and reported."""
     request = ready({**turn(mood="good"), "enable_thinking": True}, "openai").request
     assert request.payload["enable_thinking"] is True
     assert request.dropped_params == ("messages[1].mood",)

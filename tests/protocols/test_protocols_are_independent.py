@@ -45,7 +45,7 @@ def test_a_protocol_knows_no_other(vendor: str) -> None:
 
 @pytest.mark.parametrize("vendor", list(PROTOCOLS))
 def test_a_protocol_has_its_modules(vendor: str) -> None:
-    """Requests, whole answers and streams have modules of their own."""
+    """Requests, whole answers and streams are in separate modules."""
     modules = {path.stem for path in folder_of(vendor).glob("*.py")}
     assert modules >= {"requests", "replies", "stream"}
 

@@ -118,7 +118,7 @@ def test_keep_alive_comments_give_no_event(protocol: str) -> None:
 
 
 @EACH_PROTOCOL
-def test_the_end_is_told_once_and_nothing_after_it_counts(protocol: str) -> None:
+def test_finish_is_emitted_once_and_later_events_are_ignored(protocol: str) -> None:
     """After Finish, neither more bytes nor `close` yield events."""
     data = b"".join(VENDORS[protocol].frames(REPLIES[0], "m").all())
     decoder = PROTOCOLS[protocol].decoder()
@@ -216,7 +216,7 @@ END_OF_STREAM = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": 
     ],
     ids=["as due", "id and name repeated", "no index", "every index 0", "name late", "interleaved"],
 )
-def test_tool_calls_are_told_apart_whatever_a_host_makes_of_their_index(calls) -> None:
+def test_tool_calls_are_separated_whatever_their_index(calls) -> None:
     """Two calls stay two calls with their own arguments, whatever the host does with ids and indexes."""
     answer = gathered(played("openai", [*(call_piece(*block) for block in calls), END_OF_STREAM]))
     assert isinstance(answer, Answer)

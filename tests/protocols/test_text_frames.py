@@ -68,7 +68,7 @@ def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) 
     assert reader.feed(event) == fresh.feed(event)
 
 
-def test_words_that_stand_twice_give_no_frame() -> None:
+def test_text_that_occurs_twice_gives_no_frame() -> None:
     """A text that occurs twice in an event gives no frame, since its position is ambiguous."""
     frame = TextFrame()
     value: Chunk = {"id": "a", "delta": {"content": "a"}}
@@ -77,7 +77,7 @@ def test_words_that_stand_twice_give_no_frame() -> None:
 
 
 def learned(frame: TextFrame, number: int, text: str) -> None:
-    """Let the frame learn from an event with this text and a pad of its own."""
+    """Let the frame learn from an event with this text and its own pad."""
     value: Chunk = {"pad": f"{number:040x}", "delta": {"content": text}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
 
@@ -95,7 +95,7 @@ def test_where_no_event_has_a_frame_none_is_looked_for_any_more() -> None:
     assert [patient.words_in(event), spent.words_in(event)] == ["later", ""]
 
 
-def test_most_chunks_are_read_by_their_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_most_chunks_are_read_by_their_frame_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of fifty similar chunks, only the first is parsed as a whole."""
     parsed_whole: list[object] = []
 

@@ -63,7 +63,7 @@ def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
 
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
-def test_words_name_the_pages_that_they_rest_on(lab: Lab, protocol: str, stream: bool) -> None:
+def test_text_cites_its_sources(lab: Lab, protocol: str, stream: bool) -> None:
     """Citations have OpenAI's form, with the characters that they support. Gemini counts these in bytes."""
     reply = answer(lab, protocol, "cited", stream=stream)
     assert reply.text == "So: Wien, schön."
@@ -74,7 +74,7 @@ def test_words_name_the_pages_that_they_rest_on(lab: Lab, protocol: str, stream:
 
 
 @WHOLE_AND_STREAMED
-def test_a_citation_of_a_file_keeps_all_that_is_said_of_it(lab: Lab, stream: bool) -> None:
+def test_citation_of_a_file_keeps_all_its_fields(lab: Lab, stream: bool) -> None:
     """A cited file has no URL, so it is not a citation of a page."""
     cited = answer(lab, "anthropic", "cited", stream=stream).annotations[1]
     assert cited["type"] == "file_citation"
@@ -98,7 +98,7 @@ def test_openai_s_own_annotations_are_passed_on_as_they_are(lab: Lab) -> None:
         ("gemini", '[{"text": "x"}, {"inlineData": "no"}, {"inlineData": {"data": 7}}]', 0),
     ],
 )
-def test_what_is_no_file_is_passed_by(protocol: str, body: str, count: int) -> None:
+def test_invalid_media_is_skipped(protocol: str, body: str, count: int) -> None:
     """URLs are kept and never fetched. Images within thoughts and malformed values are not part of the answer."""
     part = {"openai": '{"choices":[{"finish_reason":"stop","message":%s}]}'}.get(protocol)
     response_body = part or '{"candidates":[{"finishReason":"STOP","content":{"parts":%s}}]}'
@@ -115,7 +115,7 @@ def test_a_whole_image_that_comes_instead_of_a_stream_is_one() -> None:
     assert [type(event) for event in events] == [Supplement, Finish]
 
 
-def test_an_image_is_content_after_which_nobody_else_is_asked() -> None:
+def test_image_is_content_that_prevents_fallback() -> None:
     """An error after an image breaks the stream, since no other candidate may be called."""
     chunk = '{"choices":[{"index":0,"delta":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()

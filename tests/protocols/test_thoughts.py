@@ -43,7 +43,7 @@ def read_stream(protocol: str, values: Sequence[Any]) -> Answer:
 
 
 def next_request(answer: Answer, source: Target, protocol: str, recipient: Target | None = None, **change: Any) -> Any:
-    """Return what `to` gets in the next turn of an answer by `by`: blocks, parts, items or OpenAI's message."""
+    """Return what `recipient` gets in the next turn of an answer by `source`: blocks, parts, items or OpenAI's message."""
     origin = source.origin(protocol)
     calls = tuple(
         ToolCall(call.id, call.name, call.arguments, call.signature, call.custom, origin) for call in answer.tool_calls
@@ -101,7 +101,7 @@ def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_claude_gets_every_block_of_its_thoughts_again_where_it_stood(stream: bool) -> None:
+def test_claude_gets_every_thinking_block_back_in_its_position(stream: bool) -> None:
     """Claude gets its thinking blocks back in place, also encrypted ones and those with omitted text."""
     response_body = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
     answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", response_body)
@@ -110,7 +110,7 @@ def test_claude_gets_every_block_of_its_thoughts_again_where_it_stood(stream: bo
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_answer_of_thoughts_that_nobody_can_read_is_an_answer(stream: bool) -> None:
+def test_answer_of_redacted_thoughts_alone_is_an_answer(stream: bool) -> None:
     """Thinking with omitted text is an answer, since its signature has been paid for."""
     blocks = [{"type": "thinking", "thinking": "", "signature": "S"}]
     response_body = {"type": "message", "content": blocks, "stop_reason": "end_turn"}
@@ -223,7 +223,7 @@ ITEMS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_reasoning_items_go_back_whole_and_where_they_stood(stream: bool) -> None:
+def test_reasoning_items_are_returned_whole_and_in_position(stream: bool) -> None:
     """Each item is sent with summary and encrypted content, before the text or call that followed it."""
     response = {"status": "completed", "output": ITEMS}
     if stream:
@@ -243,7 +243,7 @@ def test_reasoning_items_go_back_whole_and_where_they_stood(stream: bool) -> Non
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("changes", [{"model": "another"}, {"host": "https://two.example/v1"}])
-def test_nobody_else_gets_them(protocol: str, changes: dict[str, str]) -> None:
+def test_other_recipients_get_no_signatures(protocol: str, changes: dict[str, str]) -> None:
     """Another model, or the same one at another provider, gets the text without the signatures."""
     source, recipient = target(protocol), target(protocol, **changes)
     if "host" in changes:
@@ -255,7 +255,7 @@ def test_nobody_else_gets_them(protocol: str, changes: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["gemini", "openai"])
-def test_google_is_told_that_a_call_was_another_s(protocol: str) -> None:
+def test_call_of_another_model_is_marked_for_google(protocol: str) -> None:
     """A call without a signature gets the documented placeholder, through both of Google's APIs."""
     host = "https://generativelanguage.googleapis.com/v1beta" + ("/openai" if protocol == "openai" else "")
     answer = Answer("", (ToolCall("c1", "look", "{}"),))

@@ -40,7 +40,7 @@ class NotSent(str):
     """The reason why a vendor's field is none of ours."""
 
 
-SERVER = NotSent("a tool that the vendor runs; nobody asks for it through chat completions")
+SERVER = NotSent("a tool that the vendor runs; it cannot be requested through chat completions")
 VERTEX = NotSent("of Vertex, which is not spoken")
 CLIENT = NotSent("the SDK's own, never on the wire")
 ONE_ANSWER = NotSent("each answer to a request is a call of its own")
@@ -277,7 +277,7 @@ def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
 
 
 @pytest.mark.parametrize(("protocol", "names", "known"), sdk_names())
-def test_every_name_of_the_others_is_said_by_a_row_or_known_not_to_be_ours(
+def test_every_parameter_of_other_vendors_has_a_row_or_a_reason(
     protocol: str, names: set[str], known: Mapping[str, str]
 ):
     """A vendor's field is assigned to a row that its protocol does not drop, or known not to be ours."""

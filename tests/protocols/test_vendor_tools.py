@@ -78,13 +78,13 @@ def words_in(hint: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("union", [BetaToolUnionParam, BetaContentBlockParam, ToolParam, ResponseInputItemParam])
-def test_every_tool_and_block_that_an_sdk_names_has_a_word_of_the_table(union: Any) -> None:
+def test_every_tool_and_block_of_an_sdk_is_in_the_table(union: Any) -> None:
     """A new type in an SDK fails here, so that its default permission is decided by a person."""
     unknown = {kind: word_of(kind) for kind in types_in(union) - READ_TYPES if word_of(kind) not in KNOWN}
     assert unknown in ({}, {"server_tool_use": "server"})  # This one has the word of the tool that it names.
 
 
-def test_every_tool_of_a_gemini_has_a_word_of_the_table() -> None:
+def test_every_tool_of_gemini_is_in_the_table() -> None:
     """A tool has one word, as a field of `Tool` and as the type of its calls in a conversation."""
     tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
     words_of_fields = {name: word_of_field(str(name)) for name in tools - {"functionDeclarations"}}
@@ -97,7 +97,7 @@ def test_every_tool_of_a_gemini_has_a_word_of_the_table() -> None:
     assert configured == known | {"functionCallingConfig"}
 
 
-def test_every_field_of_the_table_has_a_word_of_it() -> None:
+def test_every_field_of_the_table_names_a_known_tool() -> None:
     assert {word for fields in FIELDS.values() for word in fields.values()} <= KNOWN
     assert FIELDS["anthropic"].keys() - get_type_hints(MessageCreateParamsBase).keys() == {"anthropic-beta"}
 
@@ -171,7 +171,7 @@ def test_betas_of_the_header_go_along_in_a_header() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
-def test_what_a_candidate_cannot_have_is_left_out_and_said(protocol: str) -> None:
+def test_unsupported_tools_are_dropped_visibly(protocol: str) -> None:
     """A tool or field that an API cannot express, or that is not allowed, is dropped and reported."""
     chat = anthropic_chat(
         tools=[SEARCH, ADD], tool_choice={"type": "tool", "name": "web_search"}, speed="fast", container="c"
@@ -354,7 +354,7 @@ def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
     assert prepared.request.dropped_params == paths
 
 
-def test_who_called_a_tool_comes_back_and_is_taken_back() -> None:
+def test_caller_of_a_tool_is_kept_both_ways() -> None:
     """Claude's own program may call a function; the call's `caller` lets it continue with the result."""
     caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
     tool_use = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}, "caller": caller}
@@ -374,7 +374,7 @@ def test_who_called_a_tool_comes_back_and_is_taken_back() -> None:
     assert rebuilt(stream)[0] == [tool_use]
 
 
-def test_a_turn_that_claudes_tools_paused_goes_on_and_says_so() -> None:
+def test_turn_paused_by_claudes_tools_continues_with_its_stop_reason() -> None:
     paused = {**MESSAGE, "content": [USED], "stop_reason": "pause_turn"}
     answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps(paused).encode())
     assert isinstance(answer, Answer)
@@ -500,7 +500,7 @@ def test_google_genai_writes_them_in_snake_case_and_with_functions_in_one_object
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
-def test_googles_own_tools_are_left_out_and_said_elsewhere(protocol: str) -> None:
+def test_googles_own_tools_are_dropped_visibly_for_other_protocols(protocol: str) -> None:
     chat = gemini_call(tools=GOOGLES[:2], toolConfig=CONFIGURED).chat
     body, prepared = sent_body(chat, protocol, [] if protocol == "gemini" else None)
     paths = {"tools[0].googleSearch", "tools[1].urlContext", *(f"toolConfig.{name}" for name in CONFIGURED)}
@@ -593,7 +593,7 @@ def test_code_that_gemini_ran_without_a_word_is_an_answer() -> None:
     assert answered_candidate([RUN, RAN])["content"]["parts"] == [RUN, RAN]
 
 
-def test_parts_of_googles_own_tools_stand_where_they_were_among_calls() -> None:
+def test_parts_of_googles_own_tools_keep_their_position_among_calls() -> None:
     second = {"functionCall": {"id": "f2", "name": "add", "args": {"a": 2}}}
     parts = [{"text": "I look."}, ADDED, SEARCH_CALL, SEARCH_RESPONSE, second]
     assert answered_candidate(parts)["content"]["parts"] == parts

@@ -209,7 +209,7 @@ def test_every_part_of_an_sdk_s_answer_is_known(part: str, named: set[str]) -> N
 
 
 @pytest.mark.parametrize(("protocol", "named"), sdk_finishes())
-def test_every_reason_to_stop_of_an_sdk_stands_in_our_table(protocol: str, named: set[str]) -> None:
+def test_every_stop_reason_of_an_sdk_is_in_our_table(protocol: str, named: set[str]) -> None:
     """Every stop reason in an SDK's types is in our table."""
     # The SDK still has these types where they are read.
     assert len(named) > 4
@@ -217,7 +217,7 @@ def test_every_reason_to_stop_of_an_sdk_stands_in_our_table(protocol: str, named
 
 
 @pytest.mark.parametrize(("protocol", "named", "known"), sdk_counts())
-def test_every_count_of_an_sdk_stands_in_our_table(protocol: str, named: set[str], known: set[str]) -> None:
+def test_every_count_of_an_sdk_is_in_our_table(protocol: str, named: set[str], known: set[str]) -> None:
     """Every count in an SDK's types is read, or listed with the reason why it is not."""
     assert named, protocol
     assert not unknown(named, known)
@@ -230,7 +230,7 @@ def test_a_word_that_is_new_would_be_noticed() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
-def test_no_word_that_we_do_not_know_means_complete(protocol: str) -> None:
+def test_unknown_stop_reason_never_means_complete(protocol: str) -> None:
     """Only a known stop reason means complete; other spellings, numbers and lists are unknown."""
     tables = {
         "openai": openai_finish,

@@ -33,7 +33,7 @@ def make_link(admin_page: Any) -> str:
     return "/agent-page/" + str(admin_page.locator("#link").inner_text()).split("/agent-page/")[1]
 
 
-def test_a_link_opens_the_page_for_somebody_without_an_account_until_it_is_revoked(
+def test_link_opens_the_page_without_an_account_until_revoked(
     first_start: None, admin_page: Any, new_page: Callable[..., Any], axe: Callable[[Any], list[str]]
 ) -> None:
     """The page shows a call with what the model received; after the link is revoked, it is not found."""

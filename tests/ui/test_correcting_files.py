@@ -27,7 +27,7 @@ def guess(demo: None) -> Artifact:
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
-def test_the_form_and_its_refusal_are_readable_by_everybody(
+def test_form_and_its_errors_are_accessible(
     new_page: Callable[..., Any],
     sign_in: Callable[[Any], Any],
     axe: Callable[[Any], list[str]],

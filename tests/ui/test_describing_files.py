@@ -64,7 +64,7 @@ def test_a_file_is_previewed_asked_about_and_found_described_by_a_request(
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
-def test_described_files_are_readable_by_everybody(
+def test_described_files_are_accessible(
     new_page: Callable[..., Any],
     sign_in: Callable[[Any], Any],
     axe: Callable[[Any], list[str]],

@@ -224,7 +224,7 @@ def test_every_provider_is_tested_from_their_list(admin_page: Any, demo: str) ->
     expect(page.locator("#tested-openai")).to_contain_text("key_missing")
 
 
-def test_new_requests_announce_themselves_while_somebody_looks(admin_page: Any, demo: str) -> None:
+def test_new_requests_are_announced_on_the_open_page(admin_page: Any, demo: str) -> None:
     """The notice above the table shifts nothing, a hidden tab does not poll, and a click loads the requests."""
     page = admin_page
     page.clock.install()

@@ -22,13 +22,13 @@ FIELD, OPTIONS = "[data-find]", "#option-list [role=option]"
 
 
 def type_words(page: Any, query: str) -> None:
-    """Open Find by its shortcut and wait for the results of these words."""
+    """Open Find by its shortcut and wait for the results of the query."""
     page.keyboard.press("Control+k")
     page.fill(FIELD, query)
     expect(page.locator("#option-list")).to_have_attribute("data-q", query)
 
 
-def test_the_slash_and_control_k_open_it_and_the_focus_is_in_its_field(admin_page: Any) -> None:
+def test_slash_and_control_k_open_the_dialog_with_focus_in_its_field(admin_page: Any) -> None:
     """Ctrl-K also works inside a field and on pages with their own search, which keep the slash."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("/")
@@ -50,7 +50,7 @@ def test_the_slash_and_control_k_open_it_and_the_focus_is_in_its_field(admin_pag
         expect(admin_page.locator("#find")).to_be_hidden()
 
 
-def test_before_anything_is_typed_it_says_what_can_be_and_where_one_can_go(admin_page: Any) -> None:
+def test_empty_dialog_shows_hints_and_destinations(admin_page: Any) -> None:
     """An empty field lists the pages of the navigation, the first actions, and a hint."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
@@ -86,7 +86,7 @@ def test_enter_waits_for_the_answer_to_what_was_typed(admin_page: Any) -> None:
     admin_page.wait_for_url("**/requests/req_abcdef0123456789/")
 
 
-def test_only_the_newest_words_are_answered(admin_page: Any) -> None:
+def test_only_the_newest_query_is_answered(admin_page: Any) -> None:
     """A pending search is aborted when another one is sent."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
@@ -96,7 +96,7 @@ def test_only_the_newest_words_are_answered(admin_page: Any) -> None:
     expect(admin_page.locator(OPTIONS).first).to_have_attribute("href", "/routes/design/")
 
 
-def test_how_many_were_found_is_announced_and_no_fault_of_access_is_there(
+def test_result_count_is_announced_and_the_dialog_is_accessible(
     admin_page: Any, axe: Callable[[Any], list[str]]
 ) -> None:
     """A combobox with its listbox passes axe, and the page's live region announces the count."""
@@ -109,7 +109,7 @@ def test_how_many_were_found_is_announced_and_no_fault_of_access_is_there(
     assert axe(admin_page) == []
 
 
-def test_an_act_leads_to_its_button_and_does_nothing_by_itself(admin_page: Any) -> None:
+def test_action_leads_to_its_button_without_running(admin_page: Any) -> None:
     """“Test all providers” closes the dialog and focuses its button, also on the same page, but tests nothing."""
     methods: list[str] = []
     admin_page.on("request", lambda request: methods.append(request.method))
@@ -131,7 +131,7 @@ def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) 
     admin_page.wait_for_url("**/requests/?q=no-such-thing")
 
 
-def test_on_a_phone_the_button_above_opens_it_and_it_fits(new_page: Callable[..., Any], sign_in: Any) -> None:
+def test_on_a_phone_the_top_button_opens_the_dialog_and_it_fits(new_page: Callable[..., Any], sign_in: Any) -> None:
     """At 390 pixels, in Chinese, nothing is cut off at the sides."""
     page = sign_in(new_page(width=390, language="zh-Hans"))
     page.goto("/")

@@ -38,7 +38,7 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, admin_accoun
     expect(page.locator("h1")).to_have_text("Requests")
 
 
-def test_a_wrong_password_is_said_once_and_keeps_the_name(page: Any, admin_account: Any) -> None:
+def test_wrong_password_shows_one_error_and_keeps_the_name(page: Any, admin_account: Any) -> None:
     """An alert names the error; the user name stays and the password field has the focus."""
     page.goto("/login/")
     page.fill("#id_username", "admin")

@@ -54,7 +54,7 @@ def test_the_time_axis_steps_by_one_two_or_five(total: float) -> None:
     assert 2 <= total / step <= 5.001
 
 
-def test_the_timeline_of_a_real_request_stands_where_the_design_says() -> None:
+def test_timeline_of_a_real_request_has_the_designed_positions() -> None:
     """The first bar is at 14 %, the wait lies between the bars, and a label past 65 % ends at its position."""
     tracks = [Track("gpt-4o", (Bar(1260, 1600, "warn"), Bar(1720, 2030, "warn"))), Track("late", (Bar(8000, 9000),))]
     first, second = waterfall(tracks, 9000).rows
@@ -85,7 +85,7 @@ def test_proportions_fill_the_bar(counts: dict[str, int]) -> None:
     ("count", "expected"),
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (1_258_291, "1.2 MB"), (1_048_575, "1.0 MB"), (None, "")],
 )
-def test_sizes_are_said_as_in_the_texts_models_read(count: int | None, expected: str) -> None:
+def test_sizes_are_written_as_in_descriptions(count: int | None, expected: str) -> None:
     """0 is a size, None is empty, and 1024.0 KB is 1.0 MB."""
     assert ui.size(count) == expected
 
@@ -94,7 +94,7 @@ def test_sizes_are_said_as_in_the_texts_models_read(count: int | None, expected:
     ("milliseconds", "expected"),
     [(0, "0 ms"), (35, "35 ms"), (1240, "1.24 s"), (34_100, "34.1 s"), (125_000, "2 min 5 s")],
 )
-def test_durations_are_said_in_the_unit_that_reads_best(milliseconds: float, expected: str) -> None:
+def test_durations_use_the_most_readable_unit(milliseconds: float, expected: str) -> None:
     """Milliseconds are used below a tenth of a second, minutes from sixty seconds on."""
     assert duration_text(milliseconds) == expected
 
@@ -112,7 +112,7 @@ def test_durations_are_said_in_the_unit_that_reads_best(milliseconds: float, exp
         (timedelta(days=-30), "in 30 days", "30 天后"),
     ],
 )
-def test_times_are_said_relative_to_now(before: timedelta, english: str, chinese: str) -> None:
+def test_times_are_relative_to_now(before: timedelta, english: str, chinese: str) -> None:
     """The title has the exact time; before yesterday the date is shown."""
     for language, expected in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):

@@ -53,7 +53,7 @@ def test_a_template_holds_nothing_the_content_policy_forbids(path: Path) -> None
 
 
 def untranslated(source: str) -> set[str]:
-    """Return the words of a template that a person reads but no translation tag contains."""
+    """Return the visible words of a template that no translation tag contains."""
     markup = TAG.sub("", TRANSLATED.sub("", COMMENT.sub("", source)))
     attribute_texts = " ".join(TEXT_ATTRIBUTES.findall(markup))
     texts = re.sub(r"<[^>]*>", " ", CODE_ELEMENT.sub("<", markup))
@@ -61,7 +61,7 @@ def untranslated(source: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
-def test_every_word_of_a_template_is_translated(path: Path) -> None:
+def test_every_text_of_a_template_is_translated(path: Path) -> None:
     """Text nodes and spoken attributes need translation tags or variables; code elements do not."""
     assert untranslated(path.read_text(encoding="utf-8")) == set()
 

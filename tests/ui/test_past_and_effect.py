@@ -54,7 +54,7 @@ def play(count: int) -> None:
 
 
 def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_page: Any) -> None:
-    """The comparison loads by itself when the draft is unchanged for a moment; each number links to its requests."""
+    """The comparison loads once the draft is unchanged for a moment; each number links to its requests."""
     play(12)
     admin_page.goto("/routes/design/")
     past = admin_page.locator("#past")
@@ -74,7 +74,7 @@ def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_pag
     assert admin_page.locator("#pick_model").input_value() == "typed meanwhile"
 
 
-def test_a_route_nobody_used_says_what_will_stand_there(admin_page: Any) -> None:
+def test_unused_route_shows_a_placeholder(admin_page: Any) -> None:
     """The empty state explains the panel; a new route looks at the requests that went to `default` instead."""
     admin_page.goto("/routes/design/")
     expect(admin_page.locator("#past")).to_contain_text("No request used this route in the last 24 hours.")

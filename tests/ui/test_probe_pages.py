@@ -36,7 +36,7 @@ def _doubt(first_start: None) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
-def test_doubts_and_transcripts_are_readable_by_everybody(
+def test_doubts_and_transcripts_are_accessible(
     new_page: Callable[..., Any],
     sign_in: Callable[[Any], Any],
     axe: Callable[[Any], list[str]],

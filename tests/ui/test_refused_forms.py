@@ -52,7 +52,7 @@ def test_the_matrix_looks_switched_off_without_scripts(
     assert ServiceCapability.objects.filter(supported=True).exists()
 
 
-def test_users_stand_in_the_navigation_of_administrators(admin_page: Any, demo: None) -> None:
+def test_navigation_of_administrators_has_users(admin_page: Any, demo: None) -> None:
     """One click, or g and u, opens the page and marks it as the current one."""
     page = admin_page
     page.goto("/")

@@ -171,7 +171,7 @@ def test_simulate_is_one_key_away_and_takes_several_attachments_and_stand_ins(ad
     expect(admin_page.locator("#simulation .said").first).to_contain_text("layout.png")
 
 
-def test_what_somebody_else_saved_is_shown_beside_the_draft(admin_page: Any) -> None:
+def test_conflicting_save_is_shown_beside_the_draft(admin_page: Any) -> None:
     """A 409 shows both chains; saving again writes the draft."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
@@ -186,7 +186,7 @@ def test_what_somebody_else_saved_is_shown_beside_the_draft(admin_page: Any) -> 
     assert stored() == [DESIGN[1], DESIGN[0], DESIGN[2]]
 
 
-def test_a_chain_tells_of_each_candidate_what_it_loses_and_who_is_asked_first(admin_page: Any) -> None:
+def test_chain_shows_losses_and_describer_of_each_candidate(admin_page: Any) -> None:
     """A candidate without a key is not primary; a reader after a text-only model reports no loss."""
     admin_page.goto("/routes/planning/")
     expect(admin_page.locator(NAMES).nth(0)).not_to_contain_text("Primary")
@@ -197,7 +197,7 @@ def test_a_chain_tells_of_each_candidate_what_it_loses_and_who_is_asked_first(ad
     expect(admin_page.locator(".hop").nth(1)).not_to_contain_text("arrive as descriptions")
 
 
-def test_what_an_act_changes_is_read_before_it_is_done(admin_page: Any) -> None:
+def test_consequences_of_an_action_are_shown_before_it(admin_page: Any) -> None:
     """The consequences are in the dialog before a deletion, and after Save when disabling; a second Save confirms."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/services/echo-vision/")

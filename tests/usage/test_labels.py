@@ -68,7 +68,7 @@ def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
     assert clean_label(LabelKind.TEAM, value) == label
 
 
-def test_labels_stand_in_the_log_and_are_searched_by(admin: Client) -> None:
+def test_labels_are_logged_and_searchable(admin: Client) -> None:
     """Labels are stored as text and escaped. The key's labels override the request's."""
     key = key_of("text-agent", terms={"team": "ops"})
     body = chat_body("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
@@ -99,7 +99,7 @@ def entry(name: str, labels: Labels) -> Entry:
     return entry_of(facts, (Attempt("yuan", "m", "ok"),))
 
 
-def test_the_bill_of_a_label_is_that_of_a_hand(admin: Client, priced: None) -> None:
+def test_cost_of_a_label_equals_a_manual_sum(admin: Client, priced: None) -> None:
     """A call of 1000 tokens at 2 and 100 at 8 yuan per million costs 0.0028 yuan.
 
     Sums by team, and by project within a team, agree on page and CSV.

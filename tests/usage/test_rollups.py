@@ -118,7 +118,7 @@ def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime
     assert reports(now) == unfolded
 
 
-def test_a_request_in_time_costs_no_look_for_roll_ups(now: datetime) -> None:
+def test_request_in_time_costs_no_query_of_roll_ups(now: datetime) -> None:
     """Writing a request of the current hour makes no query of roll-ups."""
     with CaptureQueriesContext(connections[LOGS]) as queries:
         write([entry("now", now)])
@@ -126,7 +126,7 @@ def test_a_request_in_time_costs_no_look_for_roll_ups(now: datetime) -> None:
 
 
 @pytest.mark.parametrize("between", ["late", "other"])
-def test_a_fold_that_something_overtakes_leaves_nothing_half(
+def test_overtaken_roll_up_leaves_nothing_half_written(
     now: datetime, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
     """A late request, or another process rolling up the same day, leaves no incomplete roll-up."""

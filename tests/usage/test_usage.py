@@ -53,7 +53,7 @@ def entry(name: str, at: datetime, provider: str = "yuan", **fields: Any) -> Ent
     return entry_of(facts, (*before, Attempt(provider, "m", "ok")))
 
 
-def test_the_bill_of_a_scripted_month_is_that_of_a_hand(noon: datetime):
+def test_cost_of_a_scripted_month_equals_a_manual_sum(noon: datetime):
     """A month's costs per currency equal a calculation by hand, with fallbacks and unpriced requests."""
     days = [noon - timedelta(days=days_ago) for days_ago in range(MONTH)]
     for number, day in enumerate(days):
@@ -79,7 +79,7 @@ def test_the_bill_of_a_scripted_month_is_that_of_a_hand(noon: datetime):
 
 
 @pytest.mark.parametrize(("group", "names"), [("route", ["planning", "design"]), ("provider", ["yuan", "dollars"])])
-def test_groups_stand_in_the_order_of_their_weight(noon: datetime, group: str, names: list[str]):
+def test_groups_are_ordered_by_cost(noon: datetime, group: str, names: list[str]):
     """The most expensive group is first, in the currency of the largest sum. Currencies are not added up."""
     write([entry(f"a{number}", noon) for number in range(9)] + [entry("b", noon, "dollars", route="design")])
     assert [name for name, _ in sum_usage(noon - timedelta(hours=3), group).groups] == names
@@ -102,7 +102,7 @@ def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
     assert f'<option value="{by}" selected>' in page
 
 
-def test_what_costs_nothing_is_no_unknown_price(viewer: Client, noon: datetime):
+def test_free_model_has_no_unknown_price(viewer: Client, noon: datetime):
     """Requests of the embedded provider alone cost 0. Beside priced ones they add no line."""
     write([entry("a", noon, "echo", usage=Usage(10, 10))])
     page = text_of(viewer.get("/usage/", {"by": "provider"}))
@@ -114,13 +114,13 @@ def test_what_costs_nothing_is_no_unknown_price(viewer: Client, noon: datetime):
     assert '<div class="nowrap">0</div>' not in page
 
 
-def test_the_page_asks_the_sums_alone(viewer: Client, noon: datetime):
+def test_page_reads_only_the_sums(viewer: Client, noon: datetime):
     """The page reads sums, not requests, so its few queries do not depend on their number."""
     write([entry("a", noon)])
     assert queries_of(viewer, "/usage/", using="logs") <= 4
 
 
-def test_old_sums_go(noon: datetime):
+def test_old_sums_are_deleted(noon: datetime):
     """Hourly sums are kept for a week, daily ones for a year and a month."""
     write([entry("a", noon), entry("b", noon - timedelta(days=8)), entry("c", noon - timedelta(days=400))])
     prune_usage(noon)
@@ -187,7 +187,7 @@ def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
         "since=2026-13-45",
     ],
 )
-def test_what_cannot_be_asked_is_a_sentence(text_agent: AgentProgram, query: str):
+def test_invalid_query_gets_an_error_message(text_agent: AgentProgram, query: str):
     """An invalid query gets 400 with the allowed values."""
     answer = text_agent.get(f"/usage?{query}")
     assert answer.status_code == 400
