@@ -63,11 +63,11 @@ def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, cha
     assert until(lambda: open_alerts(server, "key_refused"))
     server.lab.play({})
 
-    def is_well() -> bool:
+    def is_healthy() -> bool:
         call(server)
         return not open_alerts(server, "key_refused")
 
-    assert until(is_well)
+    assert until(is_healthy)
     bodies = [message.body for message in chat.received if message.body["kind"] == "key_refused"]
     assert [(body["event"], body["subject"]) for body in bodies] == [("begun", "one")]
     assert "swordfish" not in server.log

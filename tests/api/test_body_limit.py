@@ -20,7 +20,7 @@ from routing_admin.platform.server.body_limit import limit_bodies
 MIB = 1024 * 1024
 
 
-async def everybody_is_known(headers: Any) -> bool:
+async def treat_all_as_known(headers: Any) -> bool:
     """Treat every caller as known: these tests only concern sizes; tests/server/test_known_callers.py has the rest."""
     return True
 
@@ -55,7 +55,7 @@ async def send_chunks(
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"fine"})
 
-    await limit_bodies(app, everybody_is_known)({"type": "http", "path": path, "headers": headers or []}, receive, send)
+    await limit_bodies(app, treat_all_as_known)({"type": "http", "path": path, "headers": headers or []}, receive, send)
     body = b"".join(message.get("body", b"") for message in sent)
     return (sent[0]["status"], body), bytes_read, chunks_taken
 

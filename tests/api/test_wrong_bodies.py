@@ -70,32 +70,34 @@ def branches(schema: Schema) -> dict[str, Schema]:
     return found | ({"integer": found["number"]} if "number" in found else {})
 
 
-def smallest(schema: Schema) -> Any:
+def minimal_value(schema: Schema) -> Any:
     """Return a minimal valid value."""
     kind, branch = next((kind, branch) for kind, branch in branches(schema).items() if kind != "null")
     if kind == "object":
         names = branch.get("required") or list(branch.get("properties", ()))[: branch.get("minProperties", 0)]
-        return {name: smallest(branch["properties"][name]) for name in names}
+        return {name: minimal_value(branch["properties"][name]) for name in names}
     return {"array": [], "string": branch.get("enum", ["x"])[0], "boolean": True}.get(kind, 1)
 
 
-def beyond(schema: Schema) -> Iterator[Any]:
+def out_of_bounds_values(schema: Schema) -> Iterator[Any]:
     """Yield values of the right type that are out of bounds."""
     for branch in branches(schema).values():
         yield from (
             "x" * (branch[bound] + step) for bound, step in (("maxLength", 1), ("minLength", -1)) if bound in branch
         )
-        yield from ([smallest(branch["items"])] * (branch[bound] + 1) for bound in ("maxItems",) if bound in branch)
+        yield from (
+            [minimal_value(branch["items"])] * (branch[bound] + 1) for bound in ("maxItems",) if bound in branch
+        )
         yield from (branch[bound] - 1 for bound in ("minimum", "exclusiveMinimum") if bound in branch)
         yield from (branch[bound] + 1 for bound in ("maximum", "exclusiveMaximum") if bound in branch)
         yield from ["sideways"] if "enum" in branch else []
 
 
-def wrong(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
+def values_with_one_error(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield values with exactly one error, each with its place."""
     allowed = branches(schema)
     yield from ((path or "body", value) for kind, value in OF_EACH_TYPE.items() if kind not in allowed)
-    yield from ((path, value) for value in beyond(schema))
+    yield from ((path, value) for value in out_of_bounds_values(schema))
     if "minProperties" in allowed.get("object", {}):
         yield path, {}
     properties, required = (
@@ -103,12 +105,17 @@ def wrong(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
         allowed.get("object", {}).get("required", ()),
     )
     for name, inner in properties.items():
-        field_path, complete = f"{path}.{name}".lstrip("."), smallest(allowed["object"])
-        yield from ((value_path, {**complete, name: value}) for value_path, value in wrong(inner, field_path))
+        field_path, complete = f"{path}.{name}".lstrip("."), minimal_value(allowed["object"])
+        yield from (
+            (value_path, {**complete, name: value}) for value_path, value in values_with_one_error(inner, field_path)
+        )
         if name in required:
             yield field_path, {field_name: value for field_name, value in complete.items() if field_name != name}
     if "items" in allowed.get("array", {}):
-        yield from ((value_path, [value]) for value_path, value in wrong(allowed["array"]["items"], f"{path}[0]"))
+        yield from (
+            (value_path, [value])
+            for value_path, value in values_with_one_error(allowed["array"]["items"], f"{path}[0]")
+        )
 
 
 class EitherProgram:
@@ -137,7 +144,7 @@ def refusal(response: Any) -> tuple[int, list[str]]:
 @pytest.mark.parametrize("call", [call for call in BODIES if FILES not in call])
 def test_body_with_one_error_is_refused_with_its_path(agent: Any, call: str) -> None:
     """The error is 422 with a place such as `message.attachments[0].size`; `false` is not 0, and `"7"` is not 7."""
-    wrong_values = list(wrong(BODIES[call]))
+    wrong_values = list(values_with_one_error(BODIES[call]))
     refusals = [refusal(agent.call(*call.split(), json.dumps(value).encode())) for _, value in wrong_values]
     assert list(zip(refusals, wrong_values, strict=True)) == [
         ((422, [expected_path]), (expected_path, value)) for expected_path, value in wrong_values
@@ -157,7 +164,7 @@ def test_a_parameter_of_an_address_that_is_wrong_is_refused(agent: Any, call: st
     needed = {item["name"]: "x" for item in QUERIES[call] if item.get("required")}
     for parameter in QUERIES[call]:
         schema, name = parameter["schema"], parameter["name"]
-        values = [*map(str, beyond(schema)), *(() if "string" in branches(schema) else ("many",))]
+        values = [*map(str, out_of_bounds_values(schema)), *(() if "string" in branches(schema) else ("many",))]
         refusals = [refusal(agent.call(*call.split(), **{**needed, name: value})) for value in values]
         assert refusals == [(422, [name])] * len(values)
 

@@ -39,7 +39,7 @@ TIFF = replace(PNG, mime_type="image/tiff", filename="scan.tiff")
 ENGLISH = TextStyle("en")
 
 
-def nobody_and_two(_: FilePart) -> Sequence[str]:
+def two_agents(_: FilePart) -> Sequence[str]:
     return ("vision-agent", "multimodal-agent")
 
 
@@ -78,7 +78,7 @@ def test_an_image_reaches_a_vision_model_and_words_reach_a_text_model() -> None:
 def test_a_description_names_the_file_and_who_could_read_it() -> None:
     """The description parses back to the file's fields and the agents that can read it."""
     chat = replace(chat_of(PNG), tools=(Tool("send_message"),))
-    result = adapted(chat, reader("openai"), text_style_for(chat, "zh-CN", nobody_and_two))
+    result = adapted(chat, reader("openai"), text_style_for(chat, "zh-CN", two_agents))
     block = parse(result.deliveries[0].text or "")
     assert block is not None
     assert (block.language, block.content_type, block.filename) == ("zh", "image", "plan.png")
@@ -89,7 +89,7 @@ def test_a_description_names_the_file_and_who_could_read_it() -> None:
 def test_no_tool_is_named_that_the_model_does_not_have() -> None:
     """Without send_message among the request's tools, the description only lists the agents' names."""
     chat = chat_of(PNG)
-    text = adapted(chat, reader("openai"), text_style_for(chat, "en", nobody_and_two)).deliveries[0].text or ""
+    text = adapted(chat, reader("openai"), text_style_for(chat, "en", two_agents)).deliveries[0].text or ""
     assert "send_message" not in text
     assert "Agents that can process it: vision-agent, multimodal-agent" in text
 

@@ -30,7 +30,7 @@ def answer_with(text: str) -> Model:
     return lambda _: f"say:{text}"
 
 
-def change_its_mind() -> Model:
+def guess_at_random() -> Model:
     next_words = iter([*WORDS[::3], *WORDS])
     return lambda request: f"say:{next(next_words)} {random.Random(request.question).randrange(10)}"
 
@@ -63,7 +63,7 @@ LIARS: dict[str, Callable[[], Model]] = {
     "answers in Chinese": lambda: answer_with("是的，我看到了一张美丽的图片。"),
     "guesses a word": lambda: answer_with("LANTERN"),
     "guesses digits": lambda: answer_with("1234"),
-    "guesses differently each time": change_its_mind,
+    "guesses differently each time": guess_at_random,
     "lists every word": lambda: answer_with(" ".join(WORDS)),
     "hedges": lambda: answer_with("Perhaps LANTERN, perhaps UMBRELLA, perhaps 1234 or 4321."),
     "describes what is not there": lambda: answer_with("A sunny beach with palm trees; a dog barks."),

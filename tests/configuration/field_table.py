@@ -199,7 +199,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
 
 
 def values_of(kind: type, /, **overrides: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Build specs with arbitrary values in all fields; `overrides` replaces strategies of fields that depend on others."""
+    """Build specs with arbitrary values in all fields; `overrides` are the strategies of dependent fields."""
     fields = {name: row.values for name, row in TABLE[kind].items()} | overrides
     return st.builds(kind, **fields)
 

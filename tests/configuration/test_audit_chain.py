@@ -26,7 +26,7 @@ def five_entries() -> None:
         write_event(ADA, AuditedAction("key.issue", "agent", f"a{number}", {"share": 1.0, "名": "文"}))
 
 
-def past_the_guard(statement: str) -> None:
+def run_without_triggers(statement: str) -> None:
     """Run SQL with the triggers removed, as the owner of the database could."""
     with connection.cursor() as cursor:
         for sql in [*statements_to_allow(connection.vendor), *statement.split(";")]:
@@ -67,7 +67,7 @@ def test_the_database_refuses_to_change_a_line(five_entries: None, statement: st
 
 def test_a_changed_line_is_found(five_entries: None) -> None:
     """A changed entry is reported by its number."""
-    past_the_guard(f"UPDATE {TABLE} SET actor = 'eve' WHERE number = 3")
+    run_without_triggers(f"UPDATE {TABLE} SET actor = 'eve' WHERE number = 3")
     assert problems() == ("Number 3 was changed: what it says does not fit its hash.",)
 
 
@@ -76,21 +76,21 @@ def test_a_changed_line_with_a_new_hash_is_found(five_entries: None) -> None:
     row = AuditEvent.objects.get(number=3)
     entry = AuditEntry(3, "2026-01-01T00:00:00.000000+00:00", "person", "eve", "", "", "key.issue", "", "")
     new_digest = digest_entry(entry)
-    past_the_guard(f"UPDATE {TABLE} SET sha256 = '{new_digest}' WHERE number = {row.number}")
+    run_without_triggers(f"UPDATE {TABLE} SET sha256 = '{new_digest}' WHERE number = {row.number}")
     assert any("Number 4 does not follow" in problem for problem in problems())
 
 
 def test_a_missing_line_is_found(five_entries: None) -> None:
     """Missing entries are named by number."""
-    past_the_guard(f"DELETE FROM {TABLE} WHERE number = 2")
+    run_without_triggers(f"DELETE FROM {TABLE} WHERE number = 2")
     assert problems() == ("Number 2 is missing.",)
-    past_the_guard(f"DELETE FROM {TABLE} WHERE number = 3")
+    run_without_triggers(f"DELETE FROM {TABLE} WHERE number = 3")
     assert problems() == ("Numbers 2 to 3 are missing.",)
 
 
 def test_swapped_lines_are_found(five_entries: None) -> None:
     """Swapped entries are each named with the number they were written as."""
-    past_the_guard(
+    run_without_triggers(
         f"UPDATE {TABLE} SET number = -1 WHERE number = 2; UPDATE {TABLE} SET number = 2 WHERE number = 4;"
         f"UPDATE {TABLE} SET number = 4 WHERE number = -1"
     )
@@ -127,7 +127,7 @@ def test_truncated_chain_is_detected_by_a_recorded_head(five_entries: None) -> N
     call_command("audit_verify", stdout=output)
     noted = output.getvalue().split()[-1]
     assert (settings.DATA_DIR / NOTED).read_text().split()[-1] == noted
-    past_the_guard(f"DELETE FROM {TABLE} WHERE number > 3")
+    run_without_triggers(f"DELETE FROM {TABLE} WHERE number > 3")
     err = StringIO()
     with pytest.raises(SystemExit) as exit_info:
         call_command("audit_verify", stdout=StringIO(), stderr=err)

@@ -54,7 +54,7 @@ def newest(clock: Clock) -> StampedCache[snapshot.Snapshot]:
     return StampedCache(snapshot.build, snapshot.stamp, clock)
 
 
-def at_once(call: Callable[[], T]) -> list[T]:
+def run_concurrently(call: Callable[[], T]) -> list[T]:
     results: list[T] = []
 
     def run() -> None:
@@ -71,7 +71,7 @@ def at_once(call: Callable[[], T]) -> list[T]:
     return results
 
 
-def enters(cache: KeyCache, key: str) -> bool:
+def is_admitted(cache: KeyCache, key: str) -> bool:
     return isinstance(cache.authenticate({"authorization": f"Bearer {key}"}), Principal)
 
 
@@ -90,7 +90,7 @@ def test_after_an_idle_time_one_call_revalidates_for_all(key, clock):
     )
     clock.now += PAUSE
     clock.asked.clear()
-    snapshots = at_once(newest.current)
+    snapshots = run_concurrently(newest.current)
     assert {current.stamp for current in snapshots} == {old.stamp + 1}
     assert {current.configuration.route("planning").temperature for current in snapshots} == {0.125}
     assert stamp_reads == [True]
@@ -99,10 +99,10 @@ def test_after_an_idle_time_one_call_revalidates_for_all(key, clock):
 def test_key_revoked_by_another_process_admits_no_call_after_an_idle_time(key, clock, newest):
     """A key revoked by another process during an idle period is rejected by every later call."""
     cache = KeyCache(newest, clock)
-    assert enters(cache, key)
+    assert is_admitted(cache, key)
     execute_in_other_connection(REVOKED, NEXT_STAMP)
     clock.now += PAUSE
-    assert at_once(lambda: enters(cache, key)) == [False] * CALLERS
+    assert run_concurrently(lambda: is_admitted(cache, key)) == [False] * CALLERS
 
 
 def test_value_checked_within_a_second_costs_no_query(key, newest, django_assert_num_queries):
@@ -142,27 +142,27 @@ def test_calls_do_not_wait_for_repeated_failing_reads(key, clock, newest, django
 def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_read(key, clock, newest):
     """A revoked key is rejected even if the new configuration cannot be read."""
     cache = KeyCache(newest, clock)
-    assert enters(cache, key)
+    assert is_admitted(cache, key)
     with unreadable_tables("routing_admin_alias"):
         execute_in_other_connection(REVOKED, NEXT_STAMP)
         clock.now += PAUSE
-        assert not enters(cache, key)
+        assert not is_admitted(cache, key)
 
 
 def test_without_a_database_a_known_key_works_for_fifteen_minutes(key, clock, newest):
     """Without a database known keys stay valid for 15 minutes; unknown ones get an error."""
     cache = KeyCache(newest, clock)
-    assert enters(cache, key)
+    assert is_admitted(cache, key)
     with unreadable_tables("routing_admin_installation", "capabilities_agentkey"):
         clock.now += OUTAGE_SECONDS - 1
-        assert enters(cache, key)
+        assert is_admitted(cache, key)
         with pytest.raises(DatabaseError):
-            enters(cache, make_key()[0])
+            is_admitted(cache, make_key()[0])
         clock.now += 2
         with pytest.raises(DatabaseError):
-            enters(cache, key)
+            is_admitted(cache, key)
     clock.now += PAUSE
-    assert enters(cache, key)
+    assert is_admitted(cache, key)
 
 
 def test_a_snapshot_is_never_half_of_two_revisions(key):

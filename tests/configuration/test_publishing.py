@@ -71,7 +71,7 @@ def test_unwritable_directory_prevents_no_change(
     ]
 
 
-def publish_elsewhere(settings: Any, directory: Path) -> None:
+def publish_in_another_process(settings: Any, directory: Path) -> None:
     """Change the configuration as a process that does not publish: without the variable, or killed after its commit."""
     settings.PUBLISH_DIR = ""
     add_provider("unpublished")
@@ -84,7 +84,7 @@ def test_a_serving_process_publishes_what_another_one_did_not(demo: None, settin
     settings.PUBLISH_DIR = str(tmp_path)
     publisher.look()
     assert [file.name for file in sorted(tmp_path.iterdir())] == NAMES
-    publish_elsewhere(settings, tmp_path)
+    publish_in_another_process(settings, tmp_path)
     publisher.look()
     assert "unpublished" in (tmp_path / NAMES[0]).read_text()
     numbers = [file.stat().st_ino for file in sorted(tmp_path.iterdir())]

@@ -41,14 +41,14 @@ class AnotherProcess:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
-        assert self._said() == "ready"
+        assert self._read_line() == "ready"
 
     def save_route(self, name: str) -> None:
         assert self.process.stdin is not None
         print(name, file=self.process.stdin, flush=True)
-        assert self._said() == "saved"
+        assert self._read_line() == "saved"
 
-    def _said(self) -> str:
+    def _read_line(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 

@@ -45,7 +45,7 @@ def flash() -> Service:
     return row
 
 
-def words_of(answer: Any) -> str:
+def answer_text(answer: Any) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", text_of(answer)).split())
 
 
@@ -61,7 +61,7 @@ def vision() -> tuple[bool, str]:
 
 def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> None:
     """The page shows sources, versions, dates and licences, and that nothing is downloaded automatically."""
-    text = words_of(admin.get(PAGE))
+    text = answer_text(admin.get(PAGE))
     for expected in ("LiteLLM 1.109.1", "models.dev 2026-08-18", "OpenAI SDK 3.54.0", "Anthropic SDK 2.12.0", "MIT"):
         assert expected in text
     assert "Nothing is downloaded automatically" in text
@@ -72,13 +72,13 @@ def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flas
     """The preview of an uploaded catalogue counts models and names affected services, without changing anything."""
     answer = upload(admin, API)
     assert answer.status_code == 302
-    text = words_of(admin.get(answer.url))
+    text = answer_text(admin.get(answer.url))
     assert "flash vision yes" in text
     assert " flash audio" not in text
     assert "deepseek / deepseek-v4-flash vision yes: LiteLLM 1.109.1, models.dev " in text
     assert "1 added, " in text
     assert (Installation.current().catalogue, Revision.objects.count()) == ("", 0)
-    assert "models.dev 2026-08-18" in words_of(admin.get(PAGE))
+    assert "models.dev 2026-08-18" in answer_text(admin.get(PAGE))
 
 
 def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client, flash: Service) -> None:
@@ -88,14 +88,14 @@ def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client,
     url = upload(admin, API).url
     admin.post(url)
     assert vision() == (True, "catalogue")
-    assert "A refreshed edition is in use" in words_of(admin.get(PAGE))
+    assert "A refreshed edition is in use" in answer_text(admin.get(PAGE))
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is not None
     newest = Revision.objects.latest("number")
     assert AuditEvent.objects.filter(action="catalogue.take", revision=newest.number).exists()
-    assert "models.dev" in words_of(admin.get(f"/history/{newest.number}/"))
+    assert "models.dev" in answer_text(admin.get(f"/history/{newest.number}/"))
     admin.post(f"/undo/{newest.number}/")
     assert vision() == (False, "contested")
-    assert "Shipped with the program" in words_of(admin.get(PAGE))
+    assert "Shipped with the program" in answer_text(admin.get(PAGE))
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is None
 
 
@@ -122,7 +122,7 @@ def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: A
     """An invalid catalogue file gets 422 on the page of the upload, and nothing is stored."""
     answer = upload(admin, value)
     assert answer.status_code == 422
-    assert error in words_of(answer)
+    assert error in answer_text(answer)
     assert not CatalogueEdition.objects.exists()
 
 
@@ -169,10 +169,10 @@ def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: s
     Provider.objects.create(name="house", endpoint=f"{listing}/rich", default_model="m", key_source="none")
     snapshot.refresh()
     answer = admin.post(PAGE, {"act": "ask", "provider": "house"})
-    assert answer.status_code == 302, words_of(answer)
+    assert answer.status_code == 302, answer_text(answer)
     admin.post(answer.url)
-    assert "house" in words_of(admin.get(PAGE))
-    assert "the provider's own list" in words_of(admin.get(PAGE))
+    assert "house" in answer_text(admin.get(PAGE))
+    assert "the provider's own list" in answer_text(admin.get(PAGE))
     entry = snapshot.current().catalogue.entry_at("house", f"{listing}/rich", "house-model")
     assert entry is not None
     assert entry.capabilities.input == ("text", "vision")
@@ -190,7 +190,7 @@ def test_provider_list_without_capabilities_gets_an_error(admin: Client, listing
     ):
         answer = admin.post(PAGE, {"act": "ask", "provider": name})
         assert answer.status_code == 422
-        assert error in words_of(answer)
+        assert error in answer_text(answer)
     assert not CatalogueEdition.objects.exists()
 
 

@@ -180,7 +180,7 @@ ENGLISH = "All 2 candidates failed (echo/m0: boom; echo/m1: The provider is disa
 UNREAD = "The model does not support vision."
 
 
-def kept_by_an_earlier_version() -> RequestLog:
+def log_by_an_earlier_version() -> RequestLog:
     """Log a failed request as earlier versions did, with plain English in `error` and in the deliveries."""
     row = RequestLog.objects.create(
         id="req_old", started_at=timezone.now(), task_type="design", outcome="all_providers_failed", error=ENGLISH
@@ -202,7 +202,7 @@ def kept_by_an_earlier_version() -> RequestLog:
 @pages
 def test_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin: Client) -> None:
     """Text that an earlier version logged is shown unchanged in both languages, as a quotation without a speaker."""
-    row, client = kept_by_an_earlier_version(), admin
+    row, client = log_by_an_earlier_version(), admin
     for language in ("en", "zh-hans"):
         client.defaults["HTTP_ACCEPT_LANGUAGE"] = language
         answer = client.get(reverse("request", args=[row.pk]))
@@ -218,7 +218,7 @@ def test_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin:
 
 @pages
 def test_api_returns_text_logged_by_an_earlier_version() -> None:
-    answer = timeline(kept_by_an_earlier_version())
+    answer = timeline(log_by_an_earlier_version())
     assert answer["error"] == ENGLISH
     assert answer["attempts"][0]["error"] == "The provider is disabled."
     assert answer["attempts"][0]["deliveries"][0]["sentence"] == UNREAD
@@ -227,7 +227,7 @@ def test_api_returns_text_logged_by_an_earlier_version() -> None:
 @pages
 def test_reason_for_a_description_is_translated_on_pages_and_english_in_the_api(demo: None, admin: Client) -> None:
     """A delivery stores its reason as code and facts, so the page translates it and the API returns English."""
-    row = kept_by_an_earlier_version()
+    row = log_by_an_earlier_version()
     attempt = row.attempts.get()
     attempt.deliveries[0]["sentence"] = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
     attempt.save()

@@ -43,14 +43,14 @@ def send_conversation(key: str, turn_count: int, model: str = "echo-vision", **f
     return str(answer["x-request-id"])
 
 
-def words_on(browser: Client, address: str, language: str = "en") -> str:
+def text_on(browser: Client, address: str, language: str = "en") -> str:
     body = browser.get(address, headers={"accept-language": language}).content.decode()
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 def page_of(browser: Client, request_id: str, language: str = "en") -> str:
     logged(request_id)
-    return words_on(browser, reverse("request", args=[request_id]), language)
+    return text_on(browser, reverse("request", args=[request_id]), language)
 
 
 def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str) -> None:
@@ -147,7 +147,7 @@ def test_preview_and_simulation_say_what_one_more_file_would_change(
     """Preview and simulation name the effect of the next file on the prefix, for each model."""
     set_limit(max_images)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
-    text = words_on(admin, reverse("artifact", args=[row.pk]) + "?service=echo-vision&fragment=card", language)
+    text = text_on(admin, reverse("artifact", args=[row.pk]) + "?service=echo-vision&fragment=card", language)
     assert sentence in text
     data = {"task": "design", "act": "simulate", "sim-message": "look", "sim-artifact": row.pk, "sim-language": "en"}
     page = admin.post(reverse("simulate"), data, headers={"accept-language": language}).content.decode()

@@ -65,10 +65,10 @@ def test_a_request_s_page_shows_what_the_model_made(
     assert reverse("artifact", args=[stored.pk]) in page.content.decode()
     assert reverse("artifact_thumbnail", args=[stored.pk]) in page.content.decode()
     for text in expected:
-        assert text in words_on(admin, request_row)
+        assert text in text_on(admin, request_row)
 
 
-def words_on(browser: Client, row: RequestLog) -> str:
+def text_on(browser: Client, row: RequestLog) -> str:
     body = browser.get(reverse("request", args=[row.pk])).content.decode()
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
@@ -85,7 +85,7 @@ def test_a_request_s_page_says_why_it_stopped_and_what_was_counted(
 ) -> None:
     """A request's page has our finish reason, the provider's with its explanation, token details and the tier."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
-    text = words_on(admin, request_row)
+    text = text_on(admin, request_row)
     for expected_text in (*expected, "length", "MODEL_PAUSED", "bio: It could do harm.", "fp_7"):
         assert expected_text in text
     assert "0 written" not in text

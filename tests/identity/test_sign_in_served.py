@@ -48,7 +48,7 @@ def open_to_viewers(provider: str, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
     """Signing in uses an authorization code flow with PKCE and a state, and our own redirect address."""
-    query = parse_qs(urlsplit(Browser(invited_only).go_elsewhere()).query)
+    query = parse_qs(urlsplit(Browser(invited_only).start_sign_in()).query)
     assert query["response_type"] == ["code"]
     assert query["code_challenge_method"] == ["S256"]
     assert len(query["state"][0]) >= 16
@@ -105,9 +105,9 @@ def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
 def test_failed_external_sign_in_is_explained(invited_only):
     """A failed return from the provider is explained: cancelled, another session's state, or an unknown code."""
     browser = Browser(invited_only)
-    cancelled = browser.come_back(browser.go_elsewhere(), action="deny")
-    foreign = Browser(invited_only).come_back(browser.go_elsewhere(), sub="ines-1")
-    state = parse_qs(urlsplit(browser.go_elsewhere()).query)["state"][0]
+    cancelled = browser.finish_sign_in(browser.start_sign_in(), action="deny")
+    foreign = Browser(invited_only).finish_sign_in(browser.start_sign_in(), sub="ines-1")
+    state = parse_qs(urlsplit(browser.start_sign_in()).query)["state"][0]
     made_up = browser.pages.get(f"/sign-in/oidc/callback/?code=made-up&state={state}")
     assert (cancelled.status_code, foreign.status_code, made_up.status_code) == (400, 400, 502)
     assert "You did not sign in" in cancelled.text

@@ -32,9 +32,9 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             yield server
 
 
-def come_back(browser: Browser, vendor: str, code: str, page: str = "/login/", **fields: str) -> httpx.Response:
+def finish_sign_in(browser: Browser, vendor: str, code: str, page: str = "/login/", **fields: str) -> httpx.Response:
     """Return the response to a person whom the vendor redirects back with that code."""
-    authorization = parse_qs(urlsplit(browser.go_elsewhere(page, vendor, **fields)).query)
+    authorization = parse_qs(urlsplit(browser.start_sign_in(page, vendor, **fields)).query)
     query = {CODES.get(vendor, "code"): code, "state": authorization["state"][0]}
     return browser.pages.get(f"/sign-in/{vendor}/callback/", params=query)
 
@@ -44,12 +44,12 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
     """A vendor's account that accepted an invitation signs in from then on with the invited role."""
     link = invite(installation, f"of-{vendor}")
     first = Browser(installation)
-    assert come_back(first, vendor, CODE, link, **fields_of(link)).headers["location"] == "/"
+    assert finish_sign_in(first, vendor, CODE, link, **fields_of(link)).headers["location"] == "/"
     account = first.pages.get("/password/").text
     assert f"of-{vendor}" in account
     assert NAME in account
     later_browser = Browser(installation)
-    assert come_back(later_browser, vendor, CODE, next="/routes/").headers["location"] == "/routes/"
+    assert finish_sign_in(later_browser, vendor, CODE, next="/routes/").headers["location"] == "/routes/"
     assert "/routes/new/" not in later_browser.pages.get("/routes/").text  # a viewer
     events = later_browser.events()
     assert "Sign-in account linked" in events
@@ -60,7 +60,7 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
 def test_code_refused_by_the_vendor_signs_no_one_in(installation: Server, vendor: str) -> None:
     """If the vendor rejects the code, the page names the vendor, and no secret is shown or logged."""
     browser = Browser(installation)
-    answer = come_back(browser, vendor, "a-bad-code")
+    answer = finish_sign_in(browser, vendor, "a-bad-code")
     assert answer.status_code == 502
     assert f"{TITLES[vendor]} did not sign you in" in answer.text
     assert browser.pages.get("/").status_code == 302

@@ -17,7 +17,7 @@ CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 class Browser:
     def __init__(self, server: Server) -> None:
         self.pages = httpx.Client(base_url=server.url, timeout=30)
-        self.elsewhere = httpx.Client(timeout=30)
+        self.provider_client = httpx.Client(timeout=30)
 
     def send(self, page: str, address: str, **fields: str) -> httpx.Response:
         token = CSRF.search(self.pages.get(page).text)
@@ -27,7 +27,7 @@ class Browser:
     def sign_in(self) -> httpx.Response:
         return self.send("/login/", "/login/", username="admin", password=PASSWORD)
 
-    def go_elsewhere(self, page: str = "/login/", provider: str = "oidc", **fields: str) -> str:
+    def start_sign_in(self, page: str = "/login/", provider: str = "oidc", **fields: str) -> str:
         """Return the provider's address that signing in redirects to."""
         answer = self.send(page, f"/sign-in/{provider}/", **fields)
         assert answer.status_code == 200
@@ -35,13 +35,13 @@ class Browser:
         assert address in unescape(answer.text)
         return address
 
-    def come_back(self, address: str, **fields: str) -> httpx.Response:
-        response = self.elsewhere.post(address, data=fields)
+    def finish_sign_in(self, address: str, **fields: str) -> httpx.Response:
+        response = self.provider_client.post(address, data=fields)
         assert response.status_code == 302
         return self.pages.get(response.headers["location"])
 
     def enter(self, subject: str, page: str = "/login/", **fields: str) -> httpx.Response:
-        return self.come_back(self.go_elsewhere(page, **fields), sub=subject)
+        return self.finish_sign_in(self.start_sign_in(page, **fields), sub=subject)
 
     def events(self) -> str:
         return self.pages.get("/history/audit/").text

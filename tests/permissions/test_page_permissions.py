@@ -118,7 +118,7 @@ def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, s
 ADDRESSES = dict(addresses(get_resolver().url_patterns))
 
 
-def became_of(answer: Any) -> str:
+def access_result(answer: Any) -> str:
     """Classify a response: `login`, `forbidden`, `no such method`, or `in` if the view itself answered."""
     if answer.status_code == 302 and answer["Location"].startswith("/login/?next="):
         return "login"
@@ -145,7 +145,7 @@ def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: 
         client = Client(raise_request_exception=False)
         if role != "anonymous":
             client.force_login(walker)
-        statuses[name] = became_of(client.generic(method, address))
+        statuses[name] = access_result(client.generic(method, address))
     assert statuses == {name: expected(role, method, name) for name in ADDRESSES}
 
 
@@ -163,7 +163,7 @@ def test_page_without_a_row_is_refused_to_every_role(admin: Client, viewer: Clie
     """A view that is missing in the table gets 403 or the login page."""
     assert admin.get("/unlisted/").status_code == 403
     assert viewer.post("/unlisted/").status_code == 403
-    assert became_of(Client().get("/unlisted/")) == "login"
+    assert access_result(Client().get("/unlisted/")) == "login"
 
 
 @rows

@@ -20,7 +20,7 @@ EDITING = [*READING, "services:write", "routes:write", "agents:write", "history:
 
 
 @pytest.fixture(autouse=True)
-def people_there(demo: None) -> None:
+def people(demo: None) -> None:
     for name, flags in {"root": {"is_staff": True}, "ada": {"is_staff": True}, "eve": {"is_editor": True}}.items():
         person(name, **flags)
     person("vera")

@@ -13,7 +13,7 @@ from capabilities.core.protocols.echo.requests import Echo
 from capabilities.core.protocols.echo.stream import stream_of
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Target
-from tests.protocols.exchange import gathered
+from tests.protocols.exchange import assembled
 
 BLOCK = "【收到附件】\n类型: 图片\n文件名: a.png"
 IMAGE = NativePart(Kind.IMAGE, "image/png", blob_of(b"12345"), filename="a.png")
@@ -66,13 +66,13 @@ def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[M
     chat, wire = ChatRequest(tuple(messages)), Echo()
     complete = answer(chat, "echo-text")
     events = stream_of(answer(chat, "echo-text"))
-    assert gathered(events) == complete
+    assert assembled(events) == complete
     assert isinstance(events[-1], Finish)
     assert all(isinstance(event, Delta) and event.text for event in events[:-1])
     status, body = wire.reply(chat, "echo-text")
     decoder = wire.decoder()
     assert wire.decode(status, {}, body) == complete
-    assert gathered([*decoder.feed(body), *decoder.close()]) == complete
+    assert assembled([*decoder.feed(body), *decoder.close()]) == complete
 
 
 def test_a_failure_reads_back_too() -> None:

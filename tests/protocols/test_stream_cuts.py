@@ -13,7 +13,7 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent
 from tests.lab.shapes import VENDORS, ReplyText
-from tests.protocols.exchange import gathered
+from tests.protocols.exchange import assembled
 
 EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
 REPLIES = [
@@ -40,7 +40,7 @@ def cut(data: bytes, offsets: list[int]) -> list[bytes]:
 def test_cuts_change_nothing(protocol: str, line_end: bytes, reply: ReplyText, offsets: list[int]) -> None:
     """For any splits and each kind of line end, the events add up to the same answer."""
     data = b"".join(VENDORS[protocol].frames(reply, "m").all()).replace(b"\n", line_end)
-    answer = gathered(played(protocol, cut(data, offsets)))
+    answer = assembled(played(protocol, cut(data, offsets)))
     assert isinstance(answer, Answer)
     assert (answer.text, answer.reasoning or "") == (reply.text, reply.reasoning)
     assert [call.arguments for call in answer.tool_calls] == (
@@ -53,8 +53,8 @@ def test_cuts_change_nothing(protocol: str, line_end: bytes, reply: ReplyText, o
 def test_every_single_cut_changes_nothing(protocol: str) -> None:
     """A single split at any position does not change the answer."""
     data = b"".join(VENDORS[protocol].frames(REPLIES[0], "m").all())
-    uncut = gathered(played(protocol, [data]))
-    assert all(gathered(played(protocol, [data[:offset], data[offset:]])) == uncut for offset in range(len(data)))
+    uncut = assembled(played(protocol, [data]))
+    assert all(assembled(played(protocol, [data[:offset], data[offset:]])) == uncut for offset in range(len(data)))
 
 
 @EACH_PROTOCOL
@@ -66,7 +66,7 @@ def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int)
     data = b"".join(frames.all())
     events = played(protocol, [data[: length % len(data)]])
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
-    outcome = gathered(events)
+    outcome = assembled(events)
     if isinstance(outcome, Answer):
         assert outcome.text == REPLIES[0].text
     else:
@@ -104,9 +104,9 @@ def test_malformed_events_are_skipped_and_the_third_breaks_the_stream(protocol: 
     frames, malformed = vendor.frames(REPLIES[0], "m"), vendor.bad_events()
     decoder = PROTOCOLS[protocol].decoder()
     with_two_malformed = b"".join([*frames.head, *malformed[:2], *frames.content, *frames.finish, *frames.done])
-    assert isinstance(gathered([*decoder.feed(with_two_malformed), *decoder.close()]), Answer)
+    assert isinstance(assembled([*decoder.feed(with_two_malformed), *decoder.close()]), Answer)
     assert getattr(decoder, "bad_events") == 2  # noqa: B009 - a detail of this decoder, not of the interface
-    outcome = gathered(played(protocol, [b"".join([*frames.head, *frames.content, *malformed])]))
+    outcome = assembled(played(protocol, [b"".join([*frames.head, *frames.content, *malformed])]))
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.STREAM_BROKEN
 
@@ -132,8 +132,8 @@ def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stre
     """Before content, the error's code decides, since another candidate may answer. After it, the stream is broken."""
     vendor = VENDORS[protocol]
     frames, event = vendor.frames(REPLIES[0], "m"), vendor.error_event(429, "rate_limit_error", "slow down")
-    early = gathered(played(protocol, [*frames.head, event]))
-    late = gathered(played(protocol, [*frames.head, *frames.content, event]))
+    early = assembled(played(protocol, [*frames.head, event]))
+    late = assembled(played(protocol, [*frames.head, *frames.content, event]))
     assert isinstance(early, Failure)
     assert isinstance(late, Failure)
     assert (early.fault, early.status) == (Fault.HTTP_429, 429)
@@ -145,10 +145,10 @@ def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> 
     """A host may ignore `stream` and answer whole; an error object instead of a stream is read as an error."""
     vendor = VENDORS[protocol]
     body = json.dumps(vendor.plain(REPLIES[0], "m"), ensure_ascii=False).encode()
-    answer = gathered(played(protocol, [body[:20], body[20:]]))
+    answer = assembled(played(protocol, [body[:20], body[20:]]))
     assert isinstance(answer, Answer)
     assert answer.text == REPLIES[0].text
-    failure = gathered(played(protocol, [json.dumps(vendor.error(429, "rate_limit_error", "x", 429)).encode()]))
+    failure = assembled(played(protocol, [json.dumps(vendor.error(429, "rate_limit_error", "x", 429)).encode()]))
     assert isinstance(failure, Failure)
     assert failure.fault is Fault.HTTP_429
 
@@ -218,7 +218,7 @@ END_OF_STREAM = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": 
 )
 def test_tool_calls_are_separated_whatever_their_index(calls) -> None:
     """Two calls stay two calls with their own arguments, whatever the host does with ids and indexes."""
-    answer = gathered(played("openai", [*(call_piece(*block) for block in calls), END_OF_STREAM]))
+    answer = assembled(played("openai", [*(call_piece(*block) for block in calls), END_OF_STREAM]))
     assert isinstance(answer, Answer)
     assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == [
         ("a", "f", '{"x": 1}'),
@@ -229,6 +229,6 @@ def test_tool_calls_are_separated_whatever_their_index(calls) -> None:
 def test_a_whole_message_in_one_event_is_an_answer() -> None:
     """Some hosts stream by sending everything once, as `message` instead of `delta`."""
     event = {"choices": [{"index": 0, "message": {"content": "all"}, "finish_reason": "stop"}]}
-    answer = gathered(played("openai", [b"data: " + json.dumps(event).encode() + b"\n\n"]))
+    answer = assembled(played("openai", [b"data: " + json.dumps(event).encode() + b"\n\n"]))
     assert isinstance(answer, Answer)
     assert answer.text == "all"

@@ -13,7 +13,7 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.thought_fields import details_of, thoughts_of
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm, mark_thoughts
 from capabilities.core.wire import Answer, Target
-from tests.protocols.exchange import gathered
+from tests.protocols.exchange import assembled
 
 HOSTS = {
     "openai": "https://openrouter.ai/api/v1",
@@ -37,13 +37,13 @@ def read_whole(protocol: str, value: Any) -> Answer:
 def read_stream(protocol: str, values: Sequence[Any]) -> Answer:
     decoder = PROTOCOLS[protocol].decoder()
     events = decoder.feed(b"".join(b"data: " + json.dumps(value).encode() + b"\n\n" for value in values))
-    answer = gathered([*events, *decoder.close()])
+    answer = assembled([*events, *decoder.close()])
     assert isinstance(answer, Answer), answer
     return answer
 
 
 def next_request(answer: Answer, source: Target, protocol: str, recipient: Target | None = None, **change: Any) -> Any:
-    """Return what `recipient` gets in the next turn of an answer by `source`: blocks, parts, items or OpenAI's message."""
+    """Return what `recipient` gets after an answer by `source`: blocks, parts, items or OpenAI's message."""
     origin = source.origin(protocol)
     calls = tuple(
         ToolCall(call.id, call.name, call.arguments, call.signature, call.custom, origin) for call in answer.tool_calls

@@ -32,7 +32,7 @@ SESSION = "user_ab12_account_9f_session_77"
 
 
 @pytest.fixture(autouse=True)
-def _names_begin_anew() -> Iterator[None]:
+def _fresh_label_names() -> Iterator[None]:
     yield
     renew(sum_labels)
 
