@@ -18,7 +18,7 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone, translation
-from test_chinese_pages import english_in, spoken
+from test_chinese_pages import english_in, english_shown
 
 from capabilities.core.delivery.obstacles import ReasonCode, because
 from capabilities.core.providers.redaction import brief
@@ -213,7 +213,7 @@ def test_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin:
             assert quotation
             assert quotation.attributes["lang"] == "en"
         assert 'class="said"' not in page
-    assert spoken(answer) == []
+    assert english_shown(answer) == []
 
 
 @pages
