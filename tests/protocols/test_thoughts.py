@@ -132,8 +132,8 @@ def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: b
     call = {"functionCall": {"id": "c1", "name": "look", "args": {}}, "thoughtSignature": "S2"}
     parts = [{"text": "Let me "}, {"text": "look."}, {"text": "", "thoughtSignature": "S1"}, call]
 
-    def chunk(parts: list[Any], **fields: Any) -> dict[str, Any]:
-        return {"candidates": [{"content": {"parts": parts}, **fields}], "usageMetadata": {"promptTokenCount": 1}}
+    def chunk(chunk_parts: list[Any], **fields: Any) -> dict[str, Any]:
+        return {"candidates": [{"content": {"parts": chunk_parts}, **fields}], "usageMetadata": {"promptTokenCount": 1}}
 
     last = chunk(parts[3:], finishReason="STOP")
     answer = (

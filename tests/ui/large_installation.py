@@ -52,7 +52,9 @@ def add_configuration() -> None:
     ]
     chains = [[services[(n + step) % SERVICES] for step in range(5)] for n in range(ROUTES)]
     routes = [
-        specs.RouteSpec(name_of("task", n), tuple(specs.CandidateSpec(step.provider, step.model) for step in chain))
+        specs.RouteSpec(
+            name_of("task", n), tuple(specs.CandidateSpec(service.provider, service.model) for service in chain)
+        )
         for n, chain in enumerate(chains)
     ]
     aliases = [specs.AliasSpec(name_of("alias", n), services[n % SERVICES].id) for n in range(60)]
