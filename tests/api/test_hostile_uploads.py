@@ -100,12 +100,12 @@ def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Uplo
     """Each is uploaded, routed, previewed and downloaded; some also through /v1/files or inside a chat request."""
     for number, file in enumerate(FAMILIES[family]):
         data = file.make()
-        assert upload.look(upload.send(form(file.filename, file.mime, data))), file
+        assert upload.is_kept(upload.send(form(file.filename, file.mime, data))), file
         if number % 3 == 0:
             repeated = upload.send(form(file.filename, file.mime, data), "/v1/files")
             assert repeated.status_code == 200, file
         if number % 4 == 0:
-            upload.ask(inline_part(file, data))
+            upload.chat_with(inline_part(file, data))
 
 
 # Corrections, mostly wrong, that an owner may make.
@@ -124,7 +124,7 @@ def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Upload) -> 
         body = CORRECTIONS[number % len(CORRECTIONS)]
         fixed = upload.agent.call("PATCH", f"/artifacts/{answer.json()['ref']}", body)
         assert fixed.status_code == 200, file
-        assert (fixed.json()["sha256"], upload.look(answer)) == (answer.json()["sha256"], True)
+        assert (fixed.json()["sha256"], upload.is_kept(answer)) == (answer.json()["sha256"], True)
 
 
 @pytest.mark.parametrize("start", range(0, len(EVIL_NAMES), 15))
@@ -132,7 +132,7 @@ def test_an_evil_name_is_a_name(start: int, upload: Upload) -> None:
     """The name is cleaned and stored, and never used as a path."""
     for name in EVIL_NAMES[start : start + 15]:
         answer = upload.send(form(name))
-        is_kept = upload.look(answer)
+        is_kept = upload.is_kept(answer)
         assert not is_kept or not re.search(r"[/\\\0\r\n]", answer.json()["filename"]), name
 
 
@@ -140,7 +140,7 @@ def test_an_odd_type_is_no_type(upload: Upload) -> None:
     """An invalid type is stored as given; a part header over Django's limit is refused."""
     for kind in ODD_TYPES:
         answer = upload.send(form(kind=kind))
-        assert upload.look(answer) or len(kind) > 1024, kind[:50]
+        assert upload.is_kept(answer) or len(kind) > 1024, kind[:50]
 
 
 @pytest.mark.parametrize("fault", FORMS)

@@ -38,8 +38,8 @@ class Clock:
     all_have_asked: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self) -> float:
-        self.asked.add(threading.get_ident())
-        if len(self.asked) >= CALLERS:
+        self.threads_asked.add(threading.get_ident())
+        if len(self.threads_asked) >= CALLERS:
             self.all_have_asked.set()
         return self.now
 
@@ -89,7 +89,7 @@ def test_after_an_idle_time_one_call_revalidates_for_all(key, clock):
         NEXT_STAMP, "UPDATE routing_admin_taskroute SET temperature = 0.125 WHERE task_type = 'planning'"
     )
     clock.now += PAUSE
-    clock.asked.clear()
+    clock.threads_asked.clear()
     snapshots = run_concurrently(newest.current)
     assert {current.stamp for current in snapshots} == {old.stamp + 1}
     assert {current.configuration.route("planning").temperature for current in snapshots} == {0.125}

@@ -105,7 +105,7 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
     "a template": lambda text: insert_facts(text, {"a": "b"}),
     "sentences": lambda text: join_sentences(text.splitlines()),
     "a search of things": lambda text: rank(
-        text, [Findable(kind=FoundKind.AGENT, label=("text-agent",), url="/")] * 50
+        text, [Findable(kind=FoundKind.AGENT, label="text-agent", url="/", names=("text-agent",))] * 50
     ),
     "a path of the API": lambda text: similar_calls("GET", text, ["GET /api/v1/services", "GET /api/v1/agents"]),
     "a model's name": lambda text: provider_and_model(EMPTY, text),
