@@ -37,17 +37,17 @@ class CooldownResets:
     targets: ProviderTargets = field(default_factory=dict)
 
     def look(self) -> None:
-        """Apply resets since the last look."""
+        """Apply the resets requested since the last call of `look`."""
         state = snapshot.newest().fresh()
         if state is None or state.stamp == self.stamp:
             return
         head, targets = find_head(), targets_of(state)
-        # Before the first look this process has no failures to forget.
+        # On the first call this process has no failures to forget.
         if self.stamp is not None:
             requested = [
                 name for details in list_details_since(FRESH_START, self.number) for name in details["providers"]
             ]
-            # A provider with another key or address counts as a new one, so a repair needs no reset.
+            # A provider whose key, URL or proxy changed counts as a new provider, so a repair needs no reset.
             changed = [name for name, target in targets.items() if self.targets.get(name, target) != target]
             forget_failures(process_run_context(), dict.fromkeys((*requested, *changed)))
         self.stamp, self.number, self.targets = state.stamp, head.number if head else 0, targets

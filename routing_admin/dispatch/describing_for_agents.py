@@ -74,7 +74,7 @@ class RouteDescriber:
         labels = list_label_holders(state.configuration, principal.key_owner, principal.labels)
         reservation = reservation_of((*principal.holders, *labels))
         return Describing(
-            # There is no conversation to keep a failure for: the next call asks again.
+            # A failure is not stored, because there is no conversation. The next call asks a model again.
             Dispatch(planned, request_id=request_id, reservation=reservation),
             recorder,
             record_answer,

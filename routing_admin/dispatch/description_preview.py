@@ -1,4 +1,4 @@
-"""Descriptions of files for pages: look up known ones, and request one on demand."""
+"""Descriptions of files for pages: look up stored descriptions, and request one on demand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from routing_admin.upstream.calls import run_sync
 
 
 def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
-    """Return a function from a reader to its description lookup, for requests along the default route."""
+    """Return a function that maps a model's reader to its description lookup, for requests along the default route."""
     state = snapshot.current()
     descriptions = DescriptionCache(plan_request(state, default_route_to(state.configuration), chat, language=language))
     return lambda reader: descriptions.plan_for(reader).style.description_of
@@ -52,9 +52,9 @@ def estimate_description(
 
 
 def have_described(planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> ModelDescription | None:
-    """Describe a previewed request's file now; None if no model is to describe it."""
+    """Have the file of a previewed request described now; return None if the file cannot be read."""
     describing = Describing(Dispatch(planned, request_id=request_id), recorder, record_answer)
-    # An earlier failure holds for its conversation until a person asks again, as here.
+    # An earlier failure stays in effect for its conversation until a user asks again, which just happened.
     forget_failures(describing.descriptions.conversation)
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
     prepared = run_sync(describing.prepare(apply_params(planned.chat, call), planned.endpoint(0), call))

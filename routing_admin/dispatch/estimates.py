@@ -50,7 +50,7 @@ def settle_planned(
     *,
     is_cut: bool = False,
 ) -> None:
-    """Settle the reservation after an answer by `candidate`, complete or cut."""
+    """Settle the reservation after an answer by `candidate`, complete or cut off."""
     reservation.settle(usage, answer, prices_at(reservation, planned, candidate), is_cut=is_cut)
 
 
@@ -81,7 +81,7 @@ def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
 
 
 def price_at(planned: PlannedRequest, candidate: PlannedCandidate, currency: str) -> Price | None:
-    """Return the candidate's current price in that currency, or None without a price or an exchange rate."""
+    """Return the candidate's current price in `currency`, or None without a price or an exchange rate."""
     return _price(planned, candidate.provider, candidate.model, currency)
 
 

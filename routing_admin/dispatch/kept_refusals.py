@@ -1,6 +1,6 @@
 """Store models' refusals in rows, off the request path, for restarts and other processes.
 
-A refusal is deleted once nothing configured leads to its model, or once the provider's address has changed.
+A refusal is deleted once nothing configured leads to its model, or once the provider's URL has changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ READ_SECONDS = 5.0
 
 @dataclass(slots=True)
 class KeptRefusals:
-    """Synchronises this process's `Memory` with the rows; `look` runs periodically."""
+    """Synchronise this process's `Memory` with the rows; `look` runs periodically."""
 
     find_memory: Callable[[], Memory] = lambda: process_run_context().memory
     clock: Callable[[], float] = time.monotonic

@@ -38,8 +38,8 @@ def endpoint_at(
 ) -> ModelEndpoint:
     """Return the endpoint of (provider, model), with its service's capabilities; text only without a service.
 
-    `content` is the route's policy, which takes precedence over the service's, and that over the installation's.
-    `extra_body` is the candidate's, merged last.
+    `content` is the route's content policy. It takes precedence over the service's, which takes precedence over the
+    installation's. `extra_body` is the candidate's and is merged last.
     """
     service = service or state.configuration.service_at(provider.name, model)
     entry = state.catalogue.entry_at(provider.name, provider.endpoint, model)
@@ -191,7 +191,7 @@ def default_endpoints(state: Snapshot) -> tuple[ModelEndpoint, ...]:
 
 
 def readers_of(state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
-    """Return the ids of agents whose model reads this file itself; `but` is the requesting agent.
+    """Return the ids of agents whose model reads this file itself, except the requesting agent `but`.
 
     `only_configured` leaves out agents created at run time, whose number changes constantly.
     """

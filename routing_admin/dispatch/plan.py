@@ -66,7 +66,7 @@ Keep = Callable[[FilePart], FilePart]
 class PlannedRequest:
     """A planned request that is not sent yet; `chat` is canonical and contains the language directive.
 
-    `passing` replaces the candidates' own protocols for calls other than chats. `agent` is the caller.
+    For calls other than chats, `passing` replaces the candidates' own protocols. `agent` is the caller.
     """
 
     state: Snapshot
@@ -94,7 +94,7 @@ class PlannedRequest:
 
         The conversation is identified by the agent's `conversation`, else by its opening.
         """
-        opening = "" if self.plan.verbatim else opening_of(self.chat)  # not a chat, so not a conversation
+        opening = "" if self.plan.verbatim else opening_of(self.chat)  # only chats are conversations
         name = f"{agent} {conversation}" if conversation else opening
         return replace(self, plan=replace(self.plan, affinity=name))
 
@@ -117,10 +117,11 @@ def plan_request(
 ) -> PlannedRequest:
     """Plan a request along a route, stored or a draft, without calling anything.
 
-    `agent` is the caller, so it is never suggested as another reader. `unusable` replaces what the keys say, for
-    simulations. `service` is the one requested by name if several share a provider and model. `direct` means that the
-    request names a model instead of a route. With `refuses_drops`, candidates that would drop something are skipped.
-    With `passing`, decisions that need a chat's content are left out.
+    `agent` is the caller, so it is never suggested as another agent that can read a file. For simulations, `unusable`
+    replaces the providers that cannot be called because of their keys. `service` is the one requested by name if
+    several share a provider and model. `direct` means that the request names a model instead of a route. With
+    `refuses_drops`, candidates that would drop something are skipped. With `passing`, decisions that need a chat's
+    content are left out.
     """
     query = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
     decisions = decisions_of(state)
@@ -176,7 +177,7 @@ def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | No
 
 
 def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: str) -> None:
-    """Log the plan; the request's text only if bodies are recorded."""
+    """Log the plan. The request's text is logged only if bodies are recorded."""
     recorder.add_plan(
         planned.plan,
         task_type=task_type,
@@ -190,7 +191,7 @@ def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: s
 def prepare_for(
     planned: PlannedRequest, chat: ChatRequest, endpoint: ModelEndpoint, call: Call
 ) -> Prepared | CannotRead:
-    """Prepare the request for a candidate, or return why it cannot be read."""
+    """Prepare the request for a candidate, or return why the candidate cannot read it."""
     prepare_chat = partial(
         prepare,
         endpoint=rename_limit(endpoint, call.limit_name),
@@ -198,7 +199,7 @@ def prepare_for(
         stream=planned.stream,
         without_capabilities=call.without_capabilities,
     )
-    # Media that becomes text has to be stored first, so that the text can name it: prepare twice.
+    # Media that becomes text has to be stored first, so that the text can name it. So the request is prepared twice.
     prepared = prepare_chat(chat)
     if isinstance(prepared, CannotRead) or planned.keep is None:
         return prepared
@@ -215,7 +216,7 @@ def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str
 def _needs_name(delivery: PartDelivery) -> bool:
     if delivery.file.artifact_id or delivery.file.content is None or delivery.file.unreadable:
         return False
-    # A description or part of a file needs a reference by which the rest can be fetched.
+    # A description or a part of a file needs a reference by which the whole file can be fetched.
     is_cut = delivery.delivery.loss is not None
     return delivery.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or is_cut
 
@@ -235,7 +236,7 @@ def _keep_files(chat: ChatRequest, nameless: list[PartDelivery], keep: Keep) -> 
 
 
 def mark_unreadable(chat: ChatRequest) -> ChatRequest:
-    """Return the request with each file marked whose bytes cannot be read."""
+    """Return the request with a mark on each file whose bytes cannot be read."""
     messages = tuple(
         replace(
             message, parts=tuple(_mark_file(part) if isinstance(part, FilePart) else part for part in message.parts)

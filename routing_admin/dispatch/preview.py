@@ -85,10 +85,10 @@ class DeliveryPreview:
     """How the file reaches one service: outcome, reason, payload without data, and size.
 
     `result` is get_artifact's answer for the same service, with its data elided. `text` replaces the file in the
-    message, None for media. `bytes` is the length of the body on the wire. `estimate` counts the tokens of the file or
-    its text, None if unknown. `loss` is what is not delivered, `images` the number of images made from the file.
-    `payload` is None if the service would be skipped. `prefix` says what one more such file would change in the next
-    turn, empty if the service would be skipped. `description` is set if another model describes the file,
+    message and is None for media. `bytes` is the length of the body on the wire. `estimate` counts the tokens of the
+    file or its text, None if unknown. `loss` is what is not delivered, `images` the number of images made from the
+    file. `payload` is None if the service would be skipped. `prefix` says what one more such file would change in the
+    next turn, empty if the service would be skipped. `description` is set if another model describes the file,
     `not_described` if one should but cannot.
     """
 
@@ -162,13 +162,13 @@ def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
 
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
-    """Preview the artifact for every enabled service; `agent` is never suggested as another reader."""
+    """Preview the artifact for every enabled service; `agent` is never listed among the agents that can read it."""
     previewer = Previewer(row, language=language, agent=agent)
     return previewer.preview(previewer.endpoints)
 
 
 class Previewer:
-    """Previews one artifact; services with equal readers share one adaptation."""
+    """Preview one artifact; services whose models read the same share one adapted request."""
 
     def __init__(self, row: Artifact, *, language: str | None = None, agent: str | None = None) -> None:
         self._state = snapshot.current()
@@ -270,7 +270,7 @@ class Previewer:
 
 
 def _adaptation_key(reader: Reader) -> Hashable:
-    """Return a key that is equal for readers that adapt alike."""
+    """Return a key that is equal for readers for which requests are adapted in the same way."""
     slots = reader.slots
     # Slots hold dictionaries, which have no hash, so they are compared by their parts.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())

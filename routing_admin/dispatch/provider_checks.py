@@ -35,7 +35,7 @@ T = TypeVar("T", bound=Hashable)
 
 QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)
 PATIENT = Timeouts(connect=5, first_content=60, between=30, total=90)
-"""Timeouts for questions that a model may reason about."""
+"""Timeouts for requests about which a model may reason for long."""
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
 MAX_MODELS = 5000
 MAX_OPTIONS = 4
@@ -44,7 +44,7 @@ MAX_OPTIONS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """Result of a call to a provider; `fault` is empty if it answered, `ms` is the time until then.
+    """Result of a call to a provider; `fault` is empty if the provider answered, `ms` is the time until then.
 
     `models` are the ids of the provider's list, `entries` its raw entries. `quirks` are the options that were needed to
     get an answer.
@@ -63,7 +63,7 @@ class CheckResult:
 
 
 class ModelList:
-    """Reads the answer to `GET …/models`: the entries as JSON in the answer's text."""
+    """Read the response to `GET …/models`: the entries become JSON in the answer's text."""
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
         """Return the entries of `data` (OpenAI, Anthropic) or `models` (Gemini), or the failure."""
@@ -93,7 +93,7 @@ def _id(entry: Any) -> str:
 
 
 class ProviderChecker:
-    """Calls stored providers through the process's upstream."""
+    """Call stored providers through the process's upstream connections."""
 
     def test(self, provider: str, model: str) -> CheckResult:
         """Send one tiny chat request to a model of the provider."""

@@ -2,7 +2,7 @@
 
 Most clients of OpenAI's API drop fields they do not know. Without their reasoning DeepSeek, Kimi, Claude and Gemini
 refuse the next turn, or answer worse. A turn is found by the agent and the id of one of its tool calls. The cache is
-per process: after a restart, or in another worker, the turn is sent as its caller wrote it.
+per process: after a restart, or in another worker process, the turn is sent as its caller wrote it.
 """
 
 from __future__ import annotations

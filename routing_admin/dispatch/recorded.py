@@ -27,7 +27,7 @@ T = TypeVar("T")
 async def record_answer(
     dispatch: Dispatch, recorder: RequestRecorder, use: Callable[[RunResult[Answer]], None] | None = None
 ) -> RunResult[Answer]:
-    """Return the complete answer and log it. Raise `RouterError`, which is logged too.
+    """Return the complete answer and log it. Raise `RouterError`, which is also logged.
 
     `use` builds the caller's response before the answer is logged. An exception from it is logged as an internal error.
     """
@@ -63,7 +63,7 @@ def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> RunResu
 
 async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
     prepared = dispatch.prepared
-    # The describing model gets no descriptions of other models.
+    # The describing model gets no descriptions by other models.
     if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:
         dispatch.begin_describing = partial(Describing, dispatch, recorder, record_answer)
     try:
@@ -113,7 +113,7 @@ def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
 
 
 def headers_of_failure(attempts: Sequence[Attempt]) -> dict[str, str]:
-    """Return the headers of an error after these attempts, empty without any."""
+    """Return the headers of an error after these attempts, or {} if there were no attempts."""
     if not attempts:
         return {}
     skips = skips_in(attempts)
@@ -121,7 +121,7 @@ def headers_of_failure(attempts: Sequence[Attempt]) -> dict[str, str]:
 
 
 def skips_in(attempts: Sequence[Attempt]) -> str:
-    """Return the skipped candidates and reasons for `x-routing-skipped`, empty without any."""
+    """Return the skipped candidates and reasons for `x-routing-skipped`, or "" if none was skipped."""
     skipped = [attempt for attempt in attempts if attempt.outcome.startswith(SKIPPED)]
     texts = [
         f"{attempt.provider}/{attempt.model}={attempt.outcome.removeprefix(SKIPPED)}" for attempt in skipped[:MAX_SKIPS]

@@ -66,7 +66,7 @@ class Transport(Protocol):
 
 
 class NetworkTransport:
-    """Calls providers over the network; the embedded provider answers in-process."""
+    """Call providers over the network; the embedded provider answers in-process."""
 
     async def call(
         self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
@@ -107,7 +107,7 @@ R = TypeVar("R")
 
 
 class InThread(Protocol):
-    """Runs work in a thread, because it may read or store files."""
+    """Run work in a thread, because it may read or store files."""
 
     async def __call__(self, work: Callable[[], R], /) -> R: ...
 
@@ -137,10 +137,10 @@ def process_run_context() -> RunContext:
 class Dispatch:
     """A planned request being sent; `prepared` holds what each candidate got, by its position in the chain.
 
-    `request_id` and `caller_headers` are for providers that accept them. `reservation` is that of the agent's limits.
-    `begin_describing` creates `describing`, which has files described that a candidate cannot read; without it no model
-    is asked. After the run, `delivered_failures` holds the failed descriptions that a model got. With `is_heavy`, the
-    request is prepared in a thread even without files.
+    `request_id` and `caller_headers` are for providers that accept them. `reservation` holds what is reserved from the
+    agent's limits. `begin_describing` creates `describing`, which lets a model describe files that a candidate cannot
+    read; without it no model is asked. After the run, `delivered_failures` holds the failed descriptions that a model
+    got. With `is_heavy`, the request is prepared in a thread even without files.
     """
 
     planned: PlannedRequest
@@ -199,7 +199,7 @@ class Dispatch:
 
     async def _try(self, call: Call, chat: ChatRequest, send: Send[T]) -> Reply[T]:
         drill = self.planned.state.drill
-        # During a fire drill its provider is not called.
+        # During a fire drill the candidate's provider is not called.
         if drill is not None and drill.stops(call.candidate.provider, time.time()):
             return Reply(drill.failure())
         endpoint = self.planned.endpoint(call.candidate.index)
@@ -217,7 +217,7 @@ class Dispatch:
             prepared = with_forwarded_headers(prepared, endpoint.passes, headers)
         timeouts = call.timeouts
         if describes:
-            # Time spent on descriptions counts against the candidate's own.
+            # Time spent on descriptions counts against the candidate's timeouts.
             timeouts = shorten(timeouts, (self.elapsed_ms() - began) / 1000)
         outcome = await send(prepared, endpoint, timeouts, self.planned.proxy(call.candidate.provider))
         dropped = list_dropped(self.planned.chat, prepared, call)
@@ -247,7 +247,7 @@ def empty_answer_of(failed: Failure, chat: ChatRequest) -> Answer | None:
 
 
 def shorten(timeouts: Timeouts, seconds: float) -> Timeouts:
-    """Return the timeouts of a call that starts `seconds` late."""
+    """Return the timeouts for a call that starts `seconds` late."""
     total = max(timeouts.total - seconds, 0.0)
     return replace(timeouts, total=total, first_content=min(timeouts.first_content, total))
 
@@ -270,7 +270,7 @@ OTHER_MODEL = translatable(
 
 
 def pass_through(planned: PlannedRequest, passing: Passing) -> PlannedRequest:
-    """Return the request, to be sent as its caller wrote it to candidates that support the call."""
+    """Return the request so that it is sent unchanged to the candidates that support the call."""
     supported = (candidate for candidate in planned.plan.candidates if candidate.protocol == SPEAKS)
     first = next(supported, None)
     # Where results of models cannot be mixed, the first candidate's model is the only one, even while it cannot be
@@ -278,7 +278,7 @@ def pass_through(planned: PlannedRequest, passing: Passing) -> PlannedRequest:
     required_model = first.model if first is not None and passing.operation.same_model else None
     candidates = tuple(_judge(candidate, passing, required_model) for candidate in planned.plan.candidates)
     plan = replace(planned.plan, candidates=candidates, verbatim=True, language="")
-    # The log records the fields as a message and files as facts.
+    # The log records the fields as a message, and of files only type and name.
     chat = _as_message(planned.chat) if planned.state.record_bodies else planned.chat
     return replace(planned, plan=plan, chat=chat)
 
@@ -297,7 +297,7 @@ def _as_message(chat: ChatRequest) -> ChatRequest:
 
 
 def _judge(candidate: PlannedCandidate, passing: Passing, required_model: str | None) -> PlannedCandidate:
-    """Return the candidate, skipped if it does not support the call or has another model than `required_model`."""
+    """Return the candidate, skipped if it does not support the call or its model is not `required_model`."""
     call = f"/v1{passing.operation.path}"
     if candidate.skip is SkipReason.MISSING:
         return candidate

@@ -1,6 +1,6 @@
 """Simulate a request: the real run with scripted outcomes and a simulated clock, without network.
 
-It accepts any `RouteSpec`, stored or a draft, and prepares payloads with the function that dispatches.
+It accepts any `RouteSpec`, stored or a draft, and prepares payloads with the function that real requests use.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _stop(play: _Play, candidate: PlannedCandidate, attempt: Attempt | None) -> 
     if play.planned.state.configuration.provider(candidate.provider) is None:
         return Stop(candidate, outcome, attempt, reason=reason)
     index = candidate.index
-    # A candidate that was not called is prepared here, as its first call would be.
+    # For a candidate that was not called, the request is prepared as for its first call.
     candidate_run = CandidateRun.from_memory(play.memory, candidate, play.clock(), retries=0)
     prepared = play.prepared.get(index) or play.prepare(index, candidate_run.call(Timeouts()))
     endpoint = play.planned.endpoint(index)

@@ -69,14 +69,14 @@ def actor_for(request: HttpRequest, principal: Principal) -> Actor:
 
 
 def check_method(method: str | None, path: str, methods: Sequence[str]) -> None:
-    """Raise `MethodError`, a `GatewayError` with 405, for another method."""
+    """Raise `MethodError`, a `GatewayError` with status 405, if `method` is not one of `methods`."""
     if method not in methods:
         raise MethodError(f"{path} takes {' and '.join(methods)}, not {method}.", methods)
 
 
 def error_of_fault(error: Exception) -> GatewayError:
     """Return an internal error as a `GatewayError` without its details, which are logged."""
-    # While the database is unavailable, no key can be checked. That is 503 with a retry, never 401.
+    # While the database is unavailable, no key can be checked. The response is then 503 with a retry time, never 401.
     if unavailable.is_unavailable(error):
         log.error("a call needs the database: %s", explain_failure(error))
         busy = GatewayError(503, UNAVAILABLE, unavailable.explain(error))
@@ -94,16 +94,16 @@ def error_of_fault(error: Exception) -> GatewayError:
 
 
 def error_of_store(error: StoreAwayError) -> GatewayError:
-    """Return 503 with a retry for an unavailable artifact store."""
+    """Return a 503 with a retry time for an unavailable artifact store."""
     refusal = GatewayError(503, error.code, str(error))
     refusal.retry_after, refusal.should_retry = unavailable.AGAIN_SECONDS, True
     return refusal
 
 
 def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
-    """Wrap a view of the data plane with the methods and scopes that the permission table has for `path`.
+    """Wrap a data-plane view so that it accepts the methods and scopes that the permission table lists for `path`.
 
-    The agent is authenticated before the view runs and is available by `principal_of`. Errors are handled as in
+    The agent is authenticated before the view runs, and `principal_of` returns it. Errors are handled as in
     `open_endpoint`.
     """
 
@@ -129,7 +129,7 @@ def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
 
 
 def enter_limited(principal: Principal, size: int) -> Reservation | None:
-    """Reserve the agent's limits for a call of `size` bytes, in a thread; None if it has none.
+    """Reserve the agent's limits for a call of `size` bytes, in a thread. Return None if the agent has no limits.
 
     Raise `GatewayError`: 429 if a limit is reached, 503 if the limits are unavailable.
     """
@@ -148,7 +148,7 @@ def size_of(request: HttpRequest) -> int:
 
 
 def open_endpoint(*methods: str, write: WriteError = body_of) -> Callable[[View], View]:
-    """Wrap a view without authentication: errors in the shape of `write`, no CSRF check, a short lock timeout."""
+    """Wrap a view without authenticating calls: `write` formats errors, no CSRF check, a short lock timeout."""
 
     def wrap(view: View) -> View:
         @csrf_exempt

@@ -1,4 +1,4 @@
-"""Answer an admitted call, whole or streamed: run the chain, settle its limits, name who answered."""
+"""Answer an admitted call, whole or streamed: run the chain, settle its limits, name the model that answered."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 class AdmittedCall:
     """A parsed and planned call of `principal` through `api`.
 
-    `name` is the model's name in the answer, empty for that of the model that answers. `labels` say for whom the call
-    is made, `reservation` is that of its limits.
+    `name` is the model name to show in the answer. If it is empty, the answer shows the name of the model that answers.
+    `labels` say for whom the call is made. `reservation` holds what the call has reserved from its limits.
     """
 
     api: ChatApi
@@ -81,7 +81,7 @@ def _close_all(*callbacks: Callable[[], None]) -> None:
 
 
 async def reserve_tokens(reservation: Reservation, admitted: AdmittedCall) -> AdmittedCall:
-    """Reserve the tokens that the call may use, and return it with the reservation; raise `GatewayError`."""
+    """Reserve the tokens that the call may use; return the call with that reservation. Raise `GatewayError`."""
     try:
         await reserve_planned(reservation, admitted.dispatch.planned)
     except LimitReachedError as error:
@@ -116,7 +116,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
         raise gateway_error_of(error) from None
     _charge(admitted, result.attempts)
     if admitted.parsed.choice is not None:
-        # The merged body of several answers has the sum of their usage.
+        # The merged body of several answers contains the sum of their usage.
         admitted.parsed.choice.of.end(result.answer.usage)
     if admitted.reservation is not None:
         answer = result.answer
@@ -157,7 +157,7 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
     )
     stream.principal = admitted.principal
     if admitted.parsed.keep is not None:
-        # Only the events of Responses have items to store.
+        # Only answers of the Responses API have items to store.
         stream.at_end = getattr(events, "keep_items", None)
     reply.blocks, reply.is_whole = stream.blocks(), stream.is_whole
     _add_route_headers(reply.headers, call, result)
@@ -194,7 +194,7 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
 
 
 def _charge(admitted: AdmittedCall, attempts: tuple[Attempt, ...]) -> None:
-    # Failed attempts may cost tokens, too.
+    # Failed attempts may also cost tokens.
     if admitted.reservation is not None:
         charge_failures(admitted.reservation, admitted.dispatch.planned, attempts)
 

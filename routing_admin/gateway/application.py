@@ -118,7 +118,7 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, roo
 
 
 async def _find_known(scope: Mapping[str, Any]) -> str:
-    # A large body counts for its agent, or for its address if the key is valid but not in the cache.
+    # A large body counts against its agent, or against the caller's IP address if the valid key is not in the cache.
     headers = headers_of_scope(scope)
     caller = cached_principal(headers)
     if isinstance(caller, Principal):

@@ -35,7 +35,7 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
     if (look_up := under_way.get(digest)) is not None:
         await look_up.wait()
         principal = admit_known_caller(call.method, call.query, call.headers, path)
-        # None although the key was just looked up: it is bad, or its agent acts for another.
+        # The key was just looked up. If it is still not cached, it is invalid or its agent acts for another.
         if principal is not None:
             return principal
     slot = Slot(lookups())

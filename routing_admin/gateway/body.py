@@ -51,7 +51,7 @@ class _Unpacker:
         self._body, self._packed, self._position, self._data = call.body, bytes(call.body.take()), 0, bytearray()
 
     def step(self, size: int) -> bool:
-        """Decompress about `size` bytes more and return whether that was all."""
+        """Decompress about `size` bytes more and return whether the body is now complete."""
         end = len(self._data) + size
         try:
             while self._position < len(self._packed) and len(self._data) < end:
@@ -72,7 +72,7 @@ class _Unpacker:
 
 
 async def unpack(call: HttpCall, name: str) -> None:
-    """Decompress the body, reserving memory of `name` before each MiB.
+    """Decompress the body, reserving memory on behalf of `name` before each MiB.
 
     Raise `BadRequestError` as `read_object` does, or `OverloadedError` if no memory is left.
     """
@@ -104,7 +104,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
             pass
     if len(call.body.data) > limit:
         raise _too_large(limit)
-    # Checked after the size: a body past the limit is not read to its end either.
+    # This check follows that of the size, because a body past the limit is not read to its end either.
     if call.body.broken:
         message = translatable("The body is incomplete. Send it again.")
         raise BadRequestError(message, None, "invalid_json")
@@ -138,7 +138,7 @@ def _too_deep(path: str | None) -> BadRequestError:
 
 def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
     # The fast parser gives no position, so parse again with the standard library to find it.
-    if len(data) > LARGE_BYTES:  # it would take seconds and hold the GIL meanwhile
+    if len(data) > LARGE_BYTES:  # parsing again would take seconds and hold the GIL
         is_placed = isinstance(error, json.JSONDecodeError)
         sentence = _json_error_message(error) if is_placed else translatable("The body is not valid JSON.")
         return BadRequestError(sentence, None, "invalid_json")

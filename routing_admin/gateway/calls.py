@@ -2,8 +2,8 @@
 
 A call with a cached key and without stored or large files never leaves the event loop. Work that needs the database or
 files runs in a thread. A candidate that fails before its first content can fall back to the next. Nothing is sent
-before, so that status and `x-routing-*` headers are still open, except to a caller that has waited for long
-(`keep_alive`).
+before that content, so that the status and the `x-routing-*` headers can still be set. The exception is a caller that
+has waited for long (`keep_alive`).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ from routing_admin.request_log.tracing import tracing
 SESSION = "_session_"
 """Separator in Claude Code's `user_id`, before the part that changes with every session."""
 PERSON_FIELDS = ("account_uuid", "device_id")
-"""Fields that identify the person in its newer ids, which are JSON."""
+"""Fields that identify the user in newer values of Claude Code's `user_id`, which are JSON."""
 
 
 def labels_of_call(key: Labels, body: Object) -> Labels:
@@ -102,7 +102,7 @@ def read_labels(body: Object) -> Labels:
 
 
 def _person(user_id: Any) -> Any:
-    # Drop the session, so that one person has one label.
+    # Drop the session, so that each user has one label.
     if not isinstance(user_id, str):
         return None
     if user_id.startswith("{") and len(user_id) < 2000:
@@ -115,7 +115,7 @@ def _person(user_id: Any) -> Any:
 
 
 AFFINITY_HEADER = "x-routing-affinity"
-"""The caller's name of a conversation, whose calls use the same one of a provider's keys."""
+"""Header with the caller's name for a conversation. All its calls use the same one of a provider's keys."""
 
 BLOCKED = TABLE[Fault.CONTENT_POLICY].code
 ONE_ANSWER = translatable("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
@@ -140,14 +140,14 @@ async def _reply(api: ChatApi, call: HttpCall, work: Callable[[], Awaitable[Http
         refusal = later_error(error)
     except GatewayError as error:
         refusal = error
-    except Exception as error:  # the last line of defence of a machine's plane: never an HTML page
+    except Exception as error:  # API clients must never get an HTML error page
         refusal = error_of_fault(error)
     reply = reply_of(refusal, call.request_id, api.error)
     # Gemini reports a blocked prompt as a 200 without candidates.
     if api.blocked is not None and refusal.code == BLOCKED:
         reply.headers["Content-Type"], reply.body = api.blocked(refusal)
         reply.status = 200
-    if call.keep_alive is not None and call.keep_alive.has_begun:  # the status has been sent already
+    if call.keep_alive is not None and call.keep_alive.has_begun:  # the status has already been sent
         reply.status, reply.blocks = 200, _write_once(call.keep_alive.write_error(refusal))
     return reply
 
@@ -185,7 +185,7 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     if principal is None:
         principal = await look_up_caller(call, api.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
-    # Slots of heavy work and of the extraction process are shared fairly by this name.
+    # Slots for heavy work and for the extraction process are shared fairly between requesters, known by this name.
     requester.set(principal.key_owner)
     reservation = reservation_of(principal.holders) if principal.holders else None
     try:
@@ -205,7 +205,7 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
         decide = partial(_decide, api, call, principal, state, body, recorder, is_heavy=is_heavy)
         in_thread = is_heavy or api.needs_thread(body, size)
         admitted = await run_in_own_share(call, decide, is_heavy=is_heavy) if in_thread else decide()
-        # The labels are known only after parsing, so their limits are joined here.
+        # The labels are known only after parsing, so their limits are added here.
         label_holders = list_label_holders(state.configuration, principal.key_owner, admitted.labels)
         if label_holders:
             reservation = await _join(reservation, call, label_holders)
@@ -213,14 +213,14 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     except BaseException as error:
         if reservation is not None:
             reservation.close()
-        # From here on the agent is known, so the request log records a refusal, too.
+        # The agent is known, so the request log also records a refusal.
         if isinstance(error, GatewayError | OverloadedError | DrainingError):
             recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
 
 
 async def _read_large(api: ChatApi, call: HttpCall, name: str) -> Object:
-    # Large bodies take long to parse, so an agent needs a slot for it.
+    # Parsing a large body takes long, so the agent needs a slot for it.
     async with slot(parses(), name):
         if is_packed(call):
             await unpack(call, name)
@@ -298,7 +298,7 @@ def _decide(
 def resolve_model(
     state: snapshot.Snapshot, model: str, task_type: str | None, limits: AgentLimits | None = None
 ) -> NamedRoute:
-    """Return the route of a model name or task type; raise `GatewayError`, 403 if the limits forbid it."""
+    """Return the route for a model name or task type; raise `GatewayError`, 403 if the limits forbid it."""
     try:
         target = decisions_of(state).resolve(model, task_type)
         if limits is not None:

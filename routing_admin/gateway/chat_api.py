@@ -1,4 +1,4 @@
-"""Description of a chat API: how a vendor's calls are parsed, and answers, events and errors written.
+"""The description of a chat API: how a vendor's calls are parsed, and how answers, events and errors are written.
 
 Each API parses its own format into the canonical request. Keys, plans, the fallback chain and the log are common to
 all, see `calls`.
@@ -38,11 +38,12 @@ Keep = Callable[[str, Sequence[Mapping[str, Any]]], object]
 class ChatCall:
     """A parsed call: the canonical request, the model's name, and options of routing and streaming.
 
-    `old_calls`: tools were sent as `functions`, so calls of them are answered as `function_call`. `namespaces`: the
+    `old_calls`: tools were sent as `functions`, so calls to them are returned as `function_call`. `namespaces`: the
     single name that models get for a grouped tool → its namespace and own name. `passing`: the operation, if it is not
-    chat. `count`: how many answers are requested, of which this is `choice`, None if it is the only one. `is_stored`:
-    later calls may refer to the answer and its items. `keep` is then called with the key of their ids and the items,
-    and `turn` is what is stored of the request. `previous`: the id of the answer that it continues.
+    chat. `count`: how many answers are requested. `choice`: which of them this call produces, None if it is the only
+    one. `is_stored`: later calls may refer to the answer and its items. `keep` is then called with the key of their ids
+    and the items, and `turn` is what is stored of the request. `previous`: the id of the answer that the call
+    continues.
     """
 
     chat: ChatRequest
@@ -65,7 +66,7 @@ class ChatCall:
 class Choices:
     """State shared by the answers to one request: their id, how many have ended, and the summed usage.
 
-    The id is that of the first stream that begins.
+    The shared id is the id of the first stream that begins.
     """
 
     def __init__(self, count: int) -> None:
@@ -80,7 +81,7 @@ class Choices:
         return self.ended == self.count
 
     def fail(self, index: int, error: GatewayError) -> None:
-        """Record whose error ends the whole stream."""
+        """Record the error that ends the whole stream and the index of its answer; later errors are ignored."""
         if self.error is None:
             self.failed, self.error = index, error
 
@@ -101,7 +102,7 @@ class RoutingOptions:
 
 
 def read_routing_options(body: Object) -> RoutingOptions:
-    """Return the routing options; raise `BadRequestError` without model and task, or for too long a name."""
+    """Return the routing options; raise `BadRequestError` if there is neither model nor task, or a name is too long."""
     task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
     model = read_text(body, "model", "") or ""
     if not model and not task_type:
@@ -125,7 +126,7 @@ class AnswerEvents(Protocol):
 
     @property
     def turn(self) -> AnsweredTurn:
-        """What the next turn of the conversation may need of the answer."""
+        """What the next turn of the conversation may need from the answer."""
 
     @property
     def origin(self) -> str: ...
@@ -137,7 +138,7 @@ class AnswerEvents(Protocol):
         """Write complete generated files."""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """Write a piece of audio, or with `reference`, after the last one, where it is stored."""
+        """Write a piece of audio; with `reference`, after the last piece, write where the audio is stored."""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
         """Write the sources of the preceding text."""
@@ -155,13 +156,15 @@ class ChatApi:
 
     `parse` and `read` raise `BadRequestError`. `needs_thread` says whether `parse` may query the database or examine
     large files. `answer` and `events` get the model's name in the answer and the origin of the answering model. `error`
-    writes an error's body, `id_header` is where the API's clients expect the request id besides `x-request-id`.
-    `surface` is the API's name in the log, `stream_type` the content type of streams, `keep_alive` what a stream
-    without content repeats. `blocked` writes an answer refused by a provider's content policy, with its content type,
-    if the API has a form for it. `resolve` replaces references in the body, None if it can have none.
+    writes an error's body. `id_header` is the header, besides `x-request-id`, in which the API's clients expect the
+    request id. `surface` is the API's name in the log, `stream_type` is the content type of streams, and `keep_alive`
+    is the block that is repeated until a stream has content. `blocked` writes an answer refused by a provider's content
+    policy, with its content type, if the API has a form for it. `resolve` replaces references in the body and is None
+    if the API has no references.
 
-    If several answers can be requested, `count_field` requests them, `merge` makes one body of theirs and the summed
-    usage, and `enclose` wraps the stream of their blocks, None if that needs no wrapping.
+    If several answers can be requested, `count_field` is the field with their number, `merge` makes one body from their
+    bodies and the summed usage, and `enclose` wraps the stream of their blocks, or is None if the stream needs no
+    wrapping.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Serve several answers to one request (`n`) by as many concurrent calls; if one fails, all do."""
+"""Serve several answers to one request (`n`) by as many concurrent calls; if one fails, all fail."""
 
 from __future__ import annotations
 
@@ -139,14 +139,14 @@ async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) ->
 
 
 def merge(api: ChatApi, replies: Sequence[HttpReply], choices: Choices) -> HttpReply:
-    """Return the first reply with the answers of all and the summed usage."""
+    """Return the first reply, with the answers of all replies and the summed usage."""
     assert api.merge is not None, api.path  # noqa: S101 - it can be asked for several, for the type checker
     body = api.merge([orjson.loads(reply.body) for reply in replies], choices.usage)
     return HttpReply(200, replies[0].headers, orjson.dumps(body))
 
 
 def interleave(replies: Sequence[HttpReply], choices: Choices, abandon: Abandon) -> HttpReply:
-    """Return one stream of all answers' blocks in order of arrival, up to the last end or the first error."""
+    """Return one stream of all answers' blocks in order of arrival, until the last answer ends or one fails."""
     checks = [reply.is_whole for reply in replies]
     merged = HttpReply(200, replies[0].headers)
     merged.blocks = _interleave([reply.blocks for reply in replies if reply.blocks is not None], choices, abandon)
@@ -163,7 +163,7 @@ async def _interleave(
     tasks = [asyncio.ensure_future(_forward(index, stream, ready, room)) for index, stream in enumerate(streams)]
     count = len(tasks)
     try:
-        await asyncio.sleep(0)  # every task has started then, so its cleanup runs whatever happens
+        await asyncio.sleep(0)  # afterwards every task has started, so its cleanup runs whatever happens
         while count:
             index, block = await ready.get()
             room.release()

@@ -1,4 +1,4 @@
-"""Limit the messages, parts and tools of a call: each takes time in which other agents wait."""
+"""Limit the messages, parts and tools of a call: each takes time during which other agents wait."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MANY = 300
 
 
 def check_counts(body: Object, messages: str) -> None:
-    """Raise `BadRequestError` for a body with too many; `messages` is the field that has them."""
+    """Raise `BadRequestError` for too many messages, parts or tools; `messages` is the name of the messages' field."""
     listed = body.get(messages)
     if type(listed) is list:
         _check(len(listed), "MAX_MESSAGES", messages)
         _check(_count_parts(listed), "MAX_PARTS", messages)
         try:
-            # Arguments are JSON inside a string, which the parser of the body has not counted.
+            # Arguments are JSON inside a string, whose values the parser of the body has not counted.
             check_inner_json([text for message in listed if type(message) is dict for text in _arguments(message)])
         except JsonTooLargeError as error:
             raise BadRequestError(error.sentence, messages, error.code, error.status) from None

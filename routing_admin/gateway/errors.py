@@ -92,7 +92,7 @@ WriteError = Callable[[GatewayError, str], dict[str, Any]]
 
 
 def reply_of(error: GatewayError, request_id: str, write: WriteError = body_of) -> HttpReply:
-    """Return the whole reply with the body of `write` and the headers for retries and attempts."""
+    """Return the whole reply, with the body that `write` returns and the headers for retries and attempts."""
     reply = json_reply(write(error, request_id), error.status)
     reply.headers["x-request-id"] = request_id
     reply.headers.update(retry_headers(error))
@@ -103,7 +103,7 @@ def reply_of(error: GatewayError, request_id: str, write: WriteError = body_of) 
         reply.headers["x-routing-model"] = header_value(error.answered_by.model)
     if isinstance(error, MethodError):
         reply.headers["Allow"] = ", ".join(error.allowed)
-    # RFC 9110 requires the header with a 401.
+    # RFC 9110 requires this header in a 401 response.
     if error.status == 401:
         reply.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
     return reply

@@ -25,7 +25,7 @@ A_WHOLE_NUMBER = translatable("%(param)s must be a whole number.")
 
 
 def refusal_of_type(sentence: Translatable, param: str) -> BadRequestError:
-    """Return the error for a value of the wrong type; `sentence` is one of those above."""
+    """Return the error for a value of the wrong type; `sentence` is one of the messages above."""
     return BadRequestError(Translatable(sentence.template, {"param": param}), param, "invalid_type")
 
 
@@ -52,7 +52,7 @@ def check_list(value: Any, param: str) -> list[Any]:
 
 
 def list_parts(content: Any, param: str, text_type: str) -> list[Object]:
-    """Return the parts of a content; plain text becomes one part of type `text_type`.
+    """Return the parts of a message's content; plain text becomes one part of type `text_type`.
 
     Raise `BadRequestError` for anything else.
     """
@@ -66,7 +66,7 @@ def list_parts(content: Any, param: str, text_type: str) -> list[Object]:
 
 
 def read_text(source: Object, key: str, path: str, *, required: bool = False) -> str | None:
-    """Return a string, None if absent or null; raise `BadRequestError` for anything else, or if `required`."""
+    """Return a string, None if absent or null; raise `BadRequestError` for anything else, or for None if `required`."""
     value = source.get(key)
     if value is None and required:
         raise refusal_of_missing(f"{path}.{key}".lstrip("."))

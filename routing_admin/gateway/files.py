@@ -86,7 +86,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 def list_files(request: HttpRequest) -> HttpResponse:
     """List the agent's files, newest first, or oldest with `order=asc`; `limit`, `after` and `purpose` select.
 
-    Raise `BadRequestError` if `after` is not one of its files.
+    Raise `BadRequestError` if `after` is not one of the agent's files.
     """
     principal = principal_of(request)
     newest_first = request.GET.get("order", "desc") != "asc"
@@ -103,7 +103,7 @@ def list_files(request: HttpRequest) -> HttpResponse:
 
 
 def remove(request: HttpRequest, ref: str) -> HttpResponse:
-    """Delete one of the agent's own files; raise `GatewayError` 404 for any other."""
+    """Delete one of the agent's own files; raise `GatewayError` 404 for any other file."""
     principal = principal_of(request)
     row = find_by_either_id(partial(find_own_file, principal.agent), ref)
     if row is None:

@@ -20,7 +20,7 @@ from routing_admin.platform.server.request_id import request_id_of
 class RequestBytes:
     """A request body that is consumed once, so that its bytes are not kept beside their parsed form.
 
-    `broken` means that the body ended early. `room` counts the memory it needs beyond its length.
+    `broken` means that the body ended early. `room` is the slot that counts the memory for the body.
     """
 
     data: bytes | bytearray = field(default=b"", repr=False)
@@ -29,17 +29,17 @@ class RequestBytes:
     is_unpacked: bool = False
 
     def take(self) -> bytes | bytearray:
-        """Return the bytes and drop them here."""
+        """Return the bytes and release them from this object."""
         data, self.data = self.data, b""
         return data
 
 
 @value_class
 class HttpCall:
-    """A completely received call; header names are lower case, `address` is the caller's.
+    """A completely received call; header names are lower case, `address` is the caller's IP address.
 
-    `in_own_threads` allows database work in any thread. `slot` is held while it is answered, None without a limit.
-    `keep_alive` can begin a stream before its content, None if nothing can.
+    `in_own_threads` allows database work in any thread. `slot` is held while the call is answered, None without a
+    limit. `keep_alive` can begin a stream before its content, None if the server cannot do this.
     """
 
     method: str

@@ -1,8 +1,9 @@
 """`Idempotency-Key`: the same key and request within a day return the first outcome, paid for once.
 
-This follows the IETF draft (draft-ietf-httpapi-idempotency-key-header) and Stripe: while the first call is in progress
-the same key is 409, with a different request 422. Outcomes that would be the same again are stored, above all answers;
-those that may differ (429, any 5xx, a disconnect) are not.
+This follows the IETF draft (draft-ietf-httpapi-idempotency-key-header) and Stripe: a second call with the same key gets
+409 while the first call is in progress, and 422 if its request is different. Outcomes that a repetition would not
+change are stored, above all answers. Outcomes that may differ the next time (429, any 5xx, a disconnect) are not
+stored.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
     recorder = RequestRecorder(call.request_id, api.surface)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
-        # Decompressing a body for its fingerprint is heavy, too.
+        # Decompressing a body for its fingerprint is also heavy work.
         async with slot(parses(), principal.key_owner) if is_packed(call) else nullcontext():
             claim = await run_in_thread(call, partial(_claim, call, _address_of(call, api), principal))
         if isinstance(claim, ConflictingCall):
@@ -197,12 +198,12 @@ class _ActiveClaim:
     async def _renew(self) -> None:
         is_claimed = True
         while is_claimed:
-            # Renewed early enough that another attempt fits in before the lease ends.
+            # The lease is renewed early enough for another attempt before it expires.
             await asyncio.sleep(LEASE.total_seconds() / 3)
             try:
                 is_claimed = await run_in_thread(self._call, partial(renew_claim, self._claim))
             except Exception as error:
-                # The database may be back before the lease ends.
+                # The database may be back before the lease expires.
                 if not is_unavailable(error):
                     raise
 
@@ -221,7 +222,7 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
         except BaseException:
             await self._end()
             raise
-        # An outcome larger than this is not stored, so do not hold it in memory.
+        # An outcome larger than this is not stored, so it is not held in memory.
         if self._size <= OUTCOME_BYTES:
             self._pieces.append(block)
         self._size += len(block)
@@ -230,7 +231,7 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
     async def athrow(self, *problem: Any) -> bytes:
         return await self._blocks.athrow(*problem)
 
-    # The key is released, too, if no block was ever read.
+    # The key is also released if no block was ever read.
     async def aclose(self) -> None:
         await self._blocks.aclose()
         await self._end()

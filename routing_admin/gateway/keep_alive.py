@@ -63,12 +63,12 @@ class KeepAlive:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._timer = None
-        del self._make_headers, self._begun  # they refer to the call, which refers to this
+        del self._make_headers, self._begun  # they refer to the call, which refers to this object
         if not self.has_begun:
             del self.write_error
 
     def write_comments(self, headers: Mapping[str, str]) -> bytes:
-        """Return headers that were unknown at the beginning as comments; none in the format with blank lines."""
+        """Return headers that were unknown at the beginning as comments; nothing if the format has only blank lines."""
         if self._block == BLANK:
             return b""
         pairs = [(name, value) for name, value in header_pairs(headers) if name not in self._sent]

@@ -1,9 +1,9 @@
 """Cache of authenticated keys, valid until anything about keys changes.
 
 Every change of keys and agents moves the installation's stamp, which the snapshot follows. An entry is valid for the
-stamp it was made under, so a revoked key stops at the snapshot's next check. Failures are never cached, nor are agents
-that act for others. While the database is unavailable nothing about keys can change, so entries stay valid for a while;
-a key without an entry is then neither accepted nor called wrong (docs/faults.md).
+stamp it was made under, so a revoked key stops working at the snapshot's next check. Failures are never cached, nor are
+agents that act for others. While the database is unavailable nothing about keys can change, so entries stay valid for a
+while; a key without an entry is then neither accepted nor reported as invalid (docs/faults.md).
 """
 
 from __future__ import annotations

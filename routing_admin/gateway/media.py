@@ -77,9 +77,9 @@ class References:
     must_exist: bool
 
     def part(self, ref: str, param: str, description: FilePart) -> FilePart:
-        """Return the referenced artifact, or `description` as a part that says that it is gone.
+        """Return the referenced artifact, or `description` as a part that says that the artifact is gone.
 
-        Raise `BadRequestError` for one that must exist, without revealing whether another agent has it.
+        Raise `BadRequestError` if the artifact must exist, without revealing whether another agent has it.
         """
         part = find_by_either_id(self.find, ref)
         if part is None and self.must_exist:
@@ -237,7 +237,7 @@ def part_of_data_url(url: str, param: str, filename: str | None = None) -> FileP
 
 
 def file_of_url(url: str, param: str, references: References, description: FilePart = ANY_IMAGE) -> FilePart:
-    """Return the file at a URL: inline data, an artifact, or a web address that is passed on, never fetched.
+    """Return the file at a URL: inline data, an artifact, or a web URL that is passed on, never fetched.
 
     Raise `BadRequestError` for any other URL.
     """
@@ -259,13 +259,13 @@ def _web_address(url: str) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(url)
-    except ValueError:  # such as brackets around an invalid address
+    except ValueError:  # such as brackets around an invalid IP address
         return None
     return parts if parts.scheme in ("https", "http") and parts.hostname else None
 
 
 def store_inline(actor: Actor, file: FilePart) -> FilePart:
-    """Store inline bytes as an artifact of the agent, equal ones once; on failure return the part unchanged."""
+    """Store inline bytes as an artifact of the agent, equal bytes only once; on failure return the part unchanged."""
     if file.content is None:
         return file
     try:

@@ -35,7 +35,7 @@ class KeyEndedError(Exception):
 
 @dataclass(eq=False, slots=True)
 class OpenStream:
-    """A stream authenticated under that stamp; `waiting` is its wait for the next block."""
+    """An open stream, whose key was last checked under `stamp`; `waiting` is its wait for the next block."""
 
     principal: Principal
     stamp: int
@@ -44,12 +44,12 @@ class OpenStream:
     is_ended: bool = False
 
     def check(self) -> None:
-        """Raise `KeyEndedError` once the key has ended, for streams that never wait."""
+        """Raise `KeyEndedError` once the key is no longer valid, for streams that never wait."""
         if self.is_ended:
             raise KeyEndedError
 
     def end(self) -> None:
-        """End the stream, waiting or not; callable from any thread."""
+        """End the stream, whether it is waiting or not; callable from any thread."""
         self.is_ended = True
         self.loop.call_soon_threadsafe(self.waiting.give_up, KeyEndedError())
 
@@ -67,7 +67,7 @@ class OpenStreams:
         return len(self._streams)
 
     def add(self, principal: Principal, stamp: int, waiting: WaitingPeriod) -> OpenStream:
-        """Watch a stream of the running loop until `remove`."""
+        """Watch a stream of the running event loop until `remove` is called."""
         stream = OpenStream(principal, stamp, waiting, asyncio.get_running_loop())
         self._streams.add(stream)
         self._thread.demand()
@@ -77,7 +77,7 @@ class OpenStreams:
         self._streams.discard(stream)
 
     def look(self, now: datetime | None = None) -> None:
-        """End the streams whose key has ended; raise database errors if keys cannot be read."""
+        """End the streams whose key is no longer valid; raise database errors if keys cannot be read."""
         streams = [stream for stream in self._streams.copy() if not stream.is_ended]
         if not streams:
             return

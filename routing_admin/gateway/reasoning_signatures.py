@@ -81,7 +81,7 @@ def pack_thoughts(thoughts: Sequence[ReasoningBlock], origin: str) -> str:
 
 
 def unpack_thoughts(text: str) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in such a string, none if it is not ours or was changed."""
+    """Return the thoughts in such a string, none if another system wrote it or it was changed."""
     if not text.startswith(CARRIER):
         return ()
     try:

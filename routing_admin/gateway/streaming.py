@@ -74,7 +74,7 @@ class AnswerStream:
             )
             delta = self._record_delta if records else self.events.write_delta
             while True:
-                # A stream that never waits would not notice that the server drains.
+                # A stream that never waits would not notice that the server is draining.
                 draining().check()
                 if open_stream is not None:
                     open_stream.check()
@@ -116,7 +116,7 @@ class AnswerStream:
         # Generated files are stored before they are sent, audio before the end.
         if isinstance(event, Supplement):
             return await self._write_supplement(event)
-        # Pieces of audio are stored as one file, once they are all there.
+        # Pieces of audio are stored as one file, once all have arrived.
         stored = await self._keep(self.sounds) if self.sounds else ()
         self.has_kept_sounds = True
         if isinstance(event, Finish):
@@ -184,8 +184,8 @@ class AnswerStream:
             self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=CANCELLED, status=LEFT_STATUS)
 
     def _settle(self, reservation: Reservation) -> None:
-        # Without a provider's usage, tokens are estimated from the content. A passed-on operation's deltas are raw
-        # events.
+        # If the provider reports no usage, tokens are estimated from the content. A passed-on operation's deltas are
+        # raw events.
         end, planned = self.finish or self.failure, self.dispatch.planned
         texts = (text_of_frames(self.texts),) if planned.plan.verbatim else (*self.texts, *self.other_texts)
         sounds = () if self.has_kept_sounds else self.sounds

@@ -1,4 +1,4 @@
-"""Count the tokens a call is likely to use, for every API with such an endpoint."""
+"""Count the tokens a call is likely to use, for every API that has an endpoint for counting."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TokenCounting:
 
 
 def count_reply(counting: TokenCounting, call: HttpCall) -> HttpReply:
-    """Return the first candidate's count, else an estimate marked with `x-routing-estimate`; errors included."""
+    """Return the first candidate's count, else an estimate marked with `x-routing-estimate`, or the error's reply."""
     reply = _count(counting, call)
     reply.headers["x-request-id"] = call.request_id
     if counting.api.id_header:

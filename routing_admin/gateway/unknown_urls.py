@@ -53,7 +53,7 @@ def unknown_url_view(shape: Shape, correct_url: str) -> View:
 def unless_posted(view: View) -> View:
     """Wrap a model's view; a POST with a verb of Gemini's API gets a 404 that names the right URL.
 
-    Only the method distinguishes `models/x:batchGenerateContent`, as names may contain a colon, too (`task:coding`).
+    Only the method distinguishes `models/x:batchGenerateContent`, as names may also contain a colon (`task:coding`).
     """
     unknown = unknown_url_view(as_gemini, GEMINI)
 

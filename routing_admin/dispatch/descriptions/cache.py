@@ -24,9 +24,9 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 @dataclass(slots=True)
 class DescriptionCache:
-    """Descriptions of a request's files for all its candidates; it reads rows, so use it in threads.
+    """Descriptions of a request's files for all its candidates; it reads the database, so use it in threads.
 
-    `outcomes` and `calls` are by the digest of the key.
+    The keys of `outcomes` and `calls` are digests of description keys.
     """
 
     planned: PlannedRequest
@@ -45,7 +45,7 @@ class DescriptionCache:
         return self._conversation
 
     def plan_for(self, reader: Reader) -> PlannedRequest:
-        """Return the request with known descriptions, written for that reader."""
+        """Return the request with a text style that finds the descriptions for this reader."""
         style = replace(self.planned.style, description_of=partial(self.find, reader))
         return replace(self.planned, style=style)
 
@@ -77,7 +77,7 @@ class DescriptionCache:
         return ModelDescription(DescriptionState.BY_MODEL, outcome.describer, text, call)
 
     def answer_id_after(self, message: int) -> str:
-        """Return the conversation's id after the answer to that message, empty without one."""
+        """Return the conversation's id after the answer to that message, or "" if there is no answer."""
         later = self.planned.chat.messages[message + 1 :]
         answer = next((later_message for later_message in later if later_message.role is Role.ASSISTANT), None)
         return self.conversation_after(answer.text, (call.id for call in answer.tool_calls)) if answer else ""
@@ -88,7 +88,7 @@ class DescriptionCache:
         return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
     def settle(self) -> None:
-        """Store delivered outcomes as final where rows differ."""
+        """Store delivered outcomes as final where the stored rows differ."""
         for digest, (key, answered) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.unsettled:
@@ -107,7 +107,8 @@ class DescriptionCache:
         except Exception as error:
             if not is_unavailable(error):
                 raise
-            # Without rows no model is asked: other requests would pay for the same description again.
+            # While rows cannot be stored no model is asked, because other requests would pay for the same description
+            # again.
             outcome = DescriptionOutcome(describer=key.describer, fault=UNAVAILABLE)
         if outcome is not None:
             self.outcomes[key.digest] = outcome
@@ -129,14 +130,14 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """Deduplicates concurrent calls of this process across event loops: one asks, the others await its result."""
+    """Deduplicate concurrent calls of this process across event loops: one call asks, the others await its result."""
 
     def __init__(self) -> None:
         self._flights: dict[str, Future[T | None]] = {}
         self._lock = threading.Lock()
 
     async def join(self, key: str, ask: Callable[[], Awaitable[T]], is_for_all: Callable[[T], bool]) -> T:
-        """Return the result of `ask`, or of an earlier call with the same key if `is_for_all` accepts it."""
+        """Return the result of `ask`, or that of a running call with the same key if `is_for_all` accepts it."""
         while True:
             with self._lock:
                 flight = self._flights.get(key)
@@ -144,7 +145,7 @@ class SingleFlight(Generic[T]):
                     new_flight = self._flights[key] = Future()
             if flight is None:
                 return await self._ask(key, new_flight, ask)
-            # Shielded: a caller that leaves must not cancel the call for the others.
+            # Shielded: a caller that disconnects must not cancel the call for the others.
             result = await asyncio.shield(asyncio.wrap_future(flight))
             if result is not None and is_for_all(result):
                 return result

@@ -1,7 +1,7 @@
 """Ask a model along the route `describe` to describe files that a candidate cannot read.
 
-Each description is a separate request, with its own chain, log entry and share of the agent's limits. If it fails,
-the model gets the file's facts and the original request continues.
+Each description is a separate request, with its own chain, log entry and share of the agent's limits. If it fails, the
+model gets the file's properties instead, and the original request continues.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ async def note_answer(dispatch: Dispatch, text: str, calls: Iterable[str]) -> No
 
 
 async def write_rows(dispatch: Dispatch, work: Callable[[], R]) -> R | None:
-    """Run a write in a thread; None while the database is unavailable."""
+    """Run a write in a thread; return None while the database is unavailable."""
     try:
         return await dispatch.in_thread(work)
     except Exception as error:

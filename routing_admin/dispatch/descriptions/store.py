@@ -1,8 +1,8 @@
 """Store descriptions in rows so that what a conversation got stays the same.
 
 A description is shared by all callers with the same key. A failure is kept for conversations with the same opening,
-which ask again after `ASK_AGAIN`. Once an answer followed, it is kept for good under that answer: the conversation
-continues with it, and the prefix that models read must not change.
+which ask again after `ASK_AGAIN`. Once an answer has followed, the failure is kept for good under that answer: the
+conversation continues with it, and the prefix that models read must not change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEEN_AGAIN = timedelta(hours=12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptionOutcome:
-    """A description by `describer`, or the fault for which there is none, with the tokens used.
+    """A description by `describer`, or the fault that prevented it, with the tokens used.
 
     `unsettled` means that other rows still differ; `settle_description` resolves that after delivery.
     """
@@ -38,8 +38,8 @@ class DescriptionOutcome:
 def find_description(key: DescriptionKey, conversation: str, answered: str = "") -> DescriptionOutcome | None:
     """Return the conversation's stored outcome, or None if a model has to be asked.
 
-    `conversation` is the id of its opening, `answered` that of the first answer after the file, empty without one.
-    Without an answer, the model got nothing yet that has to stay.
+    `conversation` is the id of the conversation's opening, `answered` that of the first answer after the file, or "" if
+    there is none. Without an answer, no model has yet got anything that has to stay the same.
     """
     matches = FileDescription.objects.filter(
         digest=key.digest, conversation__in={EVERY_CONVERSATION, conversation, answered}

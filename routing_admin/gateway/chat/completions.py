@@ -23,7 +23,7 @@ def _write_events(call: ChatCall, name: str, origin: str) -> Chunks:
     return Chunks(name, call.include_usage, call.old_calls, origin=origin, choice=call.choice)
 
 
-# OpenAI's `n` asks for several answers.
+# OpenAI's field `n` requests several answers.
 COMPLETIONS = ChatApi(
     "/v1/chat/completions",
     parse,
@@ -39,5 +39,5 @@ COMPLETIONS = ChatApi(
 
 @csrf_exempt
 async def completions(request: HttpRequest) -> HttpResponseBase:
-    """Answer as a Django view, for servers that run Django alone."""
+    """Serve the API as a Django view, for servers that run Django without our ASGI application."""
     return response_of_reply(await complete(COMPLETIONS, call_of(request)))

@@ -55,9 +55,9 @@ FUNCTION = "function"
 class MessageReader:
     """Read messages for one agent.
 
-    `find` gives the artifacts visible to it, which `must_exist` in the newest message. `inner` collects the paths of
-    fields that not every protocol has. `old_calls` has the ids assigned to calls of the old API (`function_call`), by
-    function.
+    `find` looks up artifacts visible to the agent. With `must_exist`, artifacts in the newest user message must exist.
+    `inner` collects the paths of fields that not every protocol has. `old_calls` maps names of functions to the ids
+    assigned to their calls in the old API (`function_call`).
     """
 
     find: Find
@@ -198,7 +198,7 @@ def _add_reasoning(message: Message, value: Object, path: str, thoughts: tuple[R
 
 
 def _find_newest_user_message(messages: list[Any]) -> int | None:
-    # Messages after it were made by machines, and those before may refer to artifacts deleted since.
+    # Later messages were not written by users, and earlier messages may refer to artifacts deleted since.
     indexes = (
         index
         for index, message in enumerate(messages)

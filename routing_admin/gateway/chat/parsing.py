@@ -85,7 +85,7 @@ def _read_function(value: Any, path: str, inner: list[str], tool: Object | None 
     if strict is not None and not isinstance(strict, bool):
         raise refusal_of_type(TRUE_OR_FALSE, f"{path}.strict")
     parameters = check_object(function.get("parameters") or {}, f"{path}.parameters")
-    # `strict: false` is the default and loses nothing when dropped.
+    # `strict: false` is the default, so nothing is lost when it is dropped.
     inner += other_fields(function, _OF_FUNCTION if strict else _OF_FUNCTION | {"strict"}, path)
     mark = read_mark(tool or {}, tool_path) or read_mark(function, path)
     name = require_text(function, "name", path)
@@ -171,7 +171,7 @@ def parse(body: Object, find: Find) -> ChatCall:
 def needs_thread(body: Object, size: int) -> bool:
     """Return whether reading the messages may query the database or examine more than a small file.
 
-    `size` is the body's in bytes. Invalid messages need no thread, as they are refused at once.
+    `size` is the size of the body in bytes. Invalid messages need no thread, as they are refused at once.
     """
     messages = body.get("messages")
     return isinstance(messages, list) and any(
@@ -212,7 +212,7 @@ def chat_of(body: Object, find: Find) -> ChatRequest:
     return ChatRequest(
         messages,
         read_number(body, "temperature", *TEMPERATURE),
-        # `max_completion_tokens` is OpenAI's newer name and wins.
+        # `max_completion_tokens` is OpenAI's newer name and takes precedence.
         limit if limit is not None else old_limit,
         read_number(body, "top_p", 0, 1),
         _read_stop(body.get("stop")),

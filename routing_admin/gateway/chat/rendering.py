@@ -60,7 +60,7 @@ def _sound_json(sound: Media) -> dict[str, Any]:
 
 
 def sound_piece_json(sound: Media, reference: bool) -> dict[str, Any]:
-    """Return a piece of audio, or the reference to the whole of it."""
+    """Return a piece of audio, or the reference to the complete audio."""
     if reference:
         return {**({"id": sound.id} if sound.id else {}), **_reference(sound)}
     fields = {"id": sound.id, "data": sound.data, "transcript": sound.transcript, "expires_at": sound.expires_at}
@@ -81,7 +81,7 @@ def completion_id() -> str:
 
 
 def usage_json(usage: Usage) -> dict[str, Any] | None:
-    """Return the provider's token counts, or None if it gave none."""
+    """Return the provider's token counts, or None if it reported none."""
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
     if prompt is None and completion is None and usage.total_tokens is None:
         return None
@@ -95,7 +95,7 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
 
 
 def _cache_creation(usage: Usage) -> dict[str, int] | None:
-    # Only Anthropic reports how long a cache keeps what was written, so these are its names.
+    # Only Anthropic reports how long cached tokens are kept, so these are Anthropic's field names.
     short, long = usage.cache_write_5m_tokens, usage.cache_write_1h_tokens
     if short is None and long is None:
         return None
@@ -175,7 +175,7 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
 
 
 def merge_completions(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
-    """Return the first of several answers to one request with the choices of all and the summed usage."""
+    """Return the first of several answers to one request with the choices of all answers and the summed usage."""
     choices = [{**body["choices"][0], "index": index} for index, body in enumerate(bodies)]
     summed = usage_json(usage)
     return {**bodies[0], "choices": choices, **({"usage": summed} if summed else {})}
@@ -235,7 +235,7 @@ class Chunks:
         self._prefix, self._suffix = self._write_chunk({"": 0}).split(b'{"":0}')
 
     def write_delta(self, delta: Delta) -> bytes:
-        # Nearly all chunks have only text: a fast path without building a dict.
+        # Nearly all chunks contain only text, so they take a fast path that builds no dict.
         text, reasoning, refusal, calls, thoughts, logprobs, _ = delta
         if self.begun and text and not (reasoning or refusal or calls or thoughts or logprobs):
             return self._prefix + b'{"content":' + orjson.dumps(text) + b"}" + self._suffix
@@ -300,7 +300,7 @@ class Chunks:
         if self.begun:
             return {}
         self.begun = True
-        # OpenAI's first delta has the role.
+        # OpenAI's first delta contains the role.
         return {"role": "assistant", "content": ""}
 
     def _write_chunk(

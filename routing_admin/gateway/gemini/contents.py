@@ -62,9 +62,9 @@ VIDEO_HOSTS = ("youtube.com", "youtu.be")
 class ContentReader:
     """Read contents for one agent.
 
-    `find` gives the artifacts visible to it, which `must_exist` in the newest message. `inner` collects the paths of
-    fields that not every protocol has. `open` has the calls without a response, by id, because a response may omit the
-    id.
+    `find` looks up artifacts visible to the agent. With `must_exist`, artifacts in the newest user message must exist.
+    `inner` collects the paths of fields that not every protocol has. `open` holds the calls without a response, by id,
+    because a response may omit the id.
     """
 
     find: Find
@@ -185,7 +185,7 @@ class ContentReader:
         return count_pages(part_of_bytes(data, require_text(inline, "mimeType", path), name))
 
     def _read_reference(self, file: Object, path: str) -> FilePart:
-        # The URI may be a web address, a data URL, or an artifact's reference or id.
+        # The URI may be a web URL, a data URL, or an artifact's reference or id.
         uri, name = (
             require_text(file, "fileUri", path),
             clean_filename(read_text(file, "displayName", path) or "") or None,
@@ -203,7 +203,7 @@ class ContentReader:
         return references.part(uri.removeprefix(STORED), uri_path, description)
 
     def _read_call(self, call: Object, path: str, position: str) -> tuple[str, str, str]:
-        # Gemini's calls need no id; their position serves as one.
+        # Calls in Gemini's format need no id, so a call's position serves as its id.
         self.inner += other_fields(call, {"id", "name", "args"}, path)
         name, identity = require_text(call, "name", path), read_text(call, "id", path) or f"gemini_{position}"
         self.open[identity] = name
@@ -249,7 +249,7 @@ def _text_of(response: Object) -> tuple[str, bool]:
 
 
 def _is_user_content(content: Object) -> bool:
-    # Function responses have the role of a user, but are made by machines.
+    # Function responses have the role `user`, but are not written by users.
     parts = content.get("parts")
     values = [parts] if isinstance(parts, dict) else parts if isinstance(parts, list) else []
     responses = [value for value in values if isinstance(value, dict) and not RESPONSES.isdisjoint(value)]
@@ -260,7 +260,7 @@ RESPONSES = frozenset({"functionResponse", "function_response"})
 
 
 def needs_thread(contents: Any, *, small: bool) -> bool:
-    """Return whether reading contents may query the database or examine more than a small file."""
+    """Return whether reading the contents may query the database or examine more than a small file."""
     values = [contents] if isinstance(contents, dict) else contents if isinstance(contents, list) else []
     for content in values:
         parts = content.get("parts") if isinstance(content, dict) else None

@@ -48,7 +48,7 @@ def read_call(call: HttpCall) -> Object:
     if (inner := body.get("generateContentRequest")) is not None:
         body = read_fields(inner, "generateContentRequest")
     name, _, verb = call.path.removeprefix(ROOT).rpartition(":")
-    # The path wins over fields of these names.
+    # The path takes precedence over body fields with these names.
     return {**body, "model": name, "stream": verb == STREAMED}
 
 
@@ -96,7 +96,7 @@ VERBS: Mapping[str, ChatApi] = MappingProxyType({WHOLE: GENERATE, STREAMED: LIST
 
 
 def find_gemini(path: str, query: str) -> ChatApi | None:
-    """Return the API at a path of Gemini's, which contains the model's name, or None for any other path."""
+    """Return Gemini's API at `path`, which contains the model's name, or None for any other path."""
     if not path.startswith(ROOT):
         return None
     api = VERBS.get(path.rpartition(":")[2])
@@ -105,7 +105,7 @@ def find_gemini(path: str, query: str) -> ChatApi | None:
 
 @csrf_exempt
 async def generate(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Answer as a Django view, for servers that run Django alone."""
+    """Serve the API as a Django view, for servers that run Django without our ASGI application."""
     api = find_gemini(request.path, request.META.get("QUERY_STRING", ""))
     assert api is not None, name  # noqa: S101 - the URLconf leads here for these addresses alone
     return response_of_reply(await complete(api, call_of(request)))

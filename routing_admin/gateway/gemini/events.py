@@ -37,8 +37,8 @@ class GeminiChunks:
     """The chunks of one answer, as server-sent events or, with `as_list`, elements of one JSON list.
 
     If the answer is one of several (`choice`), each element is preceded by a comma and the list is wrapped elsewhere.
-    `calls` collects calls until their arguments are complete; later ones wait behind them. `thoughts` has signatures
-    for the next part. `is_grounded`: the model's own grounding metadata was sent, so ours is not.
+    `calls` collects calls until their arguments are complete. Later calls wait behind an incomplete call. `thoughts`
+    holds signatures for the next part. `is_grounded`: the model's own grounding metadata was sent, so ours is not.
     """
 
     model: str
@@ -145,7 +145,8 @@ class GeminiChunks:
             call.pieces.append(piece.arguments)
 
     def _take_calls(self, *, final: bool = False) -> list[dict[str, Any]]:
-        # Gemini's format has no partial calls, so send only complete ones, in order; at the end, all.
+        # Gemini's format has no partial calls, so only complete calls are sent, in order. At the end, all calls are
+        # sent.
         parts = []
         pending = [*self.calls.items()][self.sent :]
         for position, (index, call) in enumerate(pending, 1):

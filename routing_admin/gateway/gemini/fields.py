@@ -1,4 +1,4 @@
-"""What proto JSON allows beyond plain JSON: snake_case names, one value as a list of one, two base64 alphabets."""
+"""Read what proto JSON allows beyond plain JSON: snake_case names, one object for a list, two base64 alphabets."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def list_objects(value: Any, path: str) -> list[Object]:
 
 
 def plain_base64(text: str) -> str:
-    """Return base64 in the standard alphabet and padded; google-genai writes the URL-safe one."""
+    """Return base64 in the standard alphabet and padded; google-genai writes the URL-safe alphabet."""
     if "-" in text or "_" in text:
         text = text.replace("-", "+").replace("_", "/")
     return text if text.endswith("=") else text + "=" * (-len(text) % 4)
 
 
 def is_base64(text: str) -> bool:
-    """Return whether clients can decode it; they reject the whole answer otherwise."""
+    """Return whether clients can decode the base64; otherwise they reject the whole answer."""
     try:
         return bool(base64.b64decode(plain_base64(text), validate=True))
     except (binascii.Error, ValueError):

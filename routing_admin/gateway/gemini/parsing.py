@@ -83,7 +83,7 @@ def _type_of(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rename(node: dict[str, Any]) -> Mapping[str, Any]:
-    # Models write properties in the schema's order, so put them in the requested one.
+    # Models write properties in the schema's order, so the properties are put in the requested order.
     order, properties = node.pop("propertyOrdering", None), node.get("properties")
     if isinstance(order, list) and isinstance(properties, dict):
         first = {name: properties[name] for name in order if isinstance(name, str) and name in properties}
@@ -156,7 +156,7 @@ def parse(body: Object, find: Find) -> ChatCall:
 def needs_thread(body: Object, size: int) -> bool:
     """Return whether reading the contents may query the database or examine large files.
 
-    `size` is the body's in bytes.
+    `size` is the size of the body in bytes.
     """
     return contents.needs_thread(body.get("contents"), small=size <= SMALL_BYTES)
 
@@ -194,7 +194,7 @@ def _read_stops(value: Any) -> tuple[str, ...]:
 
 
 def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
-    # What chat completions have fields for, and what only Gemini knows.
+    # Options for which chat completions have fields, and options that only Gemini has.
     extra = {openai_name: config.get(name) for name, openai_name in OPENAI_NAMES.items()}
     top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # proto JSON may write it as 40.0
     extra["top_k"] = int(top_k) if top_k else None
@@ -208,7 +208,7 @@ def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
 
 
 def _read_thinking(config: Object) -> dict[str, Any]:
-    # A budget or a level becomes an effort; `includeThoughts` is what other APIs call a summary.
+    # A budget or a level becomes an effort; `includeThoughts` requests what other APIs call a summary.
     path = f"{CONFIG}.thinkingConfig"
     thinking = read_fields(config.get("thinkingConfig") or {}, path)
     budget, level = thinking.get("thinkingBudget"), (read_text(thinking, "thinkingLevel", path) or "").lower()

@@ -47,7 +47,7 @@ def write_signature(thoughts: Sequence[ReasoningBlock], proof: str | None, origi
 
 
 def read_part_signature(text: str | None, offset: int, calls: int, *, of_call: bool) -> PartSignature:
-    """Parse a signature that follows so many characters and calls; any but ours is Gemini's own."""
+    """Parse a signature that follows `offset` characters and `calls` calls; any but ours is Gemini's own."""
     if not text:
         return PartSignature()
     format_, _, rest = decode_text(text).partition("\n")
@@ -150,7 +150,7 @@ def metadata_json(items: Iterable[VendorItem]) -> dict[str, Any]:
 
 
 def merge_responses(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
-    """Return the first of several answers to one request with the candidates of all and the summed usage."""
+    """Return the first of several answers to one request with the candidates of all answers and the summed usage."""
     candidates = [{**body["candidates"][0], "index": index} for index, body in enumerate(bodies)]
     return {**bodies[0], "candidates": candidates, **usage_json(usage)}
 
@@ -160,7 +160,7 @@ def response_id() -> str:
 
 
 def finish_reason(reason: str, details: AnswerDetails) -> str:
-    """Return Gemini's finish reason; an original one of Gemini's is kept."""
+    """Return Gemini's finish reason; a reason that came from Gemini is kept."""
     vendor_reason = details.stop_reason or ""
     return vendor_reason if vendor_reason in ENDINGS else FINISHES.get(reason, "OTHER")
 
@@ -182,7 +182,7 @@ def media_parts(media: Media) -> list[dict[str, Any]]:
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """Return the provider's token counts in Gemini's fields, or {} if it gave none."""
+    """Return the provider's token counts in Gemini's fields, or {} if it reported none."""
     if not usage.is_counted and usage.total_tokens is None:
         return {}
     prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0

@@ -57,8 +57,8 @@ ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
 class BlockMessageReader:
     """Read messages for one agent.
 
-    `find` gives the artifacts visible to it, which `must_exist` in the newest message. `inner` collects the paths of
-    fields that not every protocol has.
+    `find` looks up artifacts visible to the agent. With `must_exist`, artifacts in the newest user message must exist.
+    `inner` collects the paths of fields that not every protocol has.
     """
 
     find: Find
@@ -80,7 +80,7 @@ class BlockMessageReader:
             yield from reader.read(check_object(message, f"messages[{index}]"), f"messages[{index}]")
 
     def read(self, value: Object, path: str) -> Iterator[Message]:
-        """Yield one message as one or more, because tool results become separate messages.
+        """Yield one or more canonical messages for one message, because tool results become separate messages.
 
         Raise `BadRequestError` as `read_all` does.
         """
@@ -290,7 +290,7 @@ def _read_call(block: Object, path: str) -> ToolCall:
 
 
 def needs_thread(blocks: Any, *, small: bool) -> bool:
-    """Return whether reading a content may query the database or examine more than a small image."""
+    """Return whether reading the content may query the database or examine more than a small image."""
     if not isinstance(blocks, list):
         return False
     return any(_needs_thread(block, small=small) for block in blocks if isinstance(block, dict))
@@ -309,7 +309,7 @@ def _needs_thread(block: Object, *, small: bool) -> bool:
 
 
 def _find_newest_user_message(messages: list[Any]) -> int | None:
-    # A message with only tool results was made by machines.
+    # A message with only tool results was not written by a user.
     indexes = (
         index for index, message in enumerate(messages) if isinstance(message, dict) and _is_user_message(message)
     )

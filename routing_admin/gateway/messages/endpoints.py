@@ -41,7 +41,7 @@ PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
 def read_message(call: HttpCall) -> Object:
-    """Return the body with the betas of the header, which a field of the same name cannot fake."""
+    """Return the body with the betas from the header; a body field of the same name is discarded."""
     body = read_object(call)
     body.pop(BETA_HEADER, None)
     if betas := call.headers.get(BETA_HEADER):
@@ -57,7 +57,7 @@ COUNTING = TokenCounting("/v1/messages/count_tokens", MESSAGES, _write_count)
 
 @csrf_exempt
 async def messages(request: HttpRequest) -> HttpResponseBase:
-    """Answer as a Django view, for servers that run Django alone."""
+    """Serve the API as a Django view, for servers that run Django without our ASGI application."""
     return response_of_reply(await complete(MESSAGES, call_of(request)))
 
 

@@ -86,7 +86,7 @@ class MessageEvents:
 
     Blocks cannot overlap: while a call's block is open and its arguments are incomplete, everything else waits in
     `queue`, in order. Reasoning that another vendor wants back waits in `carriers` for a block to follow it, because
-    clients take a message that ends with it for empty.
+    clients treat a message that ends with such reasoning as empty.
     """
 
     model: str
@@ -144,7 +144,7 @@ class MessageEvents:
         return self._begin() + b"".join(pieces)
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        # Messages have no audio, so only the reference to the whole is sent.
+        # The Messages API has no audio, so only the reference to the complete audio is sent.
         return self.write_media([sound]) if reference else b""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
@@ -160,7 +160,7 @@ class MessageEvents:
         usage = usage_json(finish.usage, finish.details.service_tier)
         extras = dict(finish.details.vendor or {})
         end = end_json(finish.finish_reason, finish.details)
-        # Anthropic has the container inside the delta and everything else beside it.
+        # Anthropic puts the container inside the delta and everything else beside it.
         if "container" in extras:
             end["container"] = extras.pop("container")
         delta = {"delta": end, "usage": usage, **extras}
@@ -193,7 +193,7 @@ class MessageEvents:
         return self._write_content_now(BlockKind.TEXT, {**value["delta"], "citation": citation}) if citation else b""
 
     def _write_content(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
-        # Text behind an open call has to wait.
+        # Text after an open call has to wait.
         if self.call is not None or self.queue:
             return self._put(partial(self._write_content_now, kind, delta))
         return self._continue(delta) if self.kind is kind else self._write_content_now(kind, delta)

@@ -60,7 +60,7 @@ def parse(body: Object, find: Find) -> ChatCall:
     """Return the call in a JSON object; raise `BadRequestError` with `param`."""
     routing, stream = read_routing_options(body), read_flag(body, "stream") or False
     check_counts(body, "messages")
-    if body.get("thread") is not None:  # Anthropic's clients react by sending the whole conversation
+    if body.get("thread") is not None:  # Anthropic's clients react to this error by sending the whole conversation
         raise BadRequestError(NO_THREADS, "thread", THREAD_REFUSED)
     return ChatCall(chat_of(body, find), routing.model, routing.task_type, routing.language, stream, True)
 
@@ -68,7 +68,7 @@ def parse(body: Object, find: Find) -> ChatCall:
 def needs_thread(body: Object, size: int) -> bool:
     """Return whether reading the messages may query the database or examine large files.
 
-    `size` is the body's in bytes.
+    `size` is the size of the body in bytes.
     """
     messages, small = body.get("messages"), size <= SMALL_BYTES
     contents = (

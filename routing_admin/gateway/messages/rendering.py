@@ -68,7 +68,7 @@ TIERS = ("standard", "priority", "batch")
 OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
 """Anthropic's stop reasons without a canonical equivalent, on which its clients act."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
-"""End of an unfinished message. Only these two may be null; what Anthropic omits is omitted here, too."""
+"""End of an unfinished message. Only these two may be null; what Anthropic omits is also omitted here."""
 
 
 def message_id() -> str:
@@ -154,7 +154,7 @@ def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
 
 
 def _move_carriers(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    # Clients take the last block for the answer, so other vendors' reasoning is moved before it.
+    # Clients take the last block as the answer, so other vendors' reasoning is moved before it.
     end = len(blocks)
     while end and str(blocks[end - 1].get("data", "")).startswith(CARRIER):
         end -= 1

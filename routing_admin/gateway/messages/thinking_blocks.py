@@ -1,7 +1,7 @@
 """Convert reasoning to blocks of an answer, and blocks of the next turn back.
 
-Anthropic's reasoning keeps its form. Other vendors' is sent as redacted thinking, whose data only we read. In both
-cases the origin precedes the signature, so that only the same model gets it back.
+Anthropic's reasoning keeps its form. Other vendors' reasoning is sent as redacted thinking, whose data only this
+gateway reads. In both cases the origin precedes the signature, so that only the same model gets it back.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def thinking_block(text: str, signature: str | None = None) -> dict[str, Any]:
 
 
 def is_carrier(thought: ReasoningBlock) -> bool:
-    """Return whether the thought is another vendor's, without text for the reader."""
+    """Return whether the thought is another vendor's, which is sent without readable text."""
     return thought.dialect != DIALECT
 
 
@@ -56,7 +56,7 @@ def block_of_thought(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
 
 
 def thoughts_of_block(block: Object, offset: int, calls: int) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts of a returned block after so many characters and calls; none without a signature."""
+    """Return the thoughts in a block that follows `offset` characters and `calls` calls; none without a signature."""
     if block.get("type") == "thinking":
         proof, origin = read_signature(_text(block, "signature"))
         text = _text(block, "thinking") or ""

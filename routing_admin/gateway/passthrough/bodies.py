@@ -91,13 +91,13 @@ class _ReceivedFile(UploadedFile):  # type: ignore[type-arg]
 
     def file_of_form(self) -> FormFile:
         data, kind = self._data, self.content_type or ""
-        # The type is written into a header of the upstream request, so accept nothing odd.
+        # The type is written into a header of the upstream request, so an unusual type is replaced.
         is_plain = kind.isascii() and kind.isprintable() and "/" in kind
         return FormFile(clean_filename(self.name or ""), kind if is_plain else ANY_TYPE, blob_of_bytes(data))
 
 
 class _MemoryHandler(FileUploadHandler):
-    """Django's upload handler that keeps file parts in memory, as the body was."""
+    """Django's upload handler that keeps file parts in memory, as the body itself is."""
 
     chunk_size = BLOCK
 

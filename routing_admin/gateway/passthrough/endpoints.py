@@ -1,4 +1,4 @@
-"""POST /v1/embeddings and the other operations besides chat: an API for each row of the table."""
+"""POST /v1/embeddings and the other operations besides chat: an API for each row of the operations table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from routing_admin.gateway.passthrough.bodies import FormBody, read_body
 OURS = frozenset({"model", "task_type"})
 """Fields parsed here and not passed on; the model is set again for the provider."""
 FORMAT, COUNT = "response_format", "n"
-"""Fields needed to read the answer; they are passed on, too."""
+"""Fields needed to read the answer; they are also passed on."""
 
 
 def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
@@ -126,7 +126,7 @@ class PassedEvents:
     def write_delta(self, delta: Delta) -> bytes:
         return rename_model(delta.text, self._name).encode()
 
-    # The following have been part of an event already.
+    # The deltas already contain everything else, because each is a whole event.
     def write_media(self, media: Sequence[Media]) -> bytes:
         return b""
 
@@ -172,7 +172,7 @@ OPERATION_APIS: Mapping[str, ChatApi] = MappingProxyType({operation.name: _api(o
 
 
 def view_of(api: ChatApi) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]:
-    """Return an API's Django view, for servers that run Django alone."""
+    """Return an API's Django view, for servers that run Django without our ASGI application."""
 
     @csrf_exempt
     async def operation(request: HttpRequest) -> HttpResponseBase:

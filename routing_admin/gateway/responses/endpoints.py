@@ -48,7 +48,7 @@ COUNTING = TokenCounting("/v1/responses/input_tokens", RESPONSES, _write_count)
 
 @csrf_exempt
 async def responses(request: HttpRequest) -> HttpResponseBase:
-    """Answer as a Django view, for servers that run Django alone."""
+    """Serve the API as a Django view, for servers that run Django without our ASGI application."""
     return response_of_reply(await complete(RESPONSES, call_of(request)))
 
 

@@ -103,7 +103,7 @@ class ResponseEvents:
         return b"".join(pieces)
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        # Responses have no audio, so only the reference to the whole is sent.
+        # The Responses API has no audio, so only the reference to the complete audio is sent.
         return self.write_media([sound]) if reference else b""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
@@ -182,7 +182,7 @@ class ResponseEvents:
         return opened + self._write("reasoning_summary_text.delta", piece)
 
     def _close_reasoning(self) -> bytes:
-        # Reasoning without text, but with a signature, is an item, too.
+        # Reasoning with a signature is an item even without text.
         item, thoughts = self.reasoning, self.thoughts
         self.reasoning, self.thoughts = None, []
         if item is None:

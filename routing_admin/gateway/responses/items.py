@@ -1,4 +1,4 @@
-"""Convert items of OpenAI's Responses to canonical messages, joining a model's consecutive items to one turn."""
+"""Convert items of OpenAI's Responses to canonical messages, joining a model's consecutive items into one turn."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class AnsweredItems:
 
 @dataclass(frozen=True, slots=True)
 class ItemReader:
-    """Read items for one agent; `find` gives the artifacts visible to it.
+    """Read items for one agent; `find` looks up artifacts visible to it.
 
     `inner` collects the paths of fields that not every protocol has. The first `earlier` items are from the
     conversation that the request continues.
@@ -142,7 +142,7 @@ class ItemReader:
             return self._read_message(item, path, references)
         if kind in RESULTS:
             parts = self._read_parts(item.get("output"), f"{path}.output", references, from_tool=True)
-            # OpenAI's shell names the call by `id`.
+            # OpenAI's shell identifies the call by `id`.
             key = "id" if kind == f"{SHELL}_call_output" and item.get("call_id") is None else "call_id"
             return Message(Role.TOOL, parts, tool_call_id=require_text(item, key, path))
         if kind in REFUSED:

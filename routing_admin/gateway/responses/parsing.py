@@ -97,7 +97,7 @@ def parse(body: Object, find: Find) -> ChatCall:
 
 
 def _read_turn(items: Any, earlier: Earlier | None) -> Turn | None:
-    # Stored so that a later request can continue from the answer. Earlier items are stored already.
+    # Stored so that a later request can continue from the answer. Earlier items are already stored.
     if earlier is not None:
         return Turn.of(items, earlier.before, len(items) - earlier.count)
     return Turn.of([{"role": "user", "content": items}] if isinstance(items, str) else items)
@@ -106,7 +106,7 @@ def _read_turn(items: Any, earlier: Earlier | None) -> Turn | None:
 def needs_thread(body: Object, size: int) -> bool:
     """Return whether reading the items may query the database or examine large files.
 
-    `size` is the body's in bytes.
+    `size` is the size of the body in bytes.
     """
     items = body.get("input")
     return isinstance(items, list) and any(
@@ -191,7 +191,7 @@ def _list_vendors_own(body: Object) -> Iterator[VendorItem]:
 
 
 def _list_left_out(body: Object) -> Iterator[str]:
-    # `include` cannot add what an answer does not have, and conversations are never truncated here.
+    # `include` cannot add what an answer does not have, and the gateway never truncates conversations.
     for index, included in enumerate(check_list(body.get("include") or [], "include")):
         if not isinstance(included, str) or not (included in INCLUDED or INCLUDED_OF_TOOLS.match(included)):
             yield f"include[{index}]"

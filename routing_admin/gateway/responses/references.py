@@ -26,7 +26,7 @@ ITEM_ID = re.compile(r"[a-z]{2,4}_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})[0
 """Ids of `ResponseHead.item_id`: the answer's key, which begins with its creation time, and the item's index."""
 ANSWER_ID = re.compile(r"resp_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})")
 VENDORS_ID = re.compile(r"[A-Za-z]{1,20}_[\w-]{1,230}", re.ASCII)
-"""Id of OpenAI's own item, such as `ws_…` of a search, stored under it because OpenAI wants it back."""
+"""Id that OpenAI gave an item, such as `ws_…` for a search. The item is stored under it, as OpenAI wants it back."""
 RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8)
 """Seconds to wait for an answer that another process is still writing."""
 MAX_ANSWER = 900
@@ -102,7 +102,7 @@ async def _look_up(call: HttpCall, work: Callable[[], T], param: str) -> T:
 
 
 async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known_ids: Collection[str] = ()) -> list[Any]:
-    # Items of the earlier conversation (`known_ids`) are in the input already and may not be referenced again.
+    # Items of the earlier conversation (`known_ids`) are already in the input and may not be referenced again.
     references = list(_list_references(items, known_ids))
     if not references:
         return items

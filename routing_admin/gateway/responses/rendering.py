@@ -50,7 +50,7 @@ class ResponseHead:
         return f"{prefix}{self.key}{index:02x}"
 
     def write(self, status: str, output: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        """Return the response in that status."""
+        """Return the response with `status`."""
         chat = self.chat
         return {
             "id": self.id,
@@ -241,7 +241,7 @@ def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def text_of_media(media: Sequence[Media], before: str = "") -> str:
-    """Return references to the other media, a line each, to follow the text `before`."""
+    """Return references to the other media, one per line, to follow the text `before`."""
     lines = [f"[{item.mime_type} {_address(item)}]" for item in media if not is_image(item)]
     return "".join(f"\n{line}" if before or index else line for index, line in enumerate(lines))
 

@@ -31,7 +31,7 @@ MAX_NAME_LENGTH = 64
 
 
 def join_name(namespace: str, name: str) -> str:
-    """Return the single name that models get for a tool of a namespace, the same in every turn."""
+    """Return the single name that models get for a tool in a namespace, the same in every turn."""
     joined = f"{namespace}__{name}" if namespace else name
     if len(joined) <= MAX_NAME_LENGTH:
         return joined
