@@ -1,6 +1,6 @@
 """The audit log's hash chain: each entry holds its number, its hash and the previous entry's hash.
 
-This module knows no rows: entries are values, and problems of a chain are sentences.
+This module does not use database rows: entries are values, and a chain's problems are sentences.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def estimate_description(
 
 
 def have_described(planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> ModelDescription | None:
-    """Have the file of a previewed request described now; return None if the file cannot be read."""
+    """Have the file of a previewed request described now; return the description, or None if no model describes it."""
     describing = Describing(Dispatch(planned, request_id=request_id), recorder, record_answer)
     # An earlier failure stays in effect for its conversation until a user asks again, which just happened.
     forget_failures(describing.descriptions.conversation)

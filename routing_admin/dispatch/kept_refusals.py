@@ -43,7 +43,7 @@ class KeptRefusals:
         return memory
 
     def look(self) -> None:
-        """Write new refusals and read those of others. After a database error the changes are written next time."""
+        """Write new refusals and read other processes'. After a database error the changes are written next time."""
         memory, state = self.begin(), snapshot.current()
         with self._lock:
             if state is not self._state:

@@ -142,7 +142,7 @@ class DeliveryPreview:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """An artifact's delivery to every service, in the order of the pages; `readers` are agents that can read it."""
+    """An artifact's delivery to every service, in the order of the pages; `readers` are agents whose models read it."""
 
     artifact: StoredArtifact
     deliveries: tuple[DeliveryPreview, ...]

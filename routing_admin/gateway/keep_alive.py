@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 REPEAT_SECONDS = 15.0
 COMMENT = b": keep-alive\n"
-"""Without a blank line: openai-go up to March 2026 takes that for an event and fails on its missing data
-(openai/openai-go#556)."""
+"""Written without a blank line: openai-go up to March 2026 takes a blank line for an event and fails on its missing
+data (openai/openai-go#556)."""
 BLANK = b"\r\n"
 """For Google's clients, which parse any other line as JSON, and for an answer that is one JSON list."""
 

@@ -1,7 +1,7 @@
 """Table of alert kinds: meaning, severity, subject, remedy and help page.
 
-An alert is sent once per kind and subject while it lasts. A subject is a name for programs to compare; the sentence of
-its stage is for people.
+An alert is sent once per kind and subject while it lasts. A subject is a name that programs compare. The sentence of
+the alert's stage is for users.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(day
 class KindRow:
     """One kind of alert.
 
-    `page` is a file of the repository with its anchor. The alert ends when `lasts` has passed since its last
+    `page` is a file in the repository, with an anchor. The alert ends when `lasts` has passed since its last
     occurrence.
     """
 

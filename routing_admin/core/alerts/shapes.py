@@ -1,6 +1,6 @@
-"""Table of chat formats: payload, signature, and answers that mean a refusal.
+"""Table of chat formats: payload, signature, and responses that mean a refusal.
 
-Chats answer 200 with an error code in the body when they refuse. Sources:
+A chat service that refuses a message responds with status 200 and an error code in the body. Sources:
 
 - WeCom: developer.work.weixin.qq.com/document/path/91770 (text of 2048 bytes at most, `errcode`)
 - DingTalk: open.dingtalk.com/document/robots/custom-robot-access and …/customize-robot-security-settings (`errcode`;
@@ -26,7 +26,7 @@ from capabilities.core.json_codec import read_mended_json
 from capabilities.core.translatable import Translatable, translatable
 
 TEXT_BYTES = 2000
-"""Maximum length of a text, below the smallest limit of the chats."""
+"""Maximum length of a message's text, below the smallest limit of any chat service."""
 SAID = 300
 """Characters kept of a refusal's message."""
 
@@ -43,14 +43,14 @@ class ShapeName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message as lines for people in their language, and as fields for programs."""
+    """A message as lines of text in the users' language, and as fields for programs."""
 
     lines: tuple[str, ...]
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
-        """The lines as one text, truncated at a character boundary."""
+        """The lines as one string, truncated at a character boundary."""
         return "\n".join(self.lines).encode()[:TEXT_BYTES].decode(errors="ignore")
 
 
@@ -61,9 +61,9 @@ Signed = tuple[str, Body]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One chat: its hosts, language, payload, signature, and the fields with its answer's code.
+    """One chat service: its hosts, language, payload, signature, and the fields with its response's code.
 
-    An answer is a success if the first of `codes` that it contains is 0. Without `codes` only its status counts.
+    A response means success if the first of `codes` that it contains is 0. Without `codes` only its status counts.
     """
 
     hosts: tuple[str, ...]
@@ -87,7 +87,7 @@ def _text(notice: Notice) -> Body:
 
 
 def _feishu_text(notice: Notice) -> Body:
-    # A tag in the text would notify people: `<at user_id="all">`.
+    # A tag in the text would notify users: `<at user_id="all">`.
     return {"msg_type": "text", "content": {"text": notice.text.replace("<", "‹")}}
 
 
@@ -140,7 +140,7 @@ def write(shape: ShapeName, notice: Notice, url: str, secret: str, now: float) -
 
 
 def refusal_in(shape: ShapeName, status: int, body: bytes) -> Translatable | None:
-    """Return why the notice was refused according to the answer, or None if it was accepted."""
+    """Return why the notice was refused according to the response, or None if it was accepted."""
     row, text = SHAPES[shape], body.decode(errors="replace").strip()
     answer = _object_in(text)
     code = next((answer[name] for name in row.codes if name in answer), None)

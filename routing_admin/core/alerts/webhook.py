@@ -1,7 +1,7 @@
 """Parse the webhook setting: its URL, format, signing secret and language.
 
 It is written `https://host/path#shape=feishu&secret=…&lang=zh`; the part after `#` is never sent. The format defaults
-to the host's, the language to the format's. The URL itself is a secret.
+to that of the host's chat service, the language to that of the format. The URL itself is a secret.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNSIGNED = translatable("The shape %(shape)s does not use a secret. Only these d
 
 
 class WebhookAddressError(ValueError):
-    """Why an address cannot be used, without repeating any part of it."""
+    """Why a webhook's URL cannot be used, without repeating any part of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Convert the configuration to JSON and back, the form in which revisions store it.
 
-The conversion is exact: `from_json(to_json(c)) == c`. It is an internal format; those of files are in `core/files`.
+The conversion is exact: `from_json(to_json(c)) == c`. It is an internal format. The formats of files are in
+`core/files`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from routing_admin.core.documents.kept_fields import same_json
 
 
 def to_json(configuration: Configuration) -> dict[str, Any]:
-    """Return the configuration as plain JSON; keys only as variable name, ciphertext and fingerprint."""
+    """Return the configuration as plain JSON. Of a key it contains only variable name, ciphertext and fingerprint."""
     return cast(dict[str, Any], _encode(configuration))
 
 
@@ -68,7 +69,7 @@ def _decode(value: Any, hint: Any) -> Any:
 
 
 def _arm(value: Any, arguments: tuple[Any, ...]) -> Any:
-    # Objects belong to a dataclass or mapping, lists to a tuple, everything else to a scalar.
+    # Of a union type, a dataclass or mapping takes objects, a tuple takes lists, and a scalar takes everything else.
     is_object = isinstance(value, Mapping | list)
     for argument in arguments:
         takes_object = get_origin(argument) is not None or is_dataclass(argument)

@@ -39,7 +39,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 def check(configuration: Configuration, before: Configuration | None = None) -> list[Problem]:
     """Return every problem; a configuration without routes is empty, not wrong.
 
-    `before` is the configuration that is being changed, if any. Invalid names that it has already are accepted.
+    `before` is the configuration that is being changed, if any. Invalid names that it already has are accepted.
     """
     return [
         *(check_lines(configuration, before) if before is not None else ()),
@@ -134,7 +134,7 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
         "Add one that does to its chain.",
         name=DESCRIBE_ROUTE,
     )
-    # An error only for a change that chose this chain or has more files described. It is a warning if a model's
+    # This is an error only for a change that chose this chain or has more files described. It is a warning if a model's
     # capabilities changed afterwards, or are unknown because its file may be imported next.
     is_known = None not in _services_along(configuration, route)
     severity = "error" if is_known and (is_chosen or is_wanted_anew) else "warning"
@@ -142,7 +142,7 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
 
 
 def is_blind(configuration: Configuration, route: RouteSpec) -> bool:
-    """Return whether the route is enabled and no model of it reads anything but text."""
+    """Return whether the route is enabled and none of its models reads anything but text."""
     services = [service for service in _services_along(configuration, route) if service is not None]
     return route.enabled and not any(
         capability in MEDIA for service in services for capability in service.effective_capabilities.input
@@ -171,6 +171,6 @@ def wants_describer(configuration: Configuration) -> bool:
 
 
 def has_describer(content: JsonObject | None) -> bool:
-    """Return whether a content policy has files described by a model."""
+    """Return whether a content policy lets a model describe files."""
     policies = str((content or {}).get("policy") or "").replace(" ", "").split("+")
     return ContentPolicy.DESCRIBER.value in policies

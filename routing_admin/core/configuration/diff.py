@@ -1,7 +1,7 @@
 """Differences between two configurations, as values and as sentences.
 
 A change names the object and the field, so that pages can translate it. It never contains a key, only whether there is
-one and which variable names it.
+one and which variable holds it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class ChangeKind(StrEnum):
 class Change:
     """One difference.
 
-    `kind` is a word of `LISTS`, or `configuration`. `name` is the object's. `field` is the path inside the object,
-    empty for the whole of it. `before` and `after` are JSON values, None where absent.
+    `kind` is a word of `LISTS`, or `configuration`. `name` is the object's name. `field` is the path inside the object,
+    empty for the whole object. `before` and `after` are JSON values, None where absent.
     """
 
     action: ChangeKind
@@ -58,7 +58,7 @@ UNORDERED = frozenset({"alias", "agent", "language", "budget"})
 
 
 def right_of(kind: str, field: str) -> str:
-    """Return the kind whose permission a change needs; the terms of an agent's keys need that of keys."""
+    """Return the kind whose permission a change needs; changed terms of agents' keys need the permission for keys."""
     return "key" if kind == "agent" and field.startswith(("keys.", "keys[")) else kind
 
 
@@ -103,7 +103,7 @@ def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> 
             continue
         for field in item:
             yield from _field_changes(kind, key, field, old[key][field], item[field])
-    # Only the order of items on both sides: added and removed ones are reported above.
+    # Compare only the order of items that are on both sides: added and removed items are reported above.
     order_before, order_after = [key for key in old if key in new], [key for key in new if key in old]
     if order_before != order_after and kind not in UNORDERED:
         yield Change(action=ChangeKind.MOVED, kind=kind, name="", before=order_before, after=order_after)
@@ -138,7 +138,7 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
 
 
 def _order_change(kind: str, name: str, before: list[str], after: list[str]) -> Iterator[Change]:
-    # Only a change in the order of keys that stay: added and removed keys are reported elsewhere.
+    # Report only a change in the order of keys that stay: added and removed keys are reported elsewhere.
     common = [[key for key in keys if key in before and key in after] for keys in (before, after)]
     if common[0] != common[1]:
         yield Change(action=ChangeKind.CHANGED, kind=kind, name=name, field=MORE_KEYS, before=before, after=after)
@@ -162,7 +162,7 @@ def sentence(change: Change) -> str:
 
 
 def format_value(field: str, value: Any) -> str:
-    """Format a changed value for people; a chain as `a → b/model`."""
+    """Format a changed value for users; a chain is written `a → b/model`."""
     if field == "candidates" and isinstance(value, list):
         return " → ".join(_candidate(item) for item in value)
     if isinstance(value, str):

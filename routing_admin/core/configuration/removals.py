@@ -40,7 +40,7 @@ def keep_agents(earlier: Configuration, current: Configuration) -> Configuration
     newer = (
         replace(
             agent,
-            # An added agent loses a service or route that the earlier one lacks.
+            # An added agent loses a service or route that the earlier configuration lacks.
             service_id=agent.service_id if earlier.service(agent.service_id or "") else None,
             task_type=agent.task_type if earlier.route(agent.task_type or "") else None,
         )
@@ -122,7 +122,7 @@ class ModelEnd:
 def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) -> tuple[ModelEnd, ...]:
     """Return the referenced models with a known retirement date, the earliest first.
 
-    They are looked up in `catalogue`, by default the one shipped.
+    The dates are looked up in `catalogue`, by default the catalogue that is shipped.
     """
     known = catalogue or default_catalogue()
     endpoints = {provider.name: provider.endpoint for provider in configuration.providers}

@@ -4,8 +4,8 @@ Everything is frozen, lists are tuples, and order has a meaning: it is the order
 file contained and no field can express (unknown fields, an explicit default) is kept in `extra`, so that an export
 returns what was imported. The value never contains a plaintext key: keys read from files are passed beside it.
 
-A new field is added in four places: here, as a column, in the file format and in a form. A property test fails while
-one is missing.
+A new field is added in four places: in this module, as a column, in the file format and in a form. A property test
+fails while one is missing.
 """
 
 from __future__ import annotations
@@ -97,11 +97,11 @@ class ProviderSpec:
 class ServiceSpec:
     """A model at a provider, and what it reads and writes.
 
-    `base_url` is the provider's address as a file spelled it, empty for the provider's own spelling. `capabilities` is
-    None if nothing valid is declared, which means text in and out (MCR-1.5). `sources` says where a capability comes
-    from, keyed `input:vision`; a missing entry means declared. `timeouts` are in seconds. `extra_body` is merged into
-    each request's payload. `price` has the form of `capabilities.core.prices`, empty for the list price. `routed` marks
-    the service that represents (provider, model) if several share it.
+    `base_url` is the provider's URL as a file spelled it, empty for the provider's own spelling. `capabilities` is None
+    if nothing valid is declared, which means text in and out (MCR-1.5). `sources` says where a capability comes from,
+    keyed `input:vision`; a missing entry means declared. `timeouts` are in seconds. `extra_body` is merged into each
+    request's payload. `price` has the form of `capabilities.core.prices` and is empty for the list price. `routed`
+    marks the service that represents (provider, model) if several share it.
     """
 
     id: str
@@ -133,7 +133,7 @@ class ServiceSpec:
 
 @dataclass(frozen=True, slots=True)
 class CandidateSpec:
-    """A candidate of a chain; `model` None is the provider's default, parameters None are the route's."""
+    """A candidate of a chain; None means the provider's default for `model`, and the route's value for parameters."""
 
     provider: str
     model: str | None = None
@@ -197,8 +197,8 @@ class AliasSpec:
 class AgentSpec:
     """An agent, and the service or the route (by task type) that it uses; `limits` as in its row.
 
-    `keys` maps public parts of keys to their terms, as in their rows, for keys whose terms changed since they were
-    issued.
+    `keys` maps public parts of keys to their terms as in the keys' rows. It has only keys whose terms changed since
+    they were issued.
     """
 
     id: str
@@ -234,8 +234,8 @@ class LanguageSpec:
 class Configuration:
     """The whole configuration. `default_language` is as written, None if absent (then `en`).
 
-    `content_policy` applies where neither the route nor the service sets one, None if absent (then `DEFAULT_POLICY`).
-    `catalogue` is the version of the catalogue in use, None for the one shipped.
+    `content_policy` applies where neither the route nor the service sets a policy. It is None if absent, and then
+    `DEFAULT_POLICY` applies. `catalogue` is the version of the catalogue in use, None for the shipped version.
     """
 
     providers: tuple[ProviderSpec, ...] = ()
@@ -276,7 +276,7 @@ class Configuration:
 
     @cached_property
     def _providers_by_name(self) -> Mapping[str, ProviderSpec]:
-        # Reversed, so that the first of several equal names wins.
+        # Reversed, so that the first of several equal names takes precedence.
         return {provider.name: provider for provider in reversed(self.providers)}
 
     @cached_property

@@ -24,10 +24,10 @@ class TextPlace(NamedTuple):
 
 
 def places_of(text: str) -> dict[str, TextPlace]:
-    """Return the position of every value in a valid JSON text, by path as in problems."""
+    """Return the position of every value in a valid JSON text, by its path, which is written as in problems."""
     found: dict[str, TextPlace] = {}
     for path, position in _places(text.removeprefix("\ufeff")):
-        # Of a repeated key the first position counts.
+        # If a key is repeated, its first position counts.
         found.setdefault(path, position)
     return found
 
@@ -84,7 +84,7 @@ class _PathTracker:
         return None
 
     def _value(self, piece: str, path: str, index: int) -> str | None:
-        # The value of a field was reported at its key already.
+        # The value of a field was already reported at its key.
         announced = index == -1
         value_path = _child(path, self._key or "") if announced else _child(path, index) if self._around else ""
         if piece in "{[":

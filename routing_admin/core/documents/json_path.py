@@ -61,7 +61,7 @@ class _Doubled(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text's value, None if unreadable, and its problems as JSON."""
+    """The value of a JSON text, None if it is unreadable, and the problems found in the text."""
 
     value: Any = None
     problems: tuple[Problem, ...] = ()

@@ -1,8 +1,8 @@
 """Preserve what a file contained and a value's fields cannot express.
 
 `extra` of a value holds unknown fields, and known fields whose spelling the canonical one would lose (`"temperature":
-null`, `"fallback": []`, an explicit default). An export writes such a spelling while it still means what the value
-says. Once the value has changed, the value wins.
+null`, `"fallback": []`, an explicit default). An export writes such a spelling while it still means the same as the
+value. Once the value has changed, the value takes precedence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_SECRETS: tuple[tuple[Any, Any], ...] = (("", NOT_NEEDED), (None, None), ([], 
 
 
 def find_leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `raw` contains and `canonical` does not; never a key, only spellings of an absent one."""
+    """Return what `raw` contains and `canonical` does not; never a key, only spellings of an absent key."""
     differing = {key: item for key, item in raw.items() if key not in canonical or not same_json(canonical[key], item)}
     return {
         key: item
@@ -66,6 +66,6 @@ def plain_number(value: Any) -> Any:
 
 
 def merge_items(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
-    """Return the old items in order, each replaced by the new one of its name, then the other new ones."""
+    """Return the old items in order, each replaced by the new item of its name, then the other new items."""
     merged = {name(item): new.get(name(item), item) for item in old}
     return tuple((merged | {key: item for key, item in new.items() if key not in merged}).values())

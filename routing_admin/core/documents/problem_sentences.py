@@ -54,7 +54,7 @@ def not_one_of(path: str, allowed: Iterable[str]) -> Problem:
 
 
 def unknown_provider(path: str, name: str) -> Problem:
-    """Return the problem of a reference to a missing provider (MMR-P4)."""
+    """Return the problem for a reference to a missing provider (MMR-P4)."""
     text = translatable(
         "%(path)s: there is no provider “%(name)s”. Add it to providers, or name another one here.",
         path=path,

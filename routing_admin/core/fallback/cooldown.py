@@ -1,9 +1,9 @@
 """Cooldowns of providers and models: the port, and its implementation within one process.
 
-Faults that will not pass by themselves start a cooldown at once, others after three failures in a row. It lasts as long
-as the provider asked for. Otherwise its length is extended by random jitter, so that processes that lost a provider
-together do not return to it together. Afterwards a single request probes, and its outcome ends the cooldown or starts a
-longer one. Time is seconds of the given monotonic clock.
+Faults that will not pass by themselves start a cooldown at once, others after three failures in a row. A cooldown lasts
+as long as the provider asked for. Otherwise its length is extended by random jitter, so that processes that lost a
+provider at the same time do not all call it again at the same time. Afterwards a single request probes the candidate,
+and its outcome ends the cooldown or starts a longer one. Times are in seconds of the given monotonic clock.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Cooldowns(Protocol):
         """Forget every failure of the candidate and of its provider."""
 
     def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
-        """Record a failure after which the candidate was left."""
+        """Record a failure that made the chain move on to the next candidate."""
 
     def release_probe(self, provider: str, model: str) -> None:
         """Release a claimed probe after a call without a result, such as a cancelled one."""
@@ -200,7 +200,7 @@ class LocalCooldowns:
     def _look(self, provider: str, model: str) -> Cooling | None:
         known = [self._rest(self._states[key]) for key in _keys(provider, model) if key in self._states]
         found = [cooling for cooling in known if cooling is not None]
-        # The longer one of the provider's and the model's.
+        # The longer of the provider's cooldown and the model's.
         return max(found, key=lambda cooling: cooling.seconds, default=None)
 
     def _rest(self, state: _State) -> Cooling | None:
@@ -238,8 +238,8 @@ def _seconds(state: _State, failure: Failure, effect: Effect, random: Callable[[
     named = min(failure.retry_after or 0.0, MAX_NAMED_SECONDS)
     if named > 0 and effect is not Effect.LONG:
         return named
-    # An account without credit may name a wait, too, but that is its rate limit's and refills nothing: use the longer
-    # of the two.
+    # A refusal for lack of credit may also name a wait. That wait belongs to the rate limit and does not refill the
+    # account, so the longer of the two applies.
     return max(_own_seconds(state, effect) * (1 + STRETCH * random()), named)
 
 

@@ -34,7 +34,7 @@ FAILURES = frozenset(
         *(ALL_FAILED, ABORTED, BROKEN, NO_ROUTE, UNAVAILABLE, DRAINED, OVERLOADED),
     }
 )
-"""Outcomes of requests that should have been answered; any other without an answer is the caller's doing."""
+"""Outcomes of requests that should have been answered; every other outcome without an answer is due to the caller."""
 ENDINGS = {OK: RequestEnding.ANSWERED, CANCELLED: RequestEnding.CANCELLED} | dict.fromkeys(
     FAILURES, RequestEnding.FAILED
 )

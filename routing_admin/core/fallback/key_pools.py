@@ -144,9 +144,9 @@ class KeyPools:
             self.health.release_probe(provider, key.mark)
 
     def last_word(self, provider: str, keys: Sequence[PoolKey], failure: Failure) -> Failure:
-        """Return the failure that counts when no key is left: the last one, unless another key is only limited."""
-        # A key on cooldown counts as the failure behind it. So an invalid key among rate-limited ones loses no request:
-        # the limit that ends first decides.
+        """Return the failure to report when no key is left: `failure`, unless some key is refused only for a while."""
+        # A key on cooldown counts as the failure behind it. So one invalid key among rate-limited keys makes no request
+        # fail for good: the limit that ends first decides.
         cooldowns = [cooling for key in keys if (cooling := self.look(provider, key)) is not None]
         limited = [cooling for cooling in cooldowns if _is_limited(cooling.failure)]
         if not limited:

@@ -91,7 +91,7 @@ class Policy:
         if failure.fault is Fault.DEADLINE or row.after_content:
             return Action.RAISE
         own = self.own_action(failure)
-        # A fire drill calls no provider, so a retry would only meet it again.
+        # A fire drill calls no provider, so a retry would only fail in the same way.
         if own is not None:
             return Action.NEXT if own is Action.RETRY and failure.fault is Fault.FIRE_DRILL else own
         if self.preset is ErrorPreset.STRICT:

@@ -50,7 +50,7 @@ CLOCK_SLACK = 0.02
 
 
 class FallbackRun(Generic[T]):
-    """One request's run along its chain; `attempts` grows as candidates are left and can be read at any time.
+    """One request's run along its chain; `attempts` grows with each candidate that is done, and is always readable.
 
     With `stream`, `end_stream` reports the result to the cooldowns instead of the first content.
     """
@@ -216,7 +216,8 @@ class FallbackRun(Generic[T]):
         return outcome
 
     def _own_time(self, failure: Failure) -> Failure:
-        # The candidate exceeded its own total, which is shorter than the request's: others still have time.
+        # The candidate exceeded its own total time, which is shorter than the request's, so other candidates still have
+        # time.
         if failure.fault is Fault.DEADLINE and self._time_left() > CLOCK_SLACK:
             return replace(failure, fault=Fault.READ_TIMEOUT)
         return failure
@@ -293,8 +294,8 @@ def end_stream(
 ) -> tuple[Attempt, ...]:
     """Return the attempts of a request whose stream has ended, and report the result to the cooldowns.
 
-    `failure` is None if it ended normally or the caller left. `duration_ms` is that of the answering attempt, to the
-    end of the stream.
+    `failure` is None if the stream ended normally or the caller disconnected. `duration_ms` is the duration of the
+    answering attempt, to the end of the stream.
     """
     *before, last = result.attempts
     model_key = (result.candidate.provider, result.candidate.model)

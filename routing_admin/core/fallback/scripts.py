@@ -60,7 +60,7 @@ SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
         ),
     }
 )
-"""Every outcome that a simulation offers, by its word on the page."""
+"""Every outcome that a simulation offers, by the word for it on the page."""
 
 Script = Mapping[int, Sequence[str]]
 """Outcomes of each candidate's tries by its position in the chain; the last repeats, `200` if there are none."""
@@ -95,7 +95,7 @@ class DrillWindow:
         return provider == self.provider and self.lasts(now)
 
     def seconds_left(self, now: float) -> int:
-        """Return the whole seconds left, rounded up; 0 once it is over."""
+        """Return the whole seconds left, rounded up; 0 once the drill is over."""
         return max(0, -int(-(self.ends - now) // 1)) if self.lasts(now) else 0
 
     def failure(self) -> Failure:
@@ -158,6 +158,7 @@ async def drive_async(
 
 
 def _throw(steps: Generator[Step, Any, Any], error: Exception) -> None:
-    # The run records that an error outside it ended the attempt. If it raised the error itself, it is over already.
+    # The run records that an error outside it ended the attempt. If the run raised the error itself, it has already
+    # ended.
     with suppress(type(error), StopIteration):
         steps.throw(error)

@@ -40,8 +40,8 @@ class Action(StrEnum):
 class Effect(StrEnum):
     """What a failure does to its candidate's cooldown.
 
-    `count` starts one at the third failure in a row, `now` at once. `minute` and `long` start one of one and of ten
-    minutes, `exact` one as long as the provider asked for.
+    `count` starts a cooldown at the third failure in a row, `now` at once. `minute` starts a cooldown of one minute,
+    `long` of ten minutes, and `exact` one that lasts as long as the provider asked for.
     """
 
     NONE = "none"
@@ -60,7 +60,7 @@ class Scope(StrEnum):
 
 
 class Group(StrEnum):
-    """Words by which a route addresses several faults; a three-digit status and a fault's code work too."""
+    """Words by which a route addresses several faults; a three-digit status and a fault's code also work."""
 
     CLIENT_ERROR = "4xx"
     SERVER_ERROR = "5xx"
@@ -100,13 +100,15 @@ class FaultRow:
     _: KW_ONLY
     seed: Action = RETRY
     strict: Action | None = None
-    """Like `seed` if None, as is `resilient`, which falls back after some refusals and marks them."""
+    """The actions of the presets `strict` and `resilient`; None means that of `seed`. `resilient` falls back after some
+    refusals and marks them."""
     resilient: Action | None = None
 
     effect: Effect = COUNT
     """Effect on the candidate's cooldown."""
     cools_when_passed_on: bool = False
-    """An error of our configuration that the next request would meet too: cool down where a route falls back."""
+    """The error is in our configuration, so the next request would also meet it: where a route falls back, the
+    candidate cools down."""
     scope: Scope = Scope.MODEL
     key_effect: Effect = NONE
     """Cooldown of the key if the provider has several: the next key is used. `none` if not the key's fault."""
@@ -130,7 +132,8 @@ class FaultRow:
     """The alert that it raises."""
 
     message: str = ""
-    """Message of a fault detected here, by default its meaning; a provider's answer has its own message."""
+    """Message of a fault that the gateway itself detects, by default its meaning; a provider's response has its own
+    message."""
 
     @property
     def is_want_of_quota(self) -> bool:

@@ -38,7 +38,7 @@ class CandidateRun:
 
     `described` is set once content was replaced by descriptions, `renamed` once the token limit was sent under its
     other name. If the provider has several keys, `key` is the one in use and `turned_down` holds the marks of refused
-    ones.
+    keys.
     """
 
     candidate: PlannedCandidate

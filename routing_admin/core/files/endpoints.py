@@ -89,8 +89,8 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
-# A service's address is its provider's, in its file's own spelling. A base URL that leads elsewhere would pair one
-# provider's key with another host, in exports too, so anything but another spelling is dropped.
+# A service's base URL is its provider's, as its file spells it. A base URL that leads elsewhere would pair one
+# provider's key with another host, also in exports, so it is dropped unless it is only another spelling.
 
 
 def base_url_of(service: ServiceSpec, provider: ProviderSpec | None) -> str:
@@ -104,14 +104,14 @@ def own_base(provider: ProviderSpec) -> str:
 
 
 def spelling_of(url: str, provider: ProviderSpec | None) -> str:
-    """Return a service's spelling of its provider's address, empty for the provider's own spelling."""
+    """Return a service's spelling of its provider's base URL, empty for the provider's own spelling."""
     if provider is None or url == own_base(provider) or base_of(url) != base_of(provider.endpoint):
         return ""
     return url
 
 
 def with_own_addresses(configuration: Configuration) -> Configuration:
-    """Return the configuration without service addresses that belong to another provider."""
+    """Return the configuration without services' base URLs that belong to another provider."""
     services = tuple(_with_own_address(service, configuration) for service in configuration.services)
     return replace(configuration, services=services) if services != configuration.services else configuration
 
@@ -122,7 +122,7 @@ def _with_own_address(service: ServiceSpec, configuration: Configuration) -> Ser
 
 
 def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield a problem for each service of a file whose provider has another address."""
+    """Yield a problem for each service in a file whose provider has another base URL."""
     for index, raw in enumerate(value["services"]):
         provider = configuration.provider(raw.get("providerName") or "")
         if provider is None or base_of(raw["baseURL"]) == base_of(provider.endpoint):

@@ -1,6 +1,6 @@
 """Read and write a single provider, service or route for scripts, checked by the files' rules.
 
-The name is in the URL. A provider's entry without a key keeps the stored one. A service names its provider, and needs
+The name is in the URL. A provider's entry without a key keeps the stored key. A service names its provider, and needs
 neither a key nor usually a base URL.
 """
 
@@ -155,12 +155,12 @@ ANY_ENTRY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The tags of which an entry needs one, `*` for any; None expects nothing, not even that it exists."""
+    """The tags of which an entry must have one, `*` for any; None expects nothing, not even that the entry exists."""
 
     tags: frozenset[str] | None = None
 
     def allows(self, entry: Mapping[str, Any] | None) -> bool:
-        """Return whether the entry, or None without one, matches."""
+        """Return whether the entry matches; `entry` is None if it does not exist."""
         if self.tags is None:
             return True
         return entry is not None and (ANY_ENTRY in self.tags or tag_of(entry) in self.tags)

@@ -58,7 +58,7 @@ def export(
 ) -> Export:
     """Export one file.
 
-    `public_url` is this installation's address, such as `http://127.0.0.1:8000`. Raise `ValueError` if it is missing in
+    `public_url` is this installation's URL, such as `http://127.0.0.1:8000`. Raise `ValueError` if it is missing in
     mode `gateway`.
     """
     if mode is Mode.GATEWAY and not public_url:

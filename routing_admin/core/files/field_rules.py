@@ -70,7 +70,7 @@ def filled(path: str, value: Any) -> Iterator[Problem]:
 
 
 def key_name(path: str, value: Any) -> Iterator[Problem]:
-    """Check a short name on one line; it may be empty."""
+    """Yield a problem unless the value is a short name on one line; it may be empty."""
     yield from text(path, value)
     if isinstance(value, str) and (len(value) > MAX_KEY_NAME or value != value.strip() or not value.isprintable()):
         yield out_of_range(path, translatable("a name of at most 60 characters on one line"))
@@ -112,7 +112,7 @@ def one_of(allowed: tuple[str, ...]) -> Check:
 
 
 def number(minimum: float, maximum: float, expected: str, *, whole: bool = False) -> Check:
-    """Return a check for numbers in [least, most]; `whole` accepts 4096 and 4096.0 but not 0.5."""
+    """Return a check for numbers in [minimum, maximum]; `whole` accepts 4096 and 4096.0 but not 0.5."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         is_accepted_type = isinstance(value, int) or (isinstance(value, float) and (value.is_integer() or not whole))
@@ -134,7 +134,7 @@ keep_alive = number(0, MAX_SECONDS, translatable("a number of seconds from 0 to 
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:
-    """Check an object of seconds; an unknown timeout is a warning."""
+    """Yield the problems of an object whose values are seconds; an unknown timeout is a warning."""
     yield from mapping(path, value)
     for key, item in value.items() if isinstance(value, Mapping) else ():
         item_path = child(path, key)
@@ -144,7 +144,7 @@ def seconds_table(path: str, value: Any) -> Iterator[Problem]:
 
 
 def deadline(path: str, value: Any) -> Iterator[Problem]:
-    """Check seconds for the whole answer, or an object with `total` and `firstContent`."""
+    """Yield the problems of a deadline: seconds for the whole answer, or an object with `total` and `firstContent`."""
     if isinstance(value, Mapping):
         yield from broken((Rule("total", seconds), Rule("firstContent", seconds)), value, path)
     else:
@@ -152,7 +152,7 @@ def deadline(path: str, value: Any) -> Iterator[Problem]:
 
 
 def on_error(path: str, value: Any) -> Iterator[Problem]:
-    """Check a preset's name, or a table of error → action."""
+    """Yield the problems of an error policy: a preset's name, or a table of error → action."""
     if isinstance(value, str):
         yield from one_of(PRESETS)(path, value)
         return
@@ -182,7 +182,7 @@ def _no_effect(path: str, sentence: str) -> Problem:
 
 
 def quirks(path: str, value: Any) -> Iterator[Problem]:
-    """Check compatibility options; an unknown one is a warning."""
+    """Yield the problems of compatibility options; an unknown option is a warning."""
     yield from check_quirks(value, path)
 
 
@@ -210,7 +210,7 @@ def proxy(path: str, value: Any) -> Iterator[Problem]:
 
 
 def key(path: str, value: Any) -> Iterator[Problem]:
-    """Check a key that a header can carry, or a whole `${VARIABLE}`."""
+    """Yield a problem unless the value is a key that a header can carry, or a whole `${VARIABLE}`."""
     if not isinstance(value, str):
         yield wrong_type(path, translatable("a text"))
     elif form_of(value) is KeyNotation.INVALID:

@@ -27,7 +27,7 @@ FIELD = "capabilitySources"
 
 
 def capability_sources(path: str, value: Any) -> Iterator[Problem]:
-    """Check an object by side, of sources by capability."""
+    """Yield the problems of an object that maps each side (`input`, `output`) to sources by capability."""
     if not isinstance(value, Mapping):
         yield wrong_type(path, translatable("an object"))
         return
@@ -43,7 +43,7 @@ def capability_sources(path: str, value: Any) -> Iterator[Problem]:
 
 
 def declared_capabilities(service: ServiceSpec) -> Capabilities | None:
-    """Return the declared capabilities, without probed and catalogued ones; None if none were declared."""
+    """Return the declared capabilities, without probed and catalogued ones; None if nothing was declared."""
     capabilities = service.capabilities
     if capabilities is None:
         return None
@@ -67,7 +67,7 @@ def write_findings(service: ServiceSpec) -> dict[str, dict[str, str]]:
 def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dict[str, str]:
     capabilities: tuple[str, ...] = getattr(service.capabilities, side) if service.capabilities else ()
     first: tuple[str, ...] = getattr(declared, side) if declared else ()
-    # Declared capabilities are listed too if the order of a side would change otherwise.
+    # Declared capabilities are also listed if the order of a side would change otherwise.
     is_in_order = capabilities[: len(first)] == first
     found = {
         capability: source.value
@@ -82,7 +82,7 @@ def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dic
 
 
 def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec | None = None) -> ServiceSpec:
-    """Return the service with the sources of its entry, else with those of the same model before the import."""
+    """Return the service with the sources in its entry, else with the sources of the same model before the import."""
     findings = raw.get(FIELD)
     if findings is None and old and (old.provider, old.model) == (service.provider, service.model):
         findings = write_findings(old)

@@ -1,6 +1,6 @@
 """Merge files into a configuration: the result, the keys in the files, and every problem.
 
-Nothing is stored here: the caller shows the difference and applies it. A single error leaves the configuration
+This module stores nothing: the caller shows the difference and applies it. A single error leaves the configuration
 unchanged (MMR-E3). Keys from files are returned in `keys`, by provider, never inside the configuration.
 """
 
@@ -67,7 +67,7 @@ class Imported:
 
 
 def sha256(key: str) -> str:
-    """Return a fingerprint without a secret; installations pass a keyed one instead."""
+    """Return a fingerprint that depends on no secret; installations pass a keyed function instead."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -168,7 +168,7 @@ def import_values(
 
 
 def _first_of(problems: Iterable[Problem]) -> list[Problem]:
-    # A file with very many problems is reported by the first ones and an error.
+    # Of a file with very many problems, the first problems and an error are reported.
     first = list(islice(problems, MAX_PROBLEMS))
     if len(first) == MAX_PROBLEMS:
         first.append(
@@ -178,7 +178,7 @@ def _first_of(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _turn(value: object) -> int:
-    # Files with providers come before files with routes alone, and services last.
+    # Files with providers come before files with routes alone. Files with services come last.
     if format_of(value) is not FileFormat.ROUTING:
         return 2
     return 0 if isinstance(value, Mapping) and "providers" in value else 1

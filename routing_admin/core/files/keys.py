@@ -44,7 +44,7 @@ def key_from_file(
     form = form_of(text)
     if form is KeyNotation.LITERAL:
         mark = fingerprint(text, endpoint)
-        # The same key again: nothing new to encrypt.
+        # The key is the same, so there is nothing new to encrypt.
         if existing and existing.kind is KeyKind.STORED and existing.fingerprint == mark:
             return existing, None
         return KeySpec(KeyKind.STORED, fingerprint=mark), text

@@ -1,4 +1,4 @@
-"""Rules for limits of agents and labels in a file, in the form of their rows."""
+"""Rules for limits on agents and labels in a file, which have the form of database rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMIT_NAMES = (MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for met
 
 
 def limits(path: str, value: Any) -> Iterator[Problem]:
-    """Check an agent's or a label's limits, as listed in `docs/automation.md`."""
+    """Yield the problems of an agent's or a label's limits, as listed in `docs/automation.md`."""
     yield from rule.mapping(path, value)
     if not isinstance(value, Mapping):
         return

@@ -194,7 +194,7 @@ def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, 
 
 
 def resolve_candidate(text: str, providers: Collection[str]) -> tuple[str, str | None]:
-    """Return the provider and model of a fallback text, as a whole name or split at its first `/`."""
+    """Return the provider and model that a fallback string names, as a whole name or split at its first `/`."""
     head, slash, tail = text.partition("/")
     if text not in providers and slash and tail and head in providers:
         return head, tail
@@ -209,7 +209,7 @@ def read_candidate(entry: str | Mapping[str, Any], providers: Collection[str]) -
 
 
 def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str | dict[str, Any]:
-    """Return the entry of `fallback`: a text if that suffices, else an object."""
+    """Return the entry of `fallback`: a string if that suffices, else an object."""
     text = candidate.provider if candidate.model is None else f"{candidate.provider}/{candidate.model}"
     bare = CandidateSpec(candidate.provider, candidate.model)
     if candidate == bare and resolve_candidate(text, providers) == (candidate.provider, candidate.model):

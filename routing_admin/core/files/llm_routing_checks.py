@@ -110,7 +110,7 @@ class ExistingNames:
     may_have_no_route: bool = False
 
     def with_names_of(self, value: object) -> ExistingNames:
-        """Return this with another file's providers and task types added."""
+        """Return these names with another file's providers and task types added."""
         if not isinstance(value, Mapping):
             return self
         routing = value.get("routing")

@@ -90,13 +90,13 @@ def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpe
     """
     service = with_findings(_fields(raw, provider), raw, old)
     canonical = write_canonical(service, provider, key_text(provider))
-    entry = {**raw, "baseURL": canonical["baseURL"]}  # an address other than the provider's is dropped
+    entry = {**raw, "baseURL": canonical["baseURL"]}  # a base URL other than the provider's is dropped
     leftovers = find_leftovers(entry, canonical)
     return replace(service, extra={key: item for key, item in leftovers.items() if key not in IDENTITY})
 
 
 def write_service(service: ServiceSpec, provider: ProviderSpec, *, is_named: bool = False) -> dict[str, Any]:
-    """Return the entry of `services`; `is_named` adds the provider's name if address and key are ambiguous."""
+    """Return the entry of `services`; `is_named` adds the provider's name if base URL and key are ambiguous."""
     key = key_text(provider)
 
     def same(raw: Mapping[str, Any]) -> bool:

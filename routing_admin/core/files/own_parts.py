@@ -63,7 +63,7 @@ AGENT_KEYS = tuple(dict.fromkeys(agent_rule.key for agent_rule in AGENT_RULES))
 
 
 def agents(path: str, value: Any) -> Iterator[Problem]:
-    """Check a list of agents with unique ids, each with a service, a task type or neither."""
+    """Yield the problems of a list of agents: ids must be unique, and each has a service, a task type or neither."""
     yield from rule.listing(path, value)
     ids: set[str] = set()
     for index, raw in enumerate(value if isinstance(value, list) else ()):
@@ -86,7 +86,7 @@ def agents(path: str, value: Any) -> Iterator[Problem]:
 
 
 def texts(longest_name: int, longest: int) -> Check:
-    """Return a check for an object of texts by name, with maximum lengths."""
+    """Return a check for an object that maps names to strings, with maximum lengths."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         yield from rule.mapping(path, value)
@@ -99,7 +99,7 @@ def texts(longest_name: int, longest: int) -> Check:
 
 
 def budgets(path: str, value: Any) -> Iterator[Problem]:
-    """Check an object of limits by label."""
+    """Yield the problems of an object that maps labels to limits."""
     yield from rule.mapping(path, value)
     for name, item in value.items() if isinstance(value, Mapping) else ():
         yield from _name(path, name, 130)
@@ -110,7 +110,7 @@ def budgets(path: str, value: Any) -> Iterator[Problem]:
 
 
 def rates(path: str, value: Any) -> Iterator[Problem]:
-    """Check a list of exchange rates that all convert into one currency."""
+    """Yield the problems of a list of exchange rates, which must all convert into one currency."""
     yield from rule.listing(path, value)
     valid: list[ExchangeRate] = []
     for index, raw in enumerate(value if isinstance(value, list) else ()):
@@ -138,9 +138,9 @@ def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class OwnPart:
-    """One such field.
+    """A field that the seeds' files do not have.
 
-    `field` is its name in the configuration, `key` in the file. `name` returns an item's name.
+    `field` is its name in the configuration, `key` its name in the file. `name` returns an item's name.
     """
 
     field: str

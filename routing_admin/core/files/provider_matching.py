@@ -1,7 +1,7 @@
 """Match services with providers: by name, else each distinct base URL and key is a provider.
 
-Repeated imports give the same result: a provider with that base URL and key is preferred to one that the same services
-used before, and that to a new one. A new provider is named after its host.
+Repeated imports give the same result: the first choice is a provider with that base URL and key, the second is the
+provider that the same services used before, and the last is a new provider. A new provider is named after its host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.core.files.llmservices import read_service
 
 @dataclass(frozen=True, slots=True)
 class KeyedAddress:
-    """A base URL with a key; `mark` is the variable's name or the fingerprint, never the key."""
+    """A base URL and the mark of a key: its variable's name or its fingerprint, never the key."""
 
     base: str
     form: KeyNotation
@@ -66,7 +66,7 @@ def merge_services(
         if plaintext is not None:
             keys[name] = plaintext
         found |= {raw["id"]: read_service(raw, providers[name], current.service(raw["id"])) for raw in entries}
-    # Back in the order of the file.
+    # Restore the order of the file.
     found = {raw["id"]: found[raw["id"]] for raw in value["services"]}
     result = replace(
         current,
@@ -116,7 +116,7 @@ def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:
 
 def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[str, Any]]]) -> dict[KeyedAddress, str]:
     names: dict[KeyedAddress, str] = {}
-    # Exact matches of all groups first, so that a weaker match cannot take their provider.
+    # Exact matches of all groups come first, so that a weaker match cannot take their provider.
     for find in (_find_by_key, _find_former, _find_by_stored_key):
         for address, entries in groups.items():
             found = None if address in names else find(current, address, entries, set(names.values()))
@@ -180,8 +180,8 @@ def _providers_before(current: Configuration, entries: list[Mapping[str, Any]]) 
 
 
 # An export has to let an import find each provider, and the provider of each service, again. The seeds' files identify
-# a service's provider by base URL and key alone. Where that is ambiguous (two providers at one address, a provider with
-# more than its services would introduce), exports name the provider.
+# a service's provider by base URL and key alone. Where that is ambiguous (two providers at one base URL, a provider
+# with more than its services would introduce), exports name the provider.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Export files for the seed programs, and list what those cannot express.
+"""Export files for the seed programs, and list what their format cannot express.
 
 In the seeds' files an endpoint is the full call URL, a fallback is a provider's name, and a provider has one model. So
 each (provider, model) that a fallback uses gets its own entry.
@@ -53,7 +53,7 @@ UNSAID_OF_ROUTE: Mapping[str, str] = MappingProxyType(
         "keep_alive_seconds": translatable("seconds until keep-alive comments"),
     }
 )
-"""A route's fields that the seeds' programs lack, with their names for people."""
+"""A route's fields that the seeds' programs lack, with their names for users."""
 UNSAID_PARTS: Mapping[str, str] = MappingProxyType(
     {
         "agents": translatable("agents"),
@@ -114,7 +114,7 @@ def seed_services(configuration: Configuration) -> Written:
 
 
 def with_enabled_key(provider: ProviderSpec) -> ProviderSpec | None:
-    """Return the provider with its first enabled key, or None if all are disabled."""
+    """Return the provider with its first enabled key, or None if all its keys are disabled."""
     pairs = zip((provider.key, *provider.more_keys), variables_of(provider), strict=True)
     found = next(((key, variable) for key, variable in pairs if key.enabled), None)
     if found is None:
@@ -153,7 +153,7 @@ def _entries(
 ) -> dict[tuple[str, str], str]:
     used = {item.provider for chain in chains.values() for item in chain}
     listed = [item for item in providers.values() if item.in_routing_file or item.name in used]
-    # A provider's own entry has its default model; other models get an entry each.
+    # A provider's own entry has its default model; each other model gets an entry of its own.
     names = {(item.name, item.default_model): item.name for item in listed}
     taken = {item.name for item in configuration.providers}
     for candidate in (item for chain in chains.values() for item in chain[1:]):

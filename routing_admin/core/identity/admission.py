@@ -13,7 +13,7 @@ NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """An account at an identity provider; `subject` is its permanent id there.
+    """An account at an identity provider; `subject` is its permanent id at that provider.
 
     `email` is empty unless the provider has verified it.
     """
@@ -73,7 +73,7 @@ def decide_admission(
 
 
 def suggest_username(identity: Identity) -> str:
-    """Return a valid user name for a new user; it may be taken already."""
+    """Return a valid user name for a new user; it may already be taken."""
     candidates = (identity.username, identity.email.partition("@")[0], identity.name, identity.provider)
     # Five characters are left for a number that makes the name unique.
     names = (NOT_IN_NAMES.sub("-", candidate).strip("-")[: MAX_NAME - 5] for candidate in candidates)

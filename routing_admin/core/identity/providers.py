@@ -25,7 +25,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "dingtalk": ("dingtalk", translatable("DingTalk")),
     "weixin": ("weixin", translatable("Weixin")),
 }
-"""Id of each provider in addresses and variables → its django-allauth provider and the label of its button."""
+"""Id of each provider in URLs and variables → its django-allauth provider and the label of its button."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class IdentityProvider:
 
 @dataclass(frozen=True, slots=True)
 class IdentityRules:
-    """The configured providers, the role of new users, and the e-mail domains that they must have."""
+    """The configured providers, the role of new users, and the e-mail domains that their addresses must have."""
 
     providers: tuple[IdentityProvider, ...] = ()
     newcomers: str = "none"

@@ -23,7 +23,7 @@ DEFAULT_OUTPUT_TOKENS = 1024
 
 
 def estimate_call(chat: ChatRequest, model: str, most: int | None) -> tuple[int, int]:
-    """Return the estimated tokens of a request and of its answer, which may have up to `most`."""
+    """Return the estimated tokens of a request and of its answer, which may have up to `most` tokens."""
     return estimate_chat(chat, model), most or DEFAULT_OUTPUT_TOKENS
 
 
@@ -35,9 +35,10 @@ def tokens_of(usage: Usage | None) -> int | None:
 
 
 def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut: bool = False) -> Usage:
-    """Return a call's usage as its provider reported it, with missing counts estimated from question and reply.
+    """Return a call's usage as its provider reported it, with missing counts estimated from request and reply.
 
-    Zero without both a report and a reply. For a reply that was cut off, the larger of report and estimate counts.
+    The usage is zero without a report and a reply. For a reply that was cut off, the larger of report and estimate
+    counts.
     """
     counted = usage or Usage()
     if reply is None:
@@ -46,7 +47,8 @@ def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut
     if completion is None or is_cut:
         received = answer_tokens(reply)
         rest = None if total is None or prompt is None or is_cut else max(total - prompt, 0)
-        # Of a cut answer a provider counts at most the beginning, so everything received is counted instead.
+        # A provider counts at most the beginning of an answer that is cut off, so everything received is counted
+        # instead.
         completion = max(completion or 0, received) if rest is None else rest
     if prompt is None:
         prompt = question if total is None else max(total - completion, 0)

@@ -57,7 +57,7 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
     else:
         give = max(0, min(order.give, held - order.committed))
         held, drawn = held - give, drawn - give
-    # Debt is booked whatever is left of the limit: it has been used already.
+    # Debt is booked whatever is left of the limit, because it has already been used.
     debt = max(0, order.committed - held)
     held, drawn = held + debt, drawn + debt
     grant = size_of_grant(order.limit, drawn, order.want, order.least) if order.want else 0
@@ -68,7 +68,7 @@ class Ledger(Protocol):
     """Shared account of every draw; a process silent for a whole lease forfeits what it did not commit."""
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> Sequence[Booking]:
-        """Book all orders, or none. Raise if the ledger does not answer."""
+        """Book all orders, or none. Raise an error if the ledger does not respond."""
 
     def leave(self, process: str) -> None:
-        """Release what a stopping process holds and has not committed. Raise if the ledger does not answer."""
+        """Release what a stopping process holds and has not committed. Raise an error if the ledger is silent."""

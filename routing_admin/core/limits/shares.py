@@ -1,8 +1,8 @@
 """A process's share of a limit: what it drew from the ledger, reserved for calls, and used.
 
-Calls reserve before they start and settle afterwards, so the shares together never exceed the limit. Two things
-become debt, which the ledger books whatever is left: use beyond a reservation, and extensions granted while the ledger
-did not answer.
+Calls reserve before they start and settle afterwards, so the shares together never exceed the limit. Two things become
+debt, which the ledger books whatever is left: use beyond a reservation, and extensions granted while the ledger did not
+respond.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Share:
 
     @property
     def committed(self) -> int:
-        """What is used already, or may be used by running calls."""
+        """The amount that has been used, or that running calls may still use."""
         return self.used + self.reserved
 
     @property
@@ -126,7 +126,7 @@ class Share:
     def extend(self) -> Share | None:
         """Return the share extended by what a draw would have granted, at least by the size of the last draw.
 
-        None if it was already extended since the ledger last answered, or if nothing was ever drawn.
+        Return None if the share was already extended since the ledger last responded, or if nothing was ever drawn.
         """
         left = self.limit - max(self.drawn, self.granted)
         extension = min(left, max(self.last, left // GRANT_DIVISOR))

@@ -42,7 +42,7 @@ def get_language_directive(
 
 
 def with_directive(system_prompt: str | None, directive: str) -> str:
-    """Prepend the directive and a newline to the prompt, unless it starts with the directive already."""
+    """Prepend the directive and a newline to the prompt, unless it already starts with the directive."""
     if not system_prompt:
         return directive
     if system_prompt == directive or system_prompt.startswith(directive + "\n"):
@@ -57,7 +57,8 @@ def inject_directive(chat: ChatRequest, directive: str) -> ChatRequest:
     """
     if not directive:
         return chat
-    # Only an opening system message: before one that follows an answer, the directive would move on every turn.
+    # Only an opening system message gets the directive: in a system message that follows an answer, it would move on
+    # every turn.
     index = find_opening_system(chat.messages)
     if index is None:
         return replace(chat, messages=(Message(Role.SYSTEM, (TextPart(directive),)), *chat.messages))

@@ -1,6 +1,6 @@
-"""Check a chain for broken promises without calling anything, saved or still a draft.
+"""Check a chain, saved or a draft, for candidates that will not do what the chain promises, without calling anything.
 
-Each finding belongs to the one candidate it is true of: what that candidate loses, a later one may read again.
+Each finding is about a single candidate, because a later candidate may read what an earlier one cannot.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def lint(
     today: date | None = None,
     catalogue: Catalogue | None = None,
 ) -> ChainLint:
-    """Check a route, saved or not.
+    """Return the findings about a route, saved or not.
 
     `unusable` are the providers that cannot be called, and why; `drifts` recent observations of models. With `today`,
     retirements within `NOTICE` are found in `catalogue`, by default the one shipped.
@@ -130,12 +130,12 @@ def lint(
     candidates = []
     for at, candidate in enumerate(checked):
         if at not in live:
-            # A skipped candidate promises nothing, so it neither loses nor gains.
+            # A skipped candidate is never called, so it neither loses nor gains capabilities.
             candidates.append(candidate)
             continue
         readable = {capability for capability in MEDIA if candidate.capabilities.has(capability)}
         loses = tuple(capability for capability in MEDIA if capability in read - readable)
-        # The first one has no earlier candidate to compare with.
+        # The first candidate has no earlier candidate to compare with.
         gains = tuple(capability for capability in MEDIA if capability in readable - read and at != live[0])
         findings = (*candidate.findings, *_check_place(checked, live, at, bool(gains)))
         candidates.append(replace(candidate, findings=findings, loses=loses, gains=gains))

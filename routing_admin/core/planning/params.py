@@ -67,7 +67,7 @@ EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
         "frequencyPenalty": "frequency_penalty",
     }
 )
-"""Vendors' names of extras that a protocol translates → their names here."""
+"""Vendors' names of extras that a protocol translates → the request's names for them."""
 
 ADDED = frozenset({"stream_options", "include"})
 """Parameters that a protocol adds; setting one to null among the extras suppresses it."""

@@ -34,7 +34,7 @@ CandidateKey = tuple[str, str]
 """Provider and model."""
 
 LONG = "x" * 50_000
-"""Placeholder for a text, longer than any reader accepts whole."""
+"""Placeholder for a text, longer than any model gets in full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,8 @@ def is_taken(route: RouteSpec) -> bool:
 def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[RouteSpec, bool]:
     """Return the route for a task type, and whether it is the one requested (MMR-P5, MMR-P6).
 
-    None asks for `default`. A disabled route counts as missing. Raise `NoRouteError` without a default.
+    A task type of None requests the route `default`. A disabled route counts as missing. Raise `NoRouteError` without a
+    default.
     """
     requested = task_type or DEFAULT_ROUTE
     route = configuration.route(requested)
@@ -219,7 +220,7 @@ def policy_of(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Polic
     retries = DEFAULT_RETRIES if route.retries is None else route.retries
     table = {"preset": route.on_error} if isinstance(route.on_error, str) else dict(route.on_error)
     named = table.pop("preset", preset)
-    # A route that skips models too small for a request also falls back when one says so itself.
+    # A route that skips models too small for a request also falls back when a model itself reports this.
     fallback_on = (*table.pop("fallbackOn", ()), *(("context_length",) if route.on_overflow == SKIP else ()))
     actions = {error_class: Action(action) for error_class, action in table.items() if action in set(Action)}
     return Policy(ErrorPreset(named) if named in set(ErrorPreset) else preset, actions, fallback_on, retries)

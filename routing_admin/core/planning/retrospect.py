@@ -121,7 +121,7 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
         known = WalkEnd.LATER if at else WalkEnd.FIRST
         end = known if stride is _Stride.ANSWERS else WalkEnd.UNKNOWN
         return Walk(end=end, first=first, last=place.name, place=at, forms=form, has_reader=has_reader)
-    # All are cooling down: the first to recover is asked, and the log does not say which.
+    # All candidates are cooling down, so the first to recover is asked, and the log does not say which.
     if not first and first_cooling is not None:
         place = chain.places[first_cooling]
         return Walk(
@@ -145,7 +145,7 @@ def _stride_of(place: WalkPlace, chain: WalkChain, past_try: PastTry | None) -> 
     if past_try is None or past_try.outcome in (CANCELLED, ABORTED):
         return _Stride.UNKNOWN
     if past_try.outcome == OK:
-        # It answered a request from which something was dropped, which the chain may forbid.
+        # The candidate answered a request from which something was dropped, which the chain may forbid.
         return _Stride.PASSES if chain.refuses_drops and past_try.drops else _Stride.ANSWERS
     if past_try.outcome in SKIPS:
         return SKIPS[past_try.outcome](place, chain)

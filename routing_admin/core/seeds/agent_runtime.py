@@ -37,5 +37,5 @@ class AgentRuntime:
         return CapabilityRouter(self.registry, adapter, self.load)
 
     def receive(self, message: AgentMessage) -> RoutingResult:
-        """Return the message as the agent's own service can read it; without a service it reads text."""
+        """Return the message as the agent's own service can read it; an agent without a service reads text."""
         return self.router.route_content(message, self.agent.service_id or "")

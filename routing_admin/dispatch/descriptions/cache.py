@@ -64,7 +64,7 @@ class DescriptionCache:
         return digest
 
     def find(self, reader: Reader, file: FilePart, describer: str, message: int) -> ModelDescription:
-        """Return what is known of a description. Raise `UnreadableError` if the bytes are gone."""
+        """Return the stored description, its failure, or `NOT_ASKED`. Raise `UnreadableError` if the bytes are gone."""
         key = self.key_of(reader, file, describer, message)
         self.lookups.setdefault(key.digest, (key, self.answer_id_after(message)))
         outcome = self.outcomes.get(key.digest) or self._look_up(key)
