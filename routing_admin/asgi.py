@@ -27,7 +27,7 @@ from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_app  # n
 
 
 def agent_of(headers: Mapping[str, str]) -> str:
-    """Return the agent that owns the cached key of a request; empty for any other caller."""
+    """Return the agent that owns the cached key of a request, or "" for any other caller."""
     caller = cached_principal(headers)
     return "" if caller is None else caller.key_owner
 
@@ -63,7 +63,7 @@ application = share(cast(App, answer_request), settings.CORS_ORIGINS)
 
 
 def limit_slow_readers(send: Send, seconds: float = SLOWEST_READER_SECONDS) -> Send:
-    """Wrap `send` to time out if a caller reads nothing for so long, which ends its upstream request, too."""
+    """Wrap `send` to time out if a caller reads nothing for that long, which also ends its upstream request."""
 
     async def sending(message: Message) -> None:
         async with asyncio.timeout(seconds):

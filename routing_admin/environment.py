@@ -252,7 +252,7 @@ def read_environment() -> environ.Env:
 
 def data_directory(env: environ.Env) -> Path:
     path = Path(env.str(PREFIX + "DATA_DIR", default=str(BASE_DIR / "var"))).expanduser().resolve()
-    # Only the owner may read it, as it has the databases and secrets.
+    # Only the owner may read the directory, as it contains the databases and secrets.
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
@@ -276,7 +276,7 @@ def database_files(url: str, data_dir: Path) -> tuple[Path, Path]:
 
 
 def artifacts_bucket(env: environ.Env) -> Bucket | None:
-    """Return the bucket for artifacts; None for files in the data directory.
+    """Return the bucket for artifacts, or None if they are files in the data directory.
 
     Raise `SystemExit` with one line for an invalid URL, without repeating what may be a secret.
     """
@@ -289,7 +289,7 @@ def artifacts_bucket(env: environ.Env) -> Bucket | None:
 
 
 def redis_url(env: environ.Env) -> str:
-    """Return the URL of Redis, empty for none.
+    """Return the URL of Redis, or "" if there is none.
 
     Raise `SystemExit` with one line for an invalid URL, without showing it, as it may contain a password.
     """
@@ -319,7 +319,8 @@ def _leads_to_redis(url: str) -> bool:
 def keep_secret(path: Path, make: str) -> str:
     """Return the secret in a file, which is created the first time and never overwritten."""
     if not path.exists():
-        # A link appears whole and fails if there is one: processes that start at once agree on the first secret.
+        # A link appears as a whole, and fails if the file exists. So processes that start at once agree on the first
+        # secret.
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(make)
@@ -334,10 +335,10 @@ def keep_secret(path: Path, make: str) -> str:
 
 
 def cors_origins(env: environ.Env) -> tuple[str, ...]:
-    """Return the origins whose pages may call the agents' APIs, as browsers send them; only `*` for all.
+    """Return the origins whose pages may call the agents' APIs, as browsers send them; a single `*` allows all.
 
-    Raise `SystemExit` with one line for an invalid origin, or one that browsers write differently, which would never
-    match.
+    Raise `SystemExit` with one line for an invalid origin, or for an origin that browsers write differently, which
+    would never match.
     """
     name = PREFIX + "CORS_ORIGINS"
     origins = tuple(value for part in env.str(name, default="").split(",") if (value := part.strip()))
@@ -377,7 +378,7 @@ def log_format(env: environ.Env) -> str:
 
 
 def secret_files(env: environ.Env, data_dir: Path) -> dict[str, Path]:
-    """Return the files of the data directory with secrets, by name, except those set in the environment."""
+    """Return the files with secrets in the data directory, by name, except secrets that are set in the environment."""
     names = {"secret_key": PREFIX + "SECRET_KEY", "keys": PREFIX + "KEYS"}
     return {name: data_dir / name for name, setting in names.items() if not env.str(setting, default="")}
 

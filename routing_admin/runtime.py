@@ -59,7 +59,7 @@ redis_rounds = owned(lambda: RedisRounds(link(), hints()))
 
 
 class Part(Protocol):
-    """Something that runs in the background."""
+    """A part of the process that runs in the background."""
 
     def start(self) -> None: ...
 
@@ -70,7 +70,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
     """Start background parts, and at the end stop them, so that they write what is queued, and close connections."""
     await receive()
     pool_connections()
-    # Up to THREADS threads may wait for readers of files; the other half never does.
+    # Up to THREADS threads may wait for the extraction of files; the other half never does.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
     # Each caller needs one connection at a time.
     process_upstream().limit_connections(max_connections(descriptor_limit()))
@@ -103,7 +103,7 @@ def run_until_end(*parts: Part) -> None:
 
 
 def listen_for_changes() -> Any:
-    """Listen for other processes' changes if the database notifies of them; elsewhere `upkeep` polls."""
+    """Listen for other processes' changes if the database sends notifications; with other databases `upkeep` polls."""
     if connection.vendor != POSTGRESQL:
         return None
     # Imports psycopg, which only PostgreSQL needs.

@@ -61,7 +61,7 @@ class AgentKeyAuth(AuthBase):
             path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_call(result, request.method or "", path)
             if refusal is None:
-                # Slots of heavy work are shared fairly by this name.
+                # Slots for heavy work are shared fairly between requesters, known by this name.
                 requester.set(result.key_owner)
                 return result
             result = refusal
@@ -103,7 +103,7 @@ def read_body(request: HttpRequest) -> bytes:
 def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
     """Return the body as JSON; raise `CallError`: 400 if it is invalid or nested too deeply, 413 if too large.
 
-    Raise `InvalidError` for text that cannot be stored, unless `any_text` says that it is content.
+    Raise `InvalidError` for text that cannot be stored, unless `any_text` says that the text is content.
     """
     data = read_body(request)
     try:
@@ -153,7 +153,7 @@ def _problem_of(location: Any, kind: str, message: str) -> Problem:
 
 
 def takes(schema: type[BaseModel]) -> dict[str, Any]:
-    """Return the OpenAPI request body for JSON of that schema."""
+    """Return the OpenAPI description of a request body in JSON that follows the schema."""
     return {"requestBody": {"required": True, **json_of(schema)}}
 
 

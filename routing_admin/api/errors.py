@@ -65,7 +65,7 @@ def details_of(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
 
 
 def api_name_of(path: str) -> str:
-    """Return the API's name in metrics: `admin` takes tokens, `api` agents' keys."""
+    """Return the API's name in metrics: `admin` is called with tokens, `api` with agents' keys."""
     return "admin" if path.startswith("/api/v1/admin/") else "api"
 
 
@@ -117,7 +117,7 @@ def on_bad_request(request: HttpRequest, error: Exception) -> HttpResponse:
 
 
 def on_database_error(request: HttpRequest, error: DatabaseError | InterfaceError) -> HttpResponse:
-    # While the database is unavailable, no key can be checked. That is 503 with a retry, never 401.
+    # While the database is unavailable, no key can be checked. The response is then 503 with a retry time, never 401.
     if not unavailable.is_unavailable(error):
         return on_crash(request, error)
     log.error("a call needs the database: %s", explain_failure(error))
@@ -154,7 +154,8 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
 
 PREFIX = "/api/v1"
 DATA_PLANE_CALLS: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
-"""Calls of the data plane that clients try here; chat calls get errors in their own API's format elsewhere."""
+"""Calls of the data plane that clients send to this API by mistake. Other code answers chat calls with errors in the
+format of their own API."""
 
 
 def unknown_call(request: HttpRequest, *args: Any, calls: Sequence[str], **kwargs: Any) -> HttpResponse:
@@ -172,7 +173,7 @@ MAX_PATH = 200
 
 
 def similar_calls(method: str, path: str, calls: Sequence[str]) -> list[str]:
-    """Return up to three calls with a similar path, those of the same method first."""
+    """Return up to three calls with a similar path; calls with the same method come first."""
     paths = {call.split(" ", 1)[1] for call in calls}
     similar_paths = get_close_matches(
         path[:MAX_PATH].rstrip("/").lower(), [known_path.removeprefix(PREFIX) for known_path in paths], 3, 0.6
@@ -184,7 +185,7 @@ def similar_calls(method: str, path: str, calls: Sequence[str]) -> list[str]:
 
 
 def wrap_view(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a view with our format of 405 and the lock timeout of agents' calls."""
+    """Wrap a view with our format for a 405 and the lock timeout of agents' calls."""
     if iscoroutinefunction(view):
 
         @wraps(view)

@@ -142,7 +142,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     try:
         return _plan_send(request)
     finally:
-        # The call may wait minutes for its answer and must not hold a connection meanwhile.
+        # The call may wait minutes for its answer and must not hold a database connection meanwhile.
         release_connections()
 
 
@@ -210,7 +210,7 @@ def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
 
 
 def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
-    """Return the attachment's artifact as a message part, which says so if it is deleted or expired.
+    """Return the attachment's artifact as a message part; the part says so if the artifact is deleted or expired.
 
     Raise `CallError` 404 if it never existed for this agent.
     """
@@ -222,7 +222,7 @@ def file_part(attachment: AttachmentIn, rows: RowStore) -> FilePart:
 
 
 def send_out(planned: PlannedRequest, result: RunResult[Answer]) -> SendOut:
-    """Return the response of `/llm/send`; `media` and `annotations` only if there are any."""
+    """Return the response of `/llm/send`; it has `media` and `annotations` only if there are any."""
     model_answer, usage = result.answer, result.answer.usage
     media = [
         MediaOut(

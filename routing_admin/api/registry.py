@@ -28,7 +28,7 @@ def capabilities_out(capabilities: Capabilities) -> CapabilitiesOut:
 
 
 def list_services(capability: str | None, direction: Direction) -> list[ServiceOut]:
-    """Return the enabled services in order, or those with the capability in that direction."""
+    """Return the enabled services in order, or only those with the capability in that direction."""
     registry = registry_of(snapshot.current())
     services = registry.get_services_by_capability(capability, direction) if capability else registry
     return [service_out(service) for service in services]
@@ -43,13 +43,13 @@ def find_capabilities(service_id: str) -> CapabilitiesOut:
 
 
 def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
-    """Return the ids of living agents, or of those whose model has the capability (MCR-4.1)."""
+    """Return the ids of unexpired agents, or only of those whose model has the capability (MCR-4.1)."""
     directory = snapshot.current().directory
     return directory.find_capable(capability, direction) if capability else [agent.id for agent in directory]
 
 
 def describe_agent(agent_id: str) -> AgentOut:
-    """Return an agent, its model's capabilities, and who can handle the rest (MCR-4.3, 4.4).
+    """Return an agent, its model's capabilities, and the agents that can handle the rest (MCR-4.3, 4.4).
 
     For an agent of a route, `capabilities` are those of its first ready candidate, and `chain` says what all candidates
     read and what only some do. Raise `NotFoundError`.

@@ -1,4 +1,4 @@
-"""The agents' API: an agent's own requests, as pages and with the attempts of one."""
+"""The agents' API: an agent's own requests, as pages, and single requests with their attempts."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, created_at: date
 
 
 def _created_at(agent: str) -> datetime | None:
-    # Earlier requests are those of another agent that had the same id.
+    # Requests before that time are another agent's requests that had the same id.
     row = find_agent(agent)
     return row.created_at if row else None
 
@@ -145,7 +145,7 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     # Entries of finished requests may not be written yet.
     journal().flush()
     logged = find_logged_request(request_id)
-    # The entry may be among those that could not be written yet, so this is no 404.
+    # The entry may be among those that could not be written yet, so the response is not a 404.
     if logged is None and journal().behind_since is not None:
         raise CallError(503, UNAVAILABLE, NOT_YET)
     agent = principal_of(request).agent

@@ -277,7 +277,7 @@ class LimitedKeyAuth(AgentKeyAuth):
     """`AgentKeyAuth` that also enforces the agent's limits."""
 
     def __call__(self, request: HttpRequest) -> Principal:
-        # Raises also 429 if a limit is reached, and 503 if the limits are unavailable.
+        # Also raises 429 if a limit is reached, and 503 if the limits are unavailable.
         principal = super().__call__(request)
         if not principal.holders or request.method not in COUNTED or request.path in OWN_COUNT:
             return principal

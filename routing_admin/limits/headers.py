@@ -22,7 +22,7 @@ Held = Sequence[tuple[LimitHolder, Meter, Share]]
 
 
 def headers_of(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
-    """Return rate limits under OpenAI's header names and money under ours, with a warning for budgets nearly used up.
+    """Return rate limits under OpenAI's header names and budgets under ours, with a warning for budgets nearly used up.
 
     `unpriced` are the currencies in which the answer has no known price; budgets that allow it uncounted are named in
     `x-routing-budget-uncounted`.

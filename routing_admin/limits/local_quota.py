@@ -22,7 +22,7 @@ NEVER = float("-inf")
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A call waiting for an amount, since that time; `answer` is the window, or None if nothing is left."""
+    """A call waiting for an amount since `since`; its `answer` will be the window, or None if too little is left."""
 
     cell: LocalQuota
     amount: int
@@ -34,9 +34,9 @@ class Waiter:
 class LocalQuota:
     """A holder's share of one limit.
 
-    `waiters` holds the waiting calls. `reported` is the committed amount the ledger knows, `heard_at` when it answered
-    last, and `taken_at` when a call last used the share, both by a monotonic clock. `in_demand` says that another
-    process has too little.
+    `waiters` holds the waiting calls. `reported` is the committed amount that the ledger knows. `heard_at` is when the
+    ledger last responded, and `taken_at` when a call last used the share, both by a monotonic clock. `in_demand` says
+    that another process has too little.
     """
 
     holder: str
@@ -59,7 +59,7 @@ class LocalQuota:
         return not self.waiters and self.share.granted == self.share.committed == self.reported
 
     def turn(self, limit: int, now: datetime, zone: tzinfo) -> None:
-        """Move to the next window if this one is over, and adopt a changed limit."""
+        """Move to the current window if this one has ended, and adopt a changed limit."""
         if self.share.window.is_over(now):
             window = window_at(PERIODS[self.meter], now, zone)
             self.share, self.reported, self.heard_at = self.share.move_to(window), 0, NEVER
@@ -81,7 +81,7 @@ class LocalQuota:
         return self.share.limit - self.share.drawn >= amount
 
     def take_unasked(self, amount: int, clock: float) -> bool:
-        """Reserve an amount from the share, extended once while the ledger does not answer."""
+        """Reserve an amount from the share, which is extended once while the ledger does not respond."""
         if self.take(amount, clock):
             return True
         share = self.share.extend()
@@ -120,7 +120,7 @@ class LocalQuota:
             self.reported, self.heard_at, self.in_demand = order.committed, clock, booking.in_demand
 
     def serve(self, clock: float) -> None:
-        """Grant waiting calls their amounts in order, and answer None to those that no draw can help."""
+        """Grant waiting calls their amounts in order, and return None to calls that no draw can help."""
         waiting, self.waiters = self.waiters, []
         for waiter in waiting:
             if self.take(waiter.amount, clock):

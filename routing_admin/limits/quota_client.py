@@ -60,7 +60,7 @@ class QuotaClient:
 
     def _begin(self) -> None:
         with self._lock:
-            # No shares yet, under a new name in the ledger.
+            # The process starts without shares and under a new name in the ledger.
             self.process = secrets.token_hex(16)
             self._cells: dict[tuple[str, Meter], LocalQuota] = {}
             self._active: dict[LocalQuota, None] = {}
@@ -77,7 +77,7 @@ class QuotaClient:
             self._active[cell] = None
             if amount == 0:
                 return cell.share.window
-            # A new call must not overtake those that wait.
+            # A new call must not overtake calls that wait.
             if not cell.waiters and cell.take(amount, clock):
                 if cell.runs_low():
                     self._wake.set()
@@ -90,7 +90,7 @@ class QuotaClient:
         return waiter
 
     def patience(self, waiter: Waiter) -> float:
-        """Return how many more seconds a call should wait."""
+        """Return for how many more seconds a call should wait."""
         timeout = PLACE_SECONDS if waiter.cell.is_of_moment else WAIT_SECONDS
         return max(0.0, waiter.since + timeout - self._clock())
 
@@ -101,14 +101,15 @@ class QuotaClient:
     def give_up(self, waiter: Waiter) -> Window | None:
         """Return the window of a call that has waited long enough, granted late or from an extended share.
 
-        None if the limit does not have that much left. Raise `TimeoutError` if the ledger did not answer in time.
+        Return None if the limit does not have that much left. Raise `TimeoutError` if the ledger did not respond in
+        time.
         """
         with self._lock:
             if waiter.answer.done():
                 return waiter.answer.result()
             cell = waiter.cell
             cell.waiters.remove(waiter)
-            # The ledger has answered since, and there is nothing left to draw.
+            # The ledger has responded since then, and there is nothing left to draw.
             if cell.heard_at >= waiter.since and (cell.is_of_moment or not cell.may_grow(waiter.amount)):
                 return None
             if cell.take_unasked(waiter.amount, self._clock()):
@@ -152,11 +153,11 @@ class QuotaClient:
             return self._find(holder, meter, limit).share
 
     def report(self) -> None:
-        """Report everything to the ledger, in the caller's thread. Raise what the ledger raises."""
+        """Report everything to the ledger, in the caller's thread. Raise the ledger's errors."""
         self._exchange(report=True)
 
     def stop(self) -> None:
-        """Stop the thread and return what is unused; if the ledger fails, shares return when their lease ends."""
+        """Stop the thread and return what is unused; if the ledger fails, shares return when their lease expires."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._ends = True
@@ -181,7 +182,7 @@ class QuotaClient:
         return cell
 
     def _drop_cells(self, now: datetime) -> None:
-        # End users have quotas, too, and new ones appear every day.
+        # End users also have quotas, and new end users appear every day.
         self._cells = {
             key: cell
             for key, cell in self._cells.items()

@@ -43,11 +43,11 @@ NO_PRICES: Mapping[str, Price | None] = {}
 ALL_PRICED: Mapping[str, str] = {}
 
 Need = tuple[LimitHolder, Meter, int]
-"""An amount that a call needs of a holder's limit."""
+"""An amount that a call needs from a holder's limit."""
 
 
 class LimitReachedError(Exception):
-    """A call rejected by a limit, or because the ledger does not answer; `headers` have the remaining limits."""
+    """A call rejected by a limit, or because the ledger does not respond; `headers` hold the remaining limits."""
 
     def __init__(self, status: int, code: str, message: str, retry_after: float | None) -> None:
         super().__init__(message)
@@ -96,8 +96,8 @@ class Reservation:
     ) -> None:
         """Reserve the tokens of the request and of its longest answer, and their cost.
 
-        `nanos` is the cost by currency. `unpriced` names, by currency, a model that may answer and has no price in it.
-        Raise `LimitReachedError`.
+        `nanos` is the cost by currency. `unpriced` names, by currency, a model that may answer and has no price in that
+        currency. Raise `LimitReachedError`.
         """
         self._question = question
         needs, usage = list[Need](), Usage(question, answer)
@@ -190,8 +190,8 @@ class Reservation:
                 waiting = steps.send(window)
 
     def _reserving(self, needs: Sequence[Need]) -> Generator[tuple[LimitHolder, Waiter], Window, None]:
-        # Reserves all needs or none. It waits for all limits at once, so several take no longer than one. A generator,
-        # because callers on the event loop and in threads wait in different ways.
+        # Reserves all needs or none. It waits for all limits at once, so several take no longer than one. It is a
+        # generator, because callers on the event loop and in threads wait in different ways.
         begun = len(self._held)
         waiting: list[tuple[LimitHolder, Waiter]] = []
         try:
@@ -212,7 +212,8 @@ class Reservation:
             reserved, self._held = self._held[begun:], self._held[:begun]
             for holder, meter, window, amount in reserved:
                 self._keeper.settle(holder.id, meter, window, amount, 0)
-            # After everything has been returned, so that the headers count it; none while the ledger does not answer.
+            # The headers are made after everything has been returned, so that they count it; there are none while the
+            # ledger does not respond.
             if isinstance(error, LimitReachedError) and error.status != 503:
                 error.headers = self.headers()
             raise

@@ -38,7 +38,7 @@ class RowLedger:
     """Ledger shared by all processes; the number of statements does not depend on the number of orders."""
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
-        """Book all orders or none. Raise what the database raises."""
+        """Book all orders or none. Raise the database's errors."""
         renew_connections()
         with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
             windows = _lock_windows(orders, now)
@@ -52,7 +52,7 @@ class RowLedger:
                 in_demand = is_wanted and window.wanted_by != process
                 if booking.drawn != window.drawn or unserved:
                     window.drawn = booking.drawn
-                    # Other processes learn of the demand by `in_demand`, and return what they do not use.
+                    # Other processes learn about the demand from `in_demand`, and return what they do not use.
                     if unserved and not in_demand:
                         window.wanted_at, window.wanted_by = now, process
                     changed.append(window)
@@ -76,7 +76,7 @@ class RowLedger:
             return bookings
 
     def leave(self, process: str) -> None:
-        """Release what the process holds beyond what it committed. Raise what the database raises."""
+        """Release what the process holds beyond what it committed. Raise the database's errors."""
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)
@@ -138,7 +138,7 @@ def _save_drawn(windows: Sequence[LimitWindow]) -> None:
 
 
 def sweep(now: datetime) -> None:
-    """Delete rows of past windows, up to `SWEEP` at a time. Raise what the database raises."""
+    """Delete rows of past windows, up to `SWEEP` at a time. Raise the database's errors."""
     rows = LimitWindow.objects.select_for_update(skip_locked=True).filter(ends_at__lte=now - LATER)
     expired = list(rows.values_list("pk", flat=True)[:SWEEP])
     if expired:
@@ -162,7 +162,7 @@ def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter
 # Budgets that apply to a call by its labels: those of its team, its project, and the agent's budget per end user.
 
 MAX_USERS = 10_000
-"""End users of an agent with budgets of their own per day; further ones share one budget."""
+"""Maximum end users of an agent that have budgets of their own per day; further end users share one budget."""
 OTHERS = "(other)"
 
 

@@ -16,7 +16,7 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 
 def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
-    """Return what each holder used or reserved in the current windows, by meter. Raise what the database raises."""
+    """Return what each holder used or reserved in the current windows, by meter. Raise the database's errors."""
     try:
         keeper().report()
     except (DatabaseError, InterfaceError) as error:

@@ -20,7 +20,7 @@ LINE_BYTES = ANSWER_BYTES
 PACKED_BLOCK = 64 * 1024
 """Compressed bytes unpacked at once; after the end of a gzip member, the rest of a block is copied."""
 MAX_MEMBERS = 10_000
-"""Members of a gzip body: enough for files compressed in parallel, and a bound on floods of empty ones."""
+"""Maximum members of a gzip body: enough for files compressed in parallel, and a bound on floods of empty members."""
 
 
 Blocks = tuple[bytes, ...]
@@ -74,7 +74,7 @@ class RequestBody:
         return any(isinstance(blob, Blob) and blob.is_remote for blob in blobs)
 
     def blocks(self) -> Blocks:
-        """Return the body as blocks. Raise what reading a file raises."""
+        """Return the body as blocks. Raise the errors of reading a file."""
         return tuple(request_blocks(self._pieces))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -91,11 +91,11 @@ class RequestBody:
 
 
 class CutEncodingError(BadEncodingError):
-    """The bytes end before their content encoding does."""
+    """The bytes end before the end of their content encoding."""
 
 
 class Decompressor:
-    """Undoes a content encoding with a bound on the result, against decompression bombs.
+    """Decode a content encoding, with a bound on the result against decompression bombs.
 
     gzip may have several members, one after another (RFC 1952, 2.2).
     """
@@ -150,7 +150,7 @@ class Decompressor:
 
 
 def decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
-    """Return a whole body decompressed. Raise what a `Decompressor` raises."""
+    """Return a whole body decompressed. Raise the errors of `Decompressor`."""
     decompressor = Decompressor(encoding, max_bytes)
     text = decompressor.feed(body)
     decompressor.end()
@@ -158,7 +158,7 @@ def decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
 
 
 class LineLengthGuard:
-    """Raises `AnswerTooLargeError` if a line of a stream exceeds the limit."""
+    """Raise `AnswerTooLargeError` if a line of a stream exceeds the limit."""
 
     def __init__(self) -> None:
         self._length = 0

@@ -37,7 +37,7 @@ T = TypeVar("T")
 WHOLE_ANSWERS = ("json", "html")
 """Content types of responses that are not streams.
 
-Some hosts send streams as plain text or bytes, so any other type is read as one.
+Some hosts send streams as plain text or bytes, so a response of any other type is read as a stream.
 """
 NO_NETWORK = translatable(
     "%(origin)s is on no network: the embedded provider is asked with the request itself.", origin=EMBEDDED
@@ -62,7 +62,7 @@ class Upstream:
     async def call(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
-        """Return the outcome of a whole exchange; never raises for what a provider does.
+        """Return the outcome of a whole exchange; nothing that a provider does raises an error.
 
         `proxy` is the provider's setting: `default`, `none` or a URL. Raise `UnreadableError` if a file of the request
         cannot be read.

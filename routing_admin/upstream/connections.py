@@ -1,4 +1,4 @@
-"""Connections to providers, and calls over them: aiohttp connects, pools and parses; request heads are written here.
+"""Connections to providers, and calls over them: aiohttp connects, pools and parses; this module writes request heads.
 
 aiohttp's session creates a request and a response object per call, which costs more than connecting and parsing
 (docs/decisions/0022).
@@ -52,7 +52,7 @@ class OpenConnections:
         """Open connections without a call, longest idle first."""
 
     def close_idle(self) -> bool:
-        """Close the longest idle connections to make room for new ones; return whether any was closed."""
+        """Close the connections that were idle longest, to make room for new ones; return whether any was closed."""
         excess = max(0, len(self.open) + self.connecting - self.max_open)
         oldest = list(islice(self.idle, excess))
         for connection in oldest:
@@ -131,7 +131,7 @@ class _Opening(NamedTuple):
 
 
 class Pool:
-    """Connections of one event loop through one proxy (empty for none), and calls over them."""
+    """Connections of one event loop through one proxy ("" for none), and calls over them."""
 
     def __init__(self, connector: ProviderConnector, proxy: str = "") -> None:
         self._connector = connector
@@ -144,8 +144,8 @@ class Pool:
         """Send a request and return the response's head; `connect` is the connect timeout. Raise `CLIENT_ERRORS`.
 
         A host may close a pooled connection just as it is reused, without a response. The request is then sent once
-        more over a fresh connection. If that closes, too, it is the host's fault: it may have read the request, so it
-        is not sent a third time.
+        more over a fresh connection. If that connection also closes, the host is at fault. It may have read the
+        request, so the request is not sent a third time.
         """
         headers = {**request.headers, "accept-encoding": "identity"}
         opening, timeout = self._opening(request.method, request.url, tuple(headers.items())), _connect_timeout(connect)
@@ -174,7 +174,7 @@ class Pool:
             self._connections.take(protocol)
             if not (fresh and protocol.carried):
                 return connection, protocol
-            # It was idle as long as the closed one, and is as likely to be closed.
+            # This connection was idle as long as the closed one, and is as likely to be closed.
             connection.close()
 
     async def _exchange(

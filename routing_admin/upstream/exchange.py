@@ -27,7 +27,7 @@ from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 # A wait only changes the deadline. The timer is set again if it would fire too late or has fired too early.
 
 AHEAD_SECONDS = 5.0
-"""Latest time that the timer is set to, so that a shorter wait that follows does not need another one."""
+"""Longest delay to which the timer is set, so that a shorter wait that follows does not need another timer."""
 
 
 class WaitTooLongError(Exception):
@@ -39,7 +39,7 @@ class WaitTooLongError(Exception):
 
 
 class PhaseTimer:
-    """Timeouts of one exchange: `total` seconds for all of it, and one for each wait, one wait at a time.
+    """Timeouts of one exchange: `total` seconds for all of it, and a timeout for each wait; waits follow one another.
 
     A wait goes inside `with timer.until(...)`, which raises `WaitTooLongError` on exit if it took too long.
     """
@@ -57,7 +57,7 @@ class PhaseTimer:
         self._other_cancellations = 0
 
     def until(self, moment: float) -> Self:
-        """Return a context manager for a wait until that time of the loop's clock."""
+        """Return a context manager for a wait until that time by the loop's clock."""
         self._until = min(moment, self.deadline)
         return self
 
@@ -150,7 +150,7 @@ async def _content(request: UpstreamRequest) -> Blocks | RequestBody | None:
 async def read_body(
     head: UpstreamResponse, timeouts: Timeouts, timer: PhaseTimer, max_bytes: int = ANSWER_BYTES
 ) -> bytes | Failure:
-    """Return the whole decompressed body; a Failure if it is too large, too slow, cut off, or badly encoded."""
+    """Return the whole decompressed body, or a Failure if it is too large, too slow, cut off, or badly encoded."""
     texts: list[bytes] = []
     size, begun, rate = 0, False, None
     try:

@@ -1,7 +1,7 @@
 """Map exceptions of the HTTP client to faults by their causes, since the client wraps what it catches.
 
-`ORDER` is the only such table, and `CLIENT_ERRORS` are the exceptions in it. Any other exception is a bug of ours and
-propagates.
+`ORDER` is the only table of such exceptions, and `CLIENT_ERRORS` are the exceptions in it. Any other exception is a bug
+of ours and propagates.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ CLIENT_ERRORS = tuple(kind for _, kinds in ORDER for kind in kinds)
 def fault_of(error: BaseException) -> Fault:
     """Return the fault of a failure to connect, send or receive headers.
 
-    Raise the error again if it is not one of the client's.
+    Raise the error again if it is not an error of the client.
     """
     causes = list(causes_of(error))
     if _within_handshake(causes):
@@ -90,7 +90,7 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def _within_handshake(causes: list[BaseException]) -> bool:
-    # A connection accepted and then lost while still connecting: only the TLS handshake is in between.
+    # The connection was accepted and then lost while still connecting, so it was lost in the TLS handshake.
     connecting = any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes)
     return connecting and any(isinstance(cause, ConnectionResetError | ConnectionAbortedError) for cause in causes)
 

@@ -32,7 +32,7 @@ async def resolve(
     family: socket.AddressFamily = socket.AF_INET,
     seconds: float = RESOLVE_SECONDS,
 ) -> list[ResolveResult]:
-    """Resolve a name with a timeout. Raise `gaierror` for a timeout, and what the resolver raises."""
+    """Resolve a name with a timeout. Raise `gaierror` for a timeout, and the errors of the resolver."""
     try:
         async with asyncio.timeout(seconds):
             return await resolver.resolve(host, port, family)
@@ -63,7 +63,7 @@ class CheckedResolver(AbstractResolver):
 
 
 SCHEMES = ("https", "http")
-"""Resolvers do not know the scheme, which the check of the URL has verified before."""
+"""Resolvers do not know the scheme, which the check of the URL has already verified."""
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class Pools:
     )
 
     def get(self, proxy: str) -> Pool:
-        """Return the running loop's pool for a proxy URL, empty for none."""
+        """Return the running loop's pool for a proxy URL, which is "" without a proxy."""
         loop = asyncio.get_running_loop()
         pools = self._pools.get(loop)
         if pools is None:

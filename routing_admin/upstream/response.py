@@ -37,9 +37,9 @@ class UpstreamResponse:
     give_back: Callable[[], None] = field(repr=False)
 
     async def block(self) -> bytes:
-        """Return the next bytes of the body, still encoded; empty at its end.
+        """Return the next bytes of the body, still encoded, or b"" at its end.
 
-        Raise `BrokenBodyError`, and nothing else for what a provider does.
+        Raise `BrokenBodyError`, and no other error that a provider can cause.
         """
         try:
             return await self.content.readany()
@@ -57,7 +57,7 @@ class UpstreamResponse:
 
 
 def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader) -> None:
-    """Fail pending reads of the body when the connection closes; `closed` is None if it has closed already."""
+    """Fail pending reads of the body when the connection closes; `closed` is None if it has already closed."""
 
     def fail_pending_reads(_: object) -> None:
         if not content.is_eof() and content.exception() is None:

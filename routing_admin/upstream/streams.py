@@ -48,7 +48,7 @@ class Stream:
         return self
 
     def __anext__(self) -> Awaitable[Batch]:
-        # Returns the generator's own awaitable without a wrapper, since a stream has many batches.
+        # The generator's own awaitable is returned without a wrapper, since a stream has many batches.
         return self._begin() if self._head or self._rest is None else anext(self._rest)
 
     async def _begin(self) -> Batch:
@@ -58,7 +58,7 @@ class Stream:
         return head
 
     async def aclose(self) -> None:
-        """Close the connection; after the end of the stream it is closed already."""
+        """Close the connection; after the end of the stream it is already closed."""
         if self._rest is not None:
             await self._rest.aclose()
 
@@ -103,7 +103,7 @@ def unreadable(error: Exception) -> Failure:
 
 
 def before_content(failed: Failure) -> Failure:
-    """Return a failure before the first content as one that allows a fallback to another candidate."""
+    """Return a failure before the first content as a failure that allows a fallback to another candidate."""
     faults_before_content = {
         Fault.STREAM_TRUNCATED: Fault.STREAM_EMPTY,
         Fault.STREAM_BROKEN: Fault.RESET_BEFORE_HEADERS,
@@ -130,9 +130,9 @@ async def event_batches(
 
     `redact` is applied to a failure after the first content.
 
-    Before the first content every complete line restarts the timeout, keep-alive comments included. After it only
-    events do, so that comments cannot keep a dead stream open. After the finish reason the answer is complete: usage
-    and the final event are waited for briefly, and errors no longer matter.
+    Before the first content every complete line restarts the timeout, keep-alive comments included. After the first
+    content only events restart it, so that comments cannot keep a dead stream open. After the finish reason the answer
+    is complete: usage and the final event are waited for briefly, and errors no longer matter.
     """
     clock = asyncio.get_running_loop().time
     content, last_activity = False, clock()
@@ -185,7 +185,7 @@ def _timeout_failure(timeout: WaitTooLongError, *, content: bool) -> Failure:
 def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamEvent]:
     events = decoder.close()
     last = events[-1] if events else None
-    # A stream that broke after its finish reason is complete all the same.
+    # A stream that broke after its finish reason is complete nevertheless.
     if failed is None or isinstance(last, Finish):
         return events
     return [failed.counted(last.usage) if isinstance(last, Failure) and last.usage else failed]
@@ -200,7 +200,7 @@ class _BodyBlocks:
         self._lines = LineLengthGuard()
 
     async def block(self) -> bytes | Failure | None:
-        """Return the next block, None at the end; a Failure if the body breaks."""
+        """Return the next block, None at the end, or a Failure if the body breaks."""
         try:
             if self._decompressor is None:
                 self._decompressor = Decompressor(self._head.headers.get("content-encoding", ""), STREAM_BYTES)

@@ -1,4 +1,4 @@
-"""Descriptions of files by a model, for agents that request them with `describe`; otherwise none is ever paid for."""
+"""Descriptions of files by a model, for agents that request them with `describe`; without it no model is called."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def add_description(result: ContentRouteResult, file: FilePart | None, describe:
 
 
 def description_text(file: FilePart | None, describe: Describe) -> str:
-    """Return a model's description of a file, quoted, or "" without one."""
+    """Return a model's description of a file, quoted, or "" if there is none."""
     description = describe(file) if file is not None else None
     return description.text if description is not None else ""

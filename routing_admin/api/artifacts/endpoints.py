@@ -266,7 +266,7 @@ def find_own(request: HttpRequest, ref: str) -> Artifact:
 
 
 def not_found(ref: str, message: str) -> CallError:
-    # The same answer for a missing artifact, another agent's private one, and an invalid reference.
+    # The response is the same for a missing artifact, another agent's private artifact, and an invalid reference.
     return CallError(404, "artifact_not_found", message, ref=ref)
 
 

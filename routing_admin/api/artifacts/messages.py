@@ -59,7 +59,7 @@ class Messages:
 def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
     """Return whether the agent's model would accept this file.
 
-    While the file's type is unknown, its capability alone decides.
+    While the file's type is unknown, the model's capability for its kind alone decides.
     """
     if file.mime_type == "application/octet-stream":
         return has_capability_for(agent, file)
@@ -81,7 +81,7 @@ class _MetadataOnly:
 
 
 def _complete(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInfo:
-    # The store's facts fill in what the message omits (MCR-3.2, 3.4).
+    # The store's metadata fill in what the message omits (MCR-3.2, 3.4).
     if row is None:
         return attachment
     return replace(

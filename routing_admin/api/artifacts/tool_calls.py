@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PAGE = 20
 """Default number of artifacts in a list for a model."""
 BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
-"""Fields that a model gets of an artifact it has not read."""
+"""Fields that a model gets for an artifact that it has not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def choose_language(requested: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadArtifact:
-    """An artifact as a model can read it; `readers` are agents that can read it, if it is only described."""
+    """An artifact as a model can read it. If it is only described, `readers` are the agents that can read it itself."""
 
     result: ContentRouteResult
     readers: tuple[str, ...] | None = None
@@ -76,7 +76,7 @@ def read_artifact(
 ) -> ReadArtifact | ArtifactNotFound:
     """Return the artifact as the service, or the calling agent's, can read it.
 
-    `write` encodes its data. `describe` describes a file of which there would only be metadata.
+    `write` encodes its data. `describe` describes a file of which the caller would otherwise get only metadata.
     """
     store, services = RowStore(caller.agent), registry_of(snapshot.current())
     service = service_id or service_of(caller.agent)
@@ -90,7 +90,7 @@ def read_artifact(
 
 
 def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...] | None:
-    # Agents created at run time count, too, so this is computed for every call.
+    # Agents created at run time also count, so this is computed for every call.
     if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
         return None
     part = RowStore(agent).part(ref)
@@ -98,7 +98,7 @@ def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[
 
 
 def service_of(agent_id: str) -> str:
-    """Return the service of an agent's model, or "", which is no service's id, if it has none yet."""
+    """Return the service of an agent's model; "", which is not a service's id, if the agent has none yet."""
     agent = snapshot.current().directory.get(agent_id)
     return (agent.service_id if agent else None) or ""
 

@@ -25,7 +25,7 @@ from routing_admin.api.calls import CallError, answer, read_as, takes
 router = Router()
 
 UNDECLARED = frozenset({"", "application/octet-stream", "application/x-www-form-urlencoded"})
-"""Content types that clients send by default, without knowing the file's."""
+"""Content types that clients send by default, without knowing the file's own type."""
 BYTES: dict[str, Any] = {
     "requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 }

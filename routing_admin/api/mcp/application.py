@@ -1,4 +1,4 @@
-"""The ASGI application at `/mcp`: authenticates callers, and imports the MCP package at the first valid call."""
+"""The ASGI application at `/mcp`. It authenticates callers, and imports the MCP package at the first valid call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_STREAM = "MCP is spoken here by POST alone: there are no sessions, and so no 
 
 
 class McpApp:
-    """Answer at `/mcp`; the MCP server runs in a task from the first call until the process ends."""
+    """The application at `/mcp`; the MCP server runs in a task from the first call until the process ends."""
 
     def __init__(self) -> None:
         self._server: asyncio.Future[ToolServer] | None = None
@@ -83,7 +83,7 @@ class McpApp:
                 reservation.close()
 
     async def close(self) -> None:
-        """Stop the server if it runs; a later call would start another."""
+        """Stop the server if it is running; a later call would start another."""
         task, self._server, self._task = self._task, None, None
         if task is not None and self._stop_event is not None:
             self._stop_event.set()
@@ -126,7 +126,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _named(request_id: str, send: Send) -> Send:
-    # A refusal may have another request id, made before this one was known.
+    # A refusal may have another request id, which was made before this id was known.
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
             other_headers = [header for header in message["headers"] if header[0].lower() != b"x-request-id"]

@@ -83,7 +83,7 @@ def _definition(function: Mapping[str, Any]) -> types.Tool:
 
 
 async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """Return a tool's result; a refusal is a result, too, so that the model can correct the call.
+    """Return a tool's result; a refusal is also a result, so that the model can correct the call.
 
     Raise `MCPError` if there is no such tool.
     """
@@ -92,7 +92,7 @@ async def call_tool(context: Context, params: types.CallToolRequestParams) -> ty
         message = f"There is no tool {params.name[:100]!r}. tools/list names those there are."
         raise MCPError(types.INVALID_PARAMS, message)
     raw_arguments = put_back(params.arguments or {}, _scope_of(context)[TEXTS])
-    # Strict function calling makes every parameter required, so models write null for an omitted one.
+    # Strict function calling makes every parameter required, so models write null for a parameter they omit.
     arguments = {name: value for name, value in raw_arguments.items() if value is not None}
     refusal = _refuse(caller, params.name, arguments)
     if refusal:
@@ -148,8 +148,8 @@ def result_of(answer: ToolAnswer) -> types.CallToolResult:
     if isinstance(answer, dict):
         text = types.TextContent(text=json.dumps(answer, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=answer)
-    # In `_meta`, because Claude Code and Codex show their models only `structuredContent` if there is any, so that the
-    # file would never be read.
+    # Written to `_meta`, because Claude Code and Codex show their models only `structuredContent` if there is any, so
+    # the models would never read the file.
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
     content: list[types.ContentBlock] = [content_of(answer.result)]
     if answer.readers:  # empty, or None because the model reads it itself
@@ -158,7 +158,7 @@ def result_of(answer: ToolAnswer) -> types.CallToolResult:
 
 
 def content_of(result: ContentRouteResult) -> types.ContentBlock:
-    """Return an image or audio as such, another file as a resource, text as text."""
+    """Return an image as image content, audio as audio content, another file as a resource, and text as text."""
     if result.image_url is not None:
         head, _, data = result.image_url["image_url"]["url"].partition(";base64,")
         return types.ImageContent(data=data, mime_type=head.removeprefix("data:"))

@@ -37,7 +37,7 @@ SORTS = {
     "output_image": "output_image_mtok",
     "reasoning": "output_reasoning_mtok",
 }
-"""Token types here and the package's names for their prices."""
+"""The gateway's token types and the package's names for their prices."""
 TIERS = frozenset({"flex", "priority", "batch"})
 """Service tiers that may have prices of their own."""
 SOURCE = f"genai-prices {version('genai-prices')}"
@@ -47,9 +47,9 @@ _prices = owned(dict[int, Price | None])
 
 
 def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
-    """Return the package's price of a model at the endpoint's host; None if it lacks either.
+    """Return the package's price of a model at the endpoint's host, or None if the package lacks host or model.
 
-    `tier` is the service tier that the provider named in its answer; it may have its own price.
+    `tier` is the service tier that the provider named in its response. A tier may have a price of its own.
     """
     info = _find(endpoint, model)
     if info is None:
@@ -65,7 +65,7 @@ def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Pri
 
 @lru_cache(maxsize=2000)
 def _find(endpoint: str, model: str) -> ModelInfo | None:
-    # Imported on first use: it takes 6 MB, and 35 ms once.
+    # The package is imported on first use, because it takes 6 MB, and 35 ms once.
     from genai_prices.data_snapshot import get_snapshot
 
     try:
@@ -88,7 +88,7 @@ def changes_by_hour(endpoint: str, model: str) -> bool:
 
 
 def convert_price(prices: ModelPrice) -> Price | None:
-    """Return the price of one of the package's rows in our rates; None if it is not priced by token."""
+    """Return the price in one of the package's rows as our rates, or None if the model is not priced by token."""
     from genai_prices.types import TieredPrices
 
     amounts = {sort: getattr(prices, name) for sort, name in SORTS.items()}

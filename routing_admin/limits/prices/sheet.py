@@ -1,4 +1,4 @@
-"""Determine the price in effect: the administrator's, else the host's in yuan, else that of price lists."""
+"""Determine the price in effect: the administrator's, else the host's price in yuan, else the price in price lists."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price
     if yuan is not None:
         return yuan
     listed = listed_price(endpoint, model, at, tier)
-    # Only genai-prices has prices for service tiers and hours of the day, so other lists do not count there.
+    # Only genai-prices has prices for service tiers and hours of the day, so other lists do not count for those.
     is_exclusive = tier in TIERS or changes_by_hour(endpoint, model)
     return listed if is_exclusive else _weigh(endpoint, model, listed)
 

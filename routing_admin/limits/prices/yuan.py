@@ -1,4 +1,4 @@
-"""Prices in yuan of Chinese hosts that no package lists, from `cny_prices.json`, with source and date each."""
+"""Prices in yuan of Chinese hosts that no package lists, from `cny_prices.json`, each with its source and date."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SORTS: Mapping[str, str] = {
     "cacheWrite": "cache_write",
     "thinkingOutput": "reasoning",
 }
-"""Token types of the file and their names here."""
+"""Token types in the file and the gateway's names for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class YuanRow:
 
 @lru_cache(maxsize=2000)
 def yuan_price(endpoint: str, model: str, day: date) -> Price | None:
-    """Return the price of a model at the endpoint's host on a day; None if the file has none."""
+    """Return the price of a model at the endpoint's host on a day, or None if the file has no such price."""
     preset = preset_for_endpoint(endpoint)
-    # A host's other addresses are abroad, where it bills in another currency.
+    # Other host names of the same vendor serve other countries, where it bills in another currency.
     if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
         return None
     matching = [row for row in _rows() if row.is_of(preset.name, model.lower(), day)]
