@@ -1,1 +1,1 @@
-"""Store the configuration in rows, with a revision per change and a snapshot in use."""
+"""Store the configuration in database rows, with a revision for each change and a snapshot that requests use."""

@@ -1,7 +1,7 @@
 """Append to the audit log within an action's transaction, and verify the whole chain.
 
-Writers queue up until they commit, so numbers have no gaps and each entry follows the previous one. SQLite serialises
-writers anyway, PostgreSQL needs an advisory lock.
+Writers queue up until they commit, so numbers have no gaps and each entry follows the previous one. SQLite always
+serialises writers. PostgreSQL needs an advisory lock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from routing_admin.platform.databases.router import one_moment
 QUEUE = 0x617564
 """Key of the advisory lock."""
 NOTED = "audit_heads"
-"""File in the data directory with one recorded head per line; it reveals that the end was cut off."""
+"""File in the data directory with one recorded head per line. By it a check notices if the end was cut off."""
 
 
 def write_event(actor: Actor, act: AuditedAction) -> None:
@@ -45,7 +45,7 @@ def write_event(actor: Actor, act: AuditedAction) -> None:
             action=act.action,
             object_kind=act.object_kind,
             object_name=storable_text(act.object_name[:300]),
-            details=json.loads(write_json(act.details)),  # as it will be read back, for the hash
+            details=json.loads(write_json(act.details)),  # in the form in which it will be read back, for the hash
             revision=act.revision,
         )
         row.sha256 = digest_entry(entry_of(row))
@@ -69,7 +69,7 @@ RUNS = 20
 
 
 def list_runs(action: str) -> list[datetime]:
-    """Return when an action was performed, the newest first."""
+    """Return the times at which an action was performed, the newest first."""
     events = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
     # A copy made before a migration has a folder and does not count as a backup.
     return [event.created_at for event in events if "folder" not in event.details]
@@ -81,7 +81,7 @@ def list_details_since(action: str, number: int) -> list[Mapping[str, Any]]:
 
 
 def was_noted(actor: Actor, act: AuditedAction, within: timedelta) -> bool:
-    """Return whether the actor performed the same action on the same object within that time."""
+    """Return whether the actor has performed the same action on the same object in the time `within`."""
     since = timezone.now() - within
     events = AuditEvent.objects.filter(created_at__gt=since, actor_kind=actor.kind, actor=actor.name)
     return events.filter(action=act.action, object_kind=act.object_kind, object_name=act.object_name).exists()

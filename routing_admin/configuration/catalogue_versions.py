@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def find_catalogue(name: str | None) -> Catalogue:
-    """Return the named version, or the shipped catalogue without a name or a stored version."""
+    """Return the named version, or the shipped catalogue if there is no name or no stored version of that name."""
     if not name:
         return default_catalogue()
     found = _read(name)

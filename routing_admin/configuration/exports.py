@@ -1,4 +1,4 @@
-"""Export the configuration in use, for commands, the API, pages and the publish directory."""
+"""Export the current configuration for commands, the API, pages and the publish directory."""
 
 from __future__ import annotations
 

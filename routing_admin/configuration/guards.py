@@ -23,7 +23,7 @@ def check_version(row: Any, expected: int | None) -> None:
 
 
 def save_row(row: Any, expected: int | None) -> None:
-    """Save a row, new or of the expected version, and increment its version.
+    """Save a row, which is new or has the expected version, and increment its version.
 
     Call it inside a ledger's change. Raise `ConflictError` like `check_version`.
     """

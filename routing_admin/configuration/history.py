@@ -1,4 +1,4 @@
-"""Read revisions and the configuration of each."""
+"""Read revisions and their configurations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def newest_configuration() -> Configuration:
 
 
 def configuration_at(number: int) -> Configuration:
-    """Return a revision's configuration; 0 is the empty one. Raise `NotFoundError`."""
+    """Return a revision's configuration; that of 0 is empty. Raise `NotFoundError`."""
     if number == 0:
         return EMPTY
     revision = Revision.objects.filter(number=number).first()
@@ -36,5 +36,5 @@ def configuration_at(number: int) -> Configuration:
 
 
 def _read(revision: Revision) -> Configuration:
-    # Older revisions contain service addresses that differ from their provider's.
+    # Older revisions contain services' base URLs that differ from their provider's.
     return with_own_addresses(from_json(revision.snapshot))

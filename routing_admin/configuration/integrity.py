@@ -32,7 +32,7 @@ from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
 
 
 def databases() -> list[str]:
-    """Check the database files, or whether a server accepts writes."""
+    """Return the problems of the database files, and missing rights. Raise `DatabaseError` if writes are refused."""
     found = []
     try:
         check_writable()
@@ -61,7 +61,7 @@ def migrations() -> list[str]:
 
 
 def configuration() -> list[str]:
-    """Check that the rows are valid and equal the newest revision."""
+    """Return the problems of the rows, which must be valid and equal the newest revision."""
     now = rows.read()
     found = [f"{problem.field}: {problem.message}" for problem in check(now) if problem.severity == "error"]
     changes = diff(newest_configuration(), now)
@@ -106,7 +106,7 @@ def artifact_store() -> list[str]:
 
 
 def artifacts() -> list[str]:
-    """Check the bytes of every artifact that is not deleted; reads all of them."""
+    """Return the problems of all artifacts that are not deleted; reads all of their bytes."""
     store, found = byte_store(), artifact_store()
     if found:
         return ["cannot be checked: the store is not responding"]
@@ -127,7 +127,7 @@ def administrators() -> list[str]:
 
 
 def secrecy() -> list[str]:
-    """Check that other users of the machine cannot read the data directory and its secrets."""
+    """Return what other users of the machine can read of the data directory and its secrets."""
     return [
         f"{path} can be read by others. Run: chmod {700 if path.is_dir() else 600} {path}"
         for path in private_paths()

@@ -35,7 +35,7 @@ def read_key_origins() -> Mapping[str, Collection[str]]:
 
 
 def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -> None:
-    """Bind variables to the origins with which a change first uses them; bound ones stay as they are."""
+    """Bind variables to the origins with which a change first uses them; bound variables keep their origin."""
     new = uses_of(after) - uses_of(before)
     if not new:
         return
@@ -43,7 +43,7 @@ def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -
     VariableOrigin.objects.bulk_create(
         VariableOrigin(variable=variable, origin=origin)
         for variable, origin in sorted(new)
-        # Any actor's use binds a variable that is not set.
+        # A use by any actor binds a variable that is not set.
         if variable not in known and (actor.kind in BINDING_ACTORS or not os.environ.get(variable))
     )
 
@@ -89,7 +89,7 @@ class KeyFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyState:
-    """A provider's resolved key; `reason` says why the provider cannot be called, if it cannot."""
+    """A provider's resolved key; `reason` says why the provider cannot be called, and is empty if it can."""
 
     source: KeyFrom
     value: str | None = field(default=None, repr=False)
@@ -106,7 +106,7 @@ class KeyState:
 
 @dataclass(frozen=True, slots=True)
 class NamedKey:
-    """One of a provider's resolved keys; `mark` changes with the key without revealing it, empty without a key."""
+    """One of a provider's resolved keys; `mark` changes with the key without revealing it, and is "" without a key."""
 
     name: str
     state: KeyState
@@ -144,7 +144,7 @@ def provider_keys(
     policy: OriginPolicy,
     env: Mapping[str, str],
 ) -> ProviderKeys:
-    """Resolve one provider's keys; the variable `override` takes precedence for the first one."""
+    """Resolve one provider's keys; the variable `override` takes precedence over the first key's source."""
     own_proxy, endpoint = settings.OUTGOING_PROXY, provider.endpoint
     refused = refusal(endpoint, policy) or proxy_refusal(provider.proxy, policy, own_proxy, endpoint) or ""
     own = [
@@ -182,7 +182,7 @@ def key_state(
     refused: str,
     env: Mapping[str, str],
 ) -> KeyState:
-    """Resolve one key: the variable `override`, else its row; `refused` is why its address may not be called."""
+    """Resolve one key: the variable `override`, else its row; `refused` is why its URL may not be called."""
     value = read(override, env) if override else None
     if value and override:
         return variable_state(

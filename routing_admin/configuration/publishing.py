@@ -30,7 +30,7 @@ RETRY_SECONDS = 60.0
 
 
 class Publisher:
-    """Remembers what this process published last."""
+    """Publish both files, and remember what this process published last."""
 
     def __init__(self) -> None:
         self._directory, self._stamp, self._due = "", -1, float("-inf")
@@ -38,7 +38,7 @@ class Publisher:
     def look(self) -> None:
         if not settings.PUBLISH_DIR or time.monotonic() < self._due:
             return
-        with suppress(DatabaseError, InterfaceError):  # no configuration was read yet, so try again next time
+        with suppress(DatabaseError, InterfaceError):  # no configuration was read yet, so it is tried again next time
             if (settings.PUBLISH_DIR, snapshot.current().stamp) != (self._directory, self._stamp):
                 self.publish()
 
@@ -58,7 +58,7 @@ class Publisher:
     def _publish_newest(self, directory: Path) -> None:
         # Read under the lock, so that an older revision cannot overwrite a newer one.
         snapshot.look()
-        # The rows cannot be read, so the known configuration may be an older one.
+        # The rows cannot be read, so the known configuration may be outdated.
         if snapshot.unread_since() is not None:
             return
         state = snapshot.current()
@@ -90,7 +90,7 @@ def _alone_in(directory: Path) -> Iterator[None]:
 
 def replace_file(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Written beside its place, synced and moved, so that readers never see half of a file.
+    # The file is written under another name, synced and renamed, so that no program ever reads half of it.
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:
@@ -101,7 +101,7 @@ def replace_file(path: Path, text: str) -> None:
     Path(file.name).replace(path)
 
 
-# Notifications over Redis, so that other processes look at once instead of within a second.
+# Notifications over Redis make other processes look for changes at once instead of within a second.
 
 TOPIC = "configuration"
 MOST = 16

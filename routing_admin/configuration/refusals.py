@@ -1,4 +1,4 @@
-"""Store refused parameters in rows, by provider and model, with the provider's address."""
+"""Store refused parameters in rows, by provider and model, with the provider's URL."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _list_models(configuration: Configuration, defaults: Mapping[str, str]) -> I
 
 
 def read_refusals(addresses: Mapping[ModelKey, str]) -> dict[ModelKey, Refused]:
-    """Return the stored refusals by model; rows of models that are gone or have moved are deleted."""
+    """Return the stored refusals by model; rows of models that are gone or whose URL has changed are deleted."""
     known: dict[ModelKey, dict[str, str | None]] = {}
     outdated = []
     for row in LearnedRefusal.objects.order_by("pk"):

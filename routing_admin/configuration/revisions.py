@@ -43,7 +43,7 @@ MAKING = (".add", ".put")
 UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
 """How SQLite and PostgreSQL report that a name is taken."""
 GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constraint failed", "23503"
-"""How Django, SQLite and PostgreSQL report that a row, or one it refers to, was deleted."""
+"""How Django, SQLite and PostgreSQL report that a row, or a row to which it refers, was deleted."""
 READING = timedelta(minutes=10)
 """Repeated views of an object by one person within this time are one entry."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
@@ -78,7 +78,7 @@ def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
 def _refuse_gone_rows() -> Iterator[None]:
     try:
         yield
-    # A row that was read before the transaction, or one it refers to, was deleted.
+    # A row that was read before the transaction, or a row to which it refers, was deleted.
     except DatabaseError as error:
         if GONE not in str(error) and not _is_violation(error, FOREIGN, FOREIGN_STATE):
             raise
@@ -91,11 +91,11 @@ def _is_violation(error: DatabaseError, text: str, state: str) -> bool:
 
 
 class RevisionRecorder:
-    """Records changes of the configuration, and actions that leave it unchanged."""
+    """Record changes of the configuration, and actions that leave it unchanged."""
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Run one transaction that no other change overlaps: what it reads still holds when it writes.
+        """Run a transaction that no other change overlaps: what it has read is still true when it writes.
 
         After its commit, changes are announced to this process, to others and to the published files.
         """
@@ -116,7 +116,7 @@ class RevisionRecorder:
 
     @contextmanager
     def change(self, actor: Actor, act: AuditedAction) -> Iterator[AuditedAction]:
-        """Record one revision and audit event for everything inside; join a change that is open.
+        """Record one revision and one audit event for everything inside; inside an open change, join that change.
 
         Raise `InvalidError` and roll back if the configuration would be invalid.
         """
@@ -161,7 +161,7 @@ def _finish(step: Callable[[], object]) -> None:
     try:
         step()
     except Exception as error:
-        # The change is committed, so a failure afterwards is only logged; the next reader reads the rows.
+        # The change is committed, so a failure afterwards is only logged. The next use reads the rows.
         problem = explain_failure(error) or f"{type(error).__name__}: {error}"
         log.error("a change was committed, but %s failed afterwards: %s", step.__qualname__, problem)
 
@@ -174,7 +174,7 @@ def _announce(*steps: Callable[[], object]) -> None:
 
 
 def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()) -> int | None:
-    """Write the rows' revision; None if nothing changed. Raise `InvalidError`."""
+    """Write the rows' revision and return it, or None if nothing changed. Raise `InvalidError`."""
     configuration = rows.read()
     before = newest_configuration()
     found = [*check(configuration, before), *check_describers(before, configuration)]

@@ -1,7 +1,7 @@
 """The configuration in use: one immutable snapshot per process, replaced as a whole by each change.
 
 A request takes `current()` once and keeps it. Changes by other processes are noticed by the installation's stamp;
-`newest` checks it often enough that no request uses what changed more than a second ago.
+`newest` checks the stamp often enough that no request uses a state that was replaced more than a second ago.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Snapshot:
 
     @cached_property
     def keys(self) -> Mapping[str, KeyState]:
-        """The key used for each provider, by name; the first if several are usable."""
+        """The key used for each provider, by the provider's name; the first if several are usable."""
         return {name: keys.first for name, keys in self.provider_keys.items()}
 
     @cached_property
@@ -66,12 +66,12 @@ class Snapshot:
 
     @cached_property
     def configured(self) -> AgentDirectory:
-        """Agents kept by administrators; texts that stay in a conversation name only these."""
+        """Agents kept by administrators. Text that stays in a conversation names only these agents."""
         return self.all_agents.select_configured()
 
 
 def build() -> Snapshot:
-    """Read a snapshot of the rows within one transaction, never half of two revisions."""
+    """Read a snapshot of the rows within one transaction, so that it never mixes two revisions."""
     with one_moment():
         installation = Installation.current()
         configuration = rows.read()
@@ -102,7 +102,7 @@ newest = owned(lambda: StampedCache(build, stamp))
 
 
 def current() -> Snapshot:
-    """Return the newest snapshot. Raise if none could ever be read."""
+    """Return the newest snapshot. Raise an error if none could ever be read."""
     return newest().current()
 
 

@@ -1,7 +1,8 @@
-"""Cache of a stamped value in rows, for processes that cannot read it at every use.
+"""Cache of a value that is stored in rows with a stamp, for processes that cannot read it at every use.
 
-`current()` is never older than `FRESH_SECONDS`. Callers that find an older value wait for one shared check. While the
-rows cannot be read, the known value stays in use, and the cache says since when.
+A value's stamp is the number of the change after which it was built. `current()` is never older than `FRESH_SECONDS`.
+Callers that find an older value wait for one shared check. While the rows cannot be read, the known value stays in use,
+and the cache says since when.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class StampedCache(Generic[S]):
         self._looking = threading.Lock()
 
     def current(self) -> S:
-        """Return the newest value. Raise if none could ever be read."""
+        """Return the newest value. Raise an error if none could ever be read."""
         requested_at, state = self._clock(), self._state
         if state is not None and requested_at - state.looked_at <= FRESH_SECONDS:
             return state.value
@@ -99,9 +100,9 @@ class StampedCache(Generic[S]):
         return self._state.unread_since if self._state else None
 
     def stamp(self) -> int:
-        """Return the last stamp seen, also of a value that could not be read.
+        """Return the last stamp seen, even if its value could not be read.
 
-        Caches under another stamp are outdated. Raise `LookupError` before the first read.
+        Caches that were filled under another stamp are outdated. Raise `LookupError` before the first read.
         """
         if self._state is None:
             raise LookupError("nothing was read yet")
@@ -126,7 +127,7 @@ class StampedCache(Generic[S]):
             with lock_timeout(LOOK_WAIT_SECONDS):
                 stamp = self._ask_stamp()
                 value = state.value if stamp == state.value.stamp else self._build()
-        except SynchronousOnlyOperation:  # called on an event loop: a programming error
+        except SynchronousOnlyOperation:  # a programming error: this was called on an event loop
             raise
         # Whatever the error, requests go on with the known value.
         except Exception as error:

@@ -67,7 +67,7 @@ class LocalQuota:
             self.share, self.heard_at = replace(self.share, limit=limit), NEVER
 
     def take(self, amount: int, clock: float) -> bool:
-        """Reserve an amount if it is free; nothing is free if the ledger has not answered for a lease."""
+        """Reserve an amount if it is free; nothing is free if the ledger has not responded for a whole lease."""
         if self._is_stale(clock) and not self.share.extension:
             return False
         share = self.share.reserve(amount)

@@ -1,4 +1,4 @@
-"""The base of the commands: an error is one clear line on stderr with exit status 1, and nothing is half done."""
+"""The base of the commands: an error is one clear line on stderr with exit status 1, and no work is left half done."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ SERVICES_FILE = "llmservices.json"
 class Command(BaseCommand):
     """A command whose `run` may raise `ActionError`."""
 
-    requires_system_checks = ()  # they import every page to find faults of the program: `make lint` runs them
+    requires_system_checks = ()  # they import every page to find bugs in the program: `make lint` runs them
     requires_migrations_checks = False
     refuses_newer_schema = True
     """Whether the command must not work on rows that a newer version of the program has written."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the command in English. Raise `CommandError` for a refusal, with a line per problem."""
+        """Run the command in English. Raise `CommandError` with a line per problem if the command is refused."""
         try:
             with override("en"), shown_on(self.stdout):
                 if connection.vendor == POSTGRESQL:
@@ -75,7 +75,7 @@ class Command(BaseCommand):
         for path, actual in zip(requested, read, strict=True):
             if actual != path:
                 self.stderr.write(f"Reading {actual} instead of {path}.")
-        # Both names may lead to the same local file, which counts once.
+        # Both names may refer to the same local file, which counts once.
         return [path.read_bytes() for path in dict.fromkeys(read)]
 
     def run(self, **options: Any) -> None:

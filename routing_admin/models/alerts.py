@@ -8,8 +8,9 @@ from django.db import models
 class Alert(models.Model):
     """A condition that lasts while `ended_at` is null; it ends at `expires_at` unless it is found again.
 
-    `times` is how often it started. It is sent once, at `sent_at`, and its end at `end_sent_at`. `next_try_at` is when
-    sending may start, null if no more attempts are made. `error` is why the last attempt failed.
+    `times` is how often the condition started. The alert is sent once, at `sent_at`, and its end is reported at
+    `end_sent_at`. `next_try_at` is when sending may start, null if no more attempts are made. `error` is why the last
+    attempt failed.
     """
 
     kind = models.CharField(max_length=40)

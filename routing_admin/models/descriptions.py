@@ -1,4 +1,4 @@
-"""Models' descriptions of files for models that cannot read them; in the database of the request log."""
+"""Models' descriptions of files for models that cannot read them; stored in the database of the request log."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from django.db import models
 
 
 class FileDescription(models.Model):
-    """The first outcome of describing a file: its words, or for one conversation a failure.
+    """The first outcome of describing a file: the description's words, or a failure for one conversation.
 
     `digest` covers the file's content, the describer, the prompt, the language and the question. `fault` says why a
-    conversation has no words. `describer` is the model that answered, `content` the hash of the file's bytes.
+    conversation has no description. `describer` is the model that answered, `content` the hash of the file's bytes.
     """
 
     digest = models.CharField(max_length=64)
-    # Empty for words, which all conversations share.
+    # Empty for a description, which all conversations share.
     conversation = models.CharField(max_length=64, blank=True)
     content = models.CharField(max_length=64, db_index=True)
     describer = models.CharField(max_length=330)

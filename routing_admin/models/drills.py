@@ -6,7 +6,7 @@ from django.db import models
 
 
 class FireDrill(models.Model):
-    """One drill. It is no part of the configuration, so it is never exported."""
+    """One drill. It is not part of the configuration, so it is never exported."""
 
     provider = models.CharField(max_length=120, db_index=True)
     actor = models.CharField(max_length=150)

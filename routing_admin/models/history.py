@@ -1,6 +1,6 @@
 """One revision per change of the configuration, and one audit event per action.
 
-Neither has foreign keys: both outlive the objects that they name.
+Neither table has foreign keys, because the rows outlive the objects that they name.
 """
 
 from __future__ import annotations

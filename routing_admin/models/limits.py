@@ -1,4 +1,4 @@
-"""How much of their limits agents, keys and labels drew; in the database of the request log."""
+"""How much of their limits agents, keys and labels have used; stored in the database of the request log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class LimitWindow(models.Model):
-    """What all processes drew of one limit of a holder in one minute, day or month, or hold at present."""
+    """What all processes drew from one limit of a holder in one minute, day or month, or hold at present."""
 
     # An id of `capabilities.core.services.limit_holders`.
     holder = models.CharField(max_length=350)
@@ -26,7 +26,7 @@ class LimitWindow(models.Model):
 
 
 class LimitShare(models.Model):
-    """What one process holds of a window, and what its calls used or reserved; void after `held_until`."""
+    """What one process holds from a window, and what its calls used or reserved; it expires at `held_until`."""
 
     limit_window = models.ForeignKey(LimitWindow, models.CASCADE, related_name="shares")
     process = models.CharField(max_length=32)

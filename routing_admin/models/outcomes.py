@@ -1,4 +1,4 @@
-"""Answers kept for idempotency keys and for references; in the database of the request log."""
+"""Answers kept for idempotency keys and for references; stored in the database of the request log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class IdempotencyRecord(models.Model):
 class KeptAnswer(models.Model):
     """An encrypted answer of `/v1/responses`, or its input, so that later calls can refer to it.
 
-    `digest` covers the agent and what is kept, `owner` the agent and its kind. `size` is that of `ciphertext`.
+    `digest` covers the agent and what is kept, `owner` the agent and its kind. `size` is the size of `ciphertext`.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

@@ -1,4 +1,4 @@
-"""Data about people besides Django's user: role, language, sessions, tokens, sign-ins."""
+"""Data about users besides Django's own: role, language, sessions, tokens, sign-ins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SessionSighting(models.Model):
 class AdminToken(models.Model):
     """A token for an administrator's scripts; stored like an agent's key, and always with an expiry.
 
-    It has at most its owner's rights and ends with them.
+    It has at most its owner's rights and becomes invalid when the owner loses them.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
@@ -61,7 +61,7 @@ class SignInAttempt(models.Model):
     """An attempt to sign in that failed, or has not succeeded yet."""
 
     at = models.DateTimeField(db_index=True)
-    # A keyed digest: people type passwords into the wrong field, and these must not be stored.
+    # A keyed digest, because users type passwords into the wrong field, and passwords must not be stored.
     name = models.CharField(max_length=64)
     address = models.CharField(max_length=64)
 

@@ -1,4 +1,4 @@
-"""Calls rejected before authentication, for a person waiting for a new key's first call; in the log's database."""
+"""Calls rejected before authentication, shown to a user who waits for a new key's first call; in the log's database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class RejectedCall(models.Model):
     at = models.DateTimeField(db_index=True)
     code = models.CharField(max_length=40)
     path = models.CharField(max_length=200)
-    # The public part of the key, empty without one.
+    # The public part of the key, empty without a key.
     key = models.CharField(max_length=8, blank=True)
     # What the key looked like.
     shape = models.CharField(max_length=10)

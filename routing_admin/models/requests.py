@@ -5,7 +5,7 @@ the cost by the price at that moment, in billionths of `currency`'s unit, and `s
 saved; null if unknown.
 
 `sentence` says why a request failed, as in `capabilities.core.translatable.data_of`; `error` is the English text of
-earlier versions. A caller's words are in the log only while the installation records bodies.
+earlier versions. The text of requests is in the log only while the installation records bodies.
 
 `ending` classifies `outcome` (`core.fallback.endings.ending_of`) when the row is written. Every count of answered,
 failed, refused and cancelled requests uses it.
@@ -21,7 +21,7 @@ from routing_admin.core.fallback.endings import RequestEnding, ending_of
 
 
 class EndingField(models.CharField):  # type: ignore[type-arg]  # subscripted for the type checker alone
-    """The request's ending, always derived from its outcome."""
+    """The field for a request's ending, which is always derived from its outcome."""
 
     def pre_save(self, model_instance: Any, add: bool) -> str:
         ending = ending_of(model_instance.outcome).value
@@ -41,7 +41,7 @@ class RequestLog(models.Model):
     started_at = models.DateTimeField()
     agent = models.CharField(max_length=120, blank=True)
     key = models.CharField(max_length=16, blank=True)
-    # Null instead of empty: requests without labels cost neither bytes nor index entries for them.
+    # Labels are null instead of empty, so requests without labels cost neither bytes nor index entries for them.
     team = models.CharField(max_length=64, null=True)  # noqa: DJ001
     project = models.CharField(max_length=64, null=True)  # noqa: DJ001
     end_user = models.CharField(max_length=200, null=True)  # noqa: DJ001
@@ -78,7 +78,7 @@ class RequestLog(models.Model):
     class Meta:
         ordering = ["-started_at", "-id"]
         indexes = [
-            # Each index costs every request, so none is a prefix of another.
+            # Each index slows down the logging of every request, so no index is a prefix of another.
             models.Index(fields=["-started_at", "-id"], name="request_newest"),
             models.Index(fields=["task_type", "-started_at", "ending", "fell_back"], name="request_task"),
             models.Index(fields=["provider", "-started_at"], name="request_provider"),
@@ -149,5 +149,5 @@ class AttemptLog(models.Model):
 
     @property
     def is_counted(self) -> bool:
-        """Whether its provider reported usage."""
+        """Whether the candidate's provider reported usage."""
         return self.prompt_tokens is not None or self.completion_tokens is not None

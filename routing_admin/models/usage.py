@@ -30,9 +30,9 @@ class UsageCounts(models.Model):
 class UsageSum(UsageCounts):
     """Requests of one agent, route, provider, model, set of labels and currency in one hour or day.
 
-    `failures`, `refused` and `cancelled` are the parts of `requests` with that ending (`core.fallback.endings`); the
-    rest was answered. `attempts` are the candidates reached. Before migration 0032 `failures` included every unanswered
-    request, and attempts were not counted; the migration corrects what the log still has.
+    `failures`, `refused` and `cancelled` count the `requests` with that ending (`core.fallback.endings`); the rest was
+    answered. `attempts` are the candidates reached. Before migration 0032 `failures` included every unanswered request,
+    and attempts were not counted; the migration corrects what the log still has.
 
     `start` is the start of the hour or, in the installation's time zone, of the day. Money is in billionths of the
     currency's unit. `unpriced` are requests without a known price. `fallback_nanos` is the part of `cost_nanos` for

@@ -142,7 +142,7 @@ def _scope_of(context: Context) -> Any:
 
 
 def result_of(answer: ToolAnswer) -> types.CallToolResult:
-    """Return a tool's answer in MCP's format: files as content of their kind, anything else as text and object."""
+    """Return a tool's answer in MCP's format: files as content of their kind, all else as text and as an object."""
     if isinstance(answer, ArtifactNotFound):
         return _error(answer.message)
     if isinstance(answer, dict):

@@ -49,15 +49,15 @@ def put_agent(
 ) -> Agent:
     """Create or replace a run-time agent of the agent `owner`; repeating a call changes nothing.
 
-    `expires_in` is in seconds. Raise `ConflictError` for an id of another creator, `InvalidError` for a service and a
-    route together, or a missing one.
+    `expires_in` is in seconds. Raise `ConflictError` for an id of another creator. Raise `InvalidError` for both a
+    service and a route, or if either does not exist.
     """
     with ledger.audit(actor, AuditedAction("agent.put", "agent", agent_id)):
         owner_row = Agent.objects.get(agent_id=owner)
         row = Agent.objects.filter(agent_id=agent_id).first()
         if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != owner_row.pk):
             raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
-        # Expired agents do not count against the limit, so reviving one is checked like creating one.
+        # Expired agents do not count against the limit, so reviving an agent is checked like creating one.
         if row is None or (row.expires_at and row.expires_at <= timezone.now()):
             check_can_make_agent(owner_row)
         row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=owner_row)
@@ -71,7 +71,7 @@ def put_agent(
 
 
 def check_can_make_agent(maker: Agent) -> None:
-    """Raise `TooManyError` if an agent has as many living agents as it may create."""
+    """Raise `TooManyError` if an agent has as many unexpired agents as it may create."""
     if filter_living(maker.made).count() >= settings.MAX_MADE_AGENTS:
         message = _(
             "%(maker)s has %(count)s agents, as many as one agent may create. Delete some of them, let them expire, "
@@ -81,7 +81,7 @@ def check_can_make_agent(maker: Agent) -> None:
 
 
 def find_service(service_id: str | None) -> Service | None:
-    """Return the service, None for None. Raise `InvalidError` if it does not exist."""
+    """Return the service, or None if the id is None. Raise `InvalidError` if the service does not exist."""
     if not service_id:
         return None
     row = Service.objects.filter(service_id=service_id).first()
@@ -120,7 +120,7 @@ def _is_route(name: str) -> bool:
 
 
 def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-    """Raise `InvalidError` if the terms allow a missing model, or one that the agent may not use."""
+    """Raise `InvalidError` if the terms allow a missing model, or a model that the agent may not use."""
     names = terms.get(LIMITS, {}).get(MODELS, ())
     check_names_exist(names, before.get(LIMITS, {}).get(MODELS, ()))
     allowed = agent.limits.get(MODELS)
@@ -146,7 +146,7 @@ def delete_agent(actor: Actor, row: Agent) -> AuditedAction:
 
 
 def delete_made_agent(actor: Actor, owner: str, agent_id: str) -> None:
-    """Delete a run-time agent of the agent `owner`; a missing one is no error.
+    """Delete a run-time agent of the agent `owner`; a missing agent is not an error.
 
     Raise `ForbiddenError` for any other agent.
     """
@@ -168,7 +168,7 @@ def issue_key(
     expires_at: datetime | None = None,
     terms: Mapping[str, Any] | None = None,
 ) -> tuple[str, AgentKey]:
-    """Issue a key; return it in full, which is possible only now, with its row.
+    """Issue a key; return it in full, which is only possible now, and its row.
 
     `terms` are read by `core/services/key_terms.py`. Raise `InvalidError` for unknown scopes and invalid terms.
     """
@@ -214,8 +214,8 @@ def change_key(
 ) -> AuditedAction:
     """Change a key's label and terms at once; undo restores the previous terms.
 
-    `expires_at` sets another end, None removes it; undo does not restore it. Raise `InvalidError` for terms that allow
-    a missing model, or one that its agent may not use.
+    `expires_at` sets another expiry, None removes it; undo does not restore it. Raise `InvalidError` for terms that
+    allow a missing model, or a model that the key's agent may not use.
     """
     # An existing label may stay as it is.
     check_one_line("label", label if label != row.label else "")
@@ -241,7 +241,7 @@ def revoke_key(actor: Actor, row: AgentKey) -> None:
 
 
 def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, AgentKey]:
-    """Issue a successor with the same scopes and terms; the old key ends after `overlap`, or earlier if due.
+    """Issue a successor with the same scopes and terms; the old key expires after `overlap`, or earlier if due.
 
     Raise `ConflictError` for a revoked key.
     """

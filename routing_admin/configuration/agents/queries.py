@@ -21,7 +21,7 @@ READABLE = ("text", "vision", "audio", "file", "video")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One kind of content for one agent: it reads it itself, or `others` can."""
+    """One kind of content for one agent: whether its model reads it, or which `others` can."""
 
     name: str
     itself: bool
@@ -29,7 +29,7 @@ class Reading:
 
 
 NAMES = 5
-"""Agents listed by name among those to which one hands over."""
+"""How many of the agents to which an agent hands over are listed by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class AgentLine:
 
     @property
     def is_locked_out(self) -> bool:
-        """Whether it has no working key; a run-time agent uses its creator's."""
+        """Whether the agent has no working key; a run-time agent uses its creator's keys."""
         return not self.keys and self.row.origin != Agent.Origin.RUNTIME
 
 
@@ -106,7 +106,7 @@ def list_agents(q: str = "") -> list[AgentLine]:
         rows = rows.filter(Q(agent_id__icontains=q) | Q(name__icontains=q) | Q(description__icontains=q))
     directory = snapshot.current().directory
     readers = {name: directory.find_capable(name) for name in READABLE}
-    receivers: dict[tuple[str, ...], tuple[str, ...]] = {}  # agents that read the same hand over to the same
+    receivers: dict[tuple[str, ...], tuple[str, ...]] = {}  # agents that read the same hand over to the same agents
     lines = []
     for row in rows:
         reads = find_profile(row, directory).capabilities
@@ -146,7 +146,7 @@ def _link(configuration: Configuration, candidate: CandidateSpec) -> Link:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What a chain reads: `all` or only `some` of its candidates; `unserved` have no service."""
+    """What a chain reads: `all` or only `some` of its candidates; `unserved` are candidates without a service."""
 
     links: tuple[Link, ...]
     all: tuple[str, ...]

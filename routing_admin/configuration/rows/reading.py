@@ -33,8 +33,8 @@ M = TypeVar("M", bound=models.Model)
 def read() -> Configuration:
     """Return the configuration in the rows, in eleven queries whatever its size."""
     installation = Installation.current()
-    # Joined, because Django fetches related rows by a single condition with all ids, of which SQLite accepts a
-    # thousand.
+    # The rows are joined, because Django fetches related rows by a single condition with all ids, and SQLite accepts
+    # only a thousand.
     candidates = models.Prefetch("candidates", Candidate.objects.select_related("provider"))
     more_keys = models.Prefetch("more_keys", ProviderKey.objects.select_related("stored_key"))
     providers = Provider.objects.select_related("stored_key").prefetch_related(more_keys)

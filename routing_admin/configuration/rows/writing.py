@@ -58,7 +58,7 @@ def write(new: Configuration) -> None:
     )
     for route in new.routes:
         write_chain(routes[route.task_type], route.candidates, providers)
-    # Run-time agents are not in the value and stay.
+    # Run-time agents are not part of the value and are kept.
     sync(Agent, "agent_id", {spec.id: agent_fields(spec, rows) for spec in new.agents}, delete=False)
     write_key_terms(new)
     sync(Alias, "name", {spec.name: {"target": spec.target} for spec in new.aliases})
@@ -85,7 +85,7 @@ def check_written(new: Configuration) -> None:
             "range",
         )
         for change in diff(new, read())
-        # Keys may differ: one whose ciphertext is gone, or whose agent lacks it, is written as what exists.
+        # Keys may differ: a key whose ciphertext is gone, or that its agent lacks, is written as what exists.
         if not change.field.startswith(KEY_FIELDS)
     ]
     if problems:
@@ -98,13 +98,13 @@ def describe_place(change: Change) -> str:
 
 def delete_removed_chains(new: Configuration) -> None:
     removed = Candidate.objects.exclude(route__task_type__in=[route.task_type for route in new.routes])
-    # From the end, so that no deletion leaves a gap, which the database refuses.
+    # Rows are deleted from the end, so that no deletion leaves a gap, which the database refuses.
     for candidate in removed.order_by("-position"):
         candidate.delete()
 
 
 def delete_removed_agents(new: Configuration) -> None:
-    """Delete administrators' agents that the value lacks, and detach agents from services that will go."""
+    """Delete administrators' agents that the value lacks, and detach agents from services that will be deleted."""
     remaining_ids = [agent.id for agent in new.agents]
     Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=remaining_ids).delete()
     services = [service.id for service in new.services]
@@ -165,7 +165,7 @@ def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
 def key_fields(key: KeySpec, variable: str = "") -> dict[str, Any]:
     """Return a key's columns.
 
-    A key whose ciphertext is gone is taken from the environment, from `variable` if it names none.
+    A key whose ciphertext is gone is taken from the environment, from `variable` if the key names no variable.
     """
     stored = StoredKey.objects.filter(fingerprint=key.fingerprint).first() if key.fingerprint else None
     source = key.kind if stored or key.kind != KeyKind.STORED else KeyKind.ENV
@@ -241,7 +241,7 @@ def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, 
 def write_key_terms(new: Configuration) -> None:
     terms_by_key = {public_id: terms for agent in new.agents for public_id, terms in agent.keys.items()}
     for row in AgentKey.objects.filter(agent__origin=Agent.Origin.ADMINISTRATOR):
-        # A key that the value does not mention has the terms it was issued with.
+        # A key that the value does not mention has the terms with which it was issued.
         terms = terms_by_key.get(row.public_id, row.issued_terms)
         if not same_json(row.terms, terms):
             row.terms = terms
@@ -253,7 +253,7 @@ def write_cells(row: Service, spec: ServiceSpec) -> None:
     expected = {cell: (at, True) for at, cell in enumerate(cells_of(spec.capabilities))}
     for cell in spec.sources:
         side, _, name = cell.partition(":")
-        # Capabilities that the model lacks follow those it has.
+        # Capabilities that the model lacks come after the capabilities that it has.
         expected.setdefault((side, name), (len(expected), False))
     found = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     removed = [cell.pk for key, cell in found.items() if key not in expected]
@@ -284,7 +284,7 @@ def write_chain(route: TaskRoute, chain: Sequence[CandidateSpec], providers: Map
     rows = list(route.candidates.select_related("provider").order_by("position"))
     if same_value([candidate_spec(row) for row in rows], chain):
         return
-    # From the end: the database refuses gaps between positions.
+    # Positions are deleted from the end, because the database refuses gaps between them.
     for row in reversed(rows):
         row.delete()
     for position, spec in enumerate(chain, start=1):

@@ -77,7 +77,8 @@ class Command(command.Command):
         try:
             byte_store().check()
         except StoreAwayError as failure:
-            # A running installation can do without its store for a while, but a new one would be begun half done.
+            # A running installation can do without its store for a while, but a new installation would start
+            # incomplete.
             if newest_number() is None:
                 raise
             self.stderr.write(f"  {failure.details}")
@@ -97,7 +98,7 @@ class Command(command.Command):
         return f"An agent key: python manage.py issue_agent_key {named}"
 
     def administrator(self) -> str:
-        """Create the first administrator. Return what to print as the password, empty if there was one already."""
+        """Create the first administrator. Return what to print as the password, or "" if there already was one."""
         password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
         if not create_first_administrator(settings.ADMIN_USER, password):
             return ""
@@ -121,7 +122,7 @@ class Command(command.Command):
         if not demo_wanted:
             return ""
         demo.load_files()
-        # The demo's request fails on some candidates on purpose, which is no news on a first start.
+        # The demo's request fails on some candidates on purpose, which is not worth a warning on a first start.
         logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)
         record_demo_request()
         return demo.issue_demo_key()

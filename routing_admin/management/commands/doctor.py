@@ -33,7 +33,7 @@ class Command(command.Command):
     help = "Check databases, configuration, history, keys and every artifact's content. Exit status 1 if one fails."
 
     def run(self, **options: Any) -> None:
-        """Print a line per check and per problem. Changes nothing."""
+        """Print a line for each check and each problem; change nothing."""
         failed = 0
         for name, check in integrity.CHECKS.items():
             try:
@@ -48,7 +48,7 @@ class Command(command.Command):
                 self.stderr.write(f"     {name}: {problem}")
             failed += bool(problems)
         self.stdout.write(f"ok   artifacts are in: {settings.ARTIFACTS_BUCKET or 'the data directory'}")
-        # Redis is optional, but one that is set and cannot be reached is an error.
+        # Redis is optional, but if it is configured and cannot be reached, that is an error.
         failed += self._look_at_redis()
         limit = raise_descriptor_limit()
         shortage = find_descriptor_shortage()
@@ -70,7 +70,8 @@ class Command(command.Command):
         return outage is not None
 
     def _name_retired_models(self) -> None:
-        # A line per model that is or will be retired. None makes the checks fail, since the catalogue may be wrong.
+        # Each model that is or will be retired gets a line. Such models do not make the checks fail, as the catalogue
+        # may be wrong.
         today = timezone.localdate()
         ends = _configured_ends()
         if not ends:

@@ -26,7 +26,7 @@ ACTOR = Actor("command", "import_artifacts")
 
 
 class Command(BaseCommand):
-    """Imports files. A file that exists already with the same name and bytes is not stored again."""
+    """Import files. A file that already exists with the same name and bytes is not stored again."""
 
     requires_system_checks = ()
     help = "Store every file below a directory as an artifact. Running it again changes nothing."
@@ -71,7 +71,7 @@ def list_files(directory: Path) -> Iterator[Path]:
 
 
 def keep(path: Path, owner: str) -> Artifact | None:
-    """Store a file. Return its artifact, or None if there is one with this name and these bytes.
+    """Store a file. Return its artifact, or None if there already is an artifact with this name and these bytes.
 
     Raise `TooLargeError` beyond the limit on uploads.
     """
@@ -79,7 +79,7 @@ def keep(path: Path, owner: str) -> Artifact | None:
         raise TooLargeError(upload_limit())
     with path.open("rb") as file:
         stored = byte_store().put(iter(lambda: file.read(BLOCK), b""), upload_limit())
-    # Known only once the bytes are stored, which stores equal bytes once.
+    # Whether it exists is known only after the bytes are stored; equal bytes are stored once.
     if has_copy(stored.sha256, clean_filename(path.name), owner):
         return None
     blocks = byte_store().open_blocks(stored.sha256)

@@ -43,5 +43,5 @@ class Command(command.Command):
             label="command",
             expires_at=expires,
         )
-        # Alone on stdout, so that a script can capture it.
+        # The key is alone on stdout, so that a script can capture it.
         self.stdout.write(key)

@@ -1,4 +1,4 @@
-"""`makemessages` that also finds the sentences of the cores, and skips tests and docs."""
+"""`makemessages` that also finds messages in the `core` packages, and skips tests and docs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.core.management.commands import makemessages
 
 
 class Command(makemessages.Command):
-    """The cores import no Django, so they mark their sentences with `translatable("…")`."""
+    """The `core` packages do not import Django, so they mark their messages with `translatable("…")`."""
 
     xgettext_options = [*makemessages.Command.xgettext_options, "--keyword=translatable"]
 

@@ -1,4 +1,4 @@
-"""Copy the installation to another database and another artifact store. The source does not change."""
+"""Copy the installation to another database and another artifact store without changing the source."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Command(command.Command):
             # The mark shows a later run that it continues this move.
             target.claim()
         target.prepare(tables)
-        # Files before rows: a row must not name a file that is not there yet.
+        # Files are copied before rows, so that no row names a file that does not exist yet.
         self.move_files(store)
         databases = {alias: alias for alias in ALIASES}
         total = count_all(tables, databases)
@@ -79,7 +79,7 @@ class Command(command.Command):
         if not target.is_done:
             with progress_of("Rows copied", total) as counter:
                 digests = {table: copy_rows(target, table, counter) for table in tables}
-        # Tables copied by an earlier run have no digest of this one, and are read again for the comparison.
+        # Tables copied by an earlier run have no digest from this run, and are read again for the comparison.
         unverified = count_all([table for table, digest in digests.items() if digest is None], databases)
         with progress_of("Rows verified", total + unverified) as counter:
             count = sum(verify_rows(table, digest, counter) for table, digest in digests.items())

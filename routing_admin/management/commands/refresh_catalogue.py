@@ -61,7 +61,7 @@ class Command(command.Command):
         counts = f"{len(change.added)} added, {len(change.removed)} removed, {len(change.changed)}"
         self.stdout.write(preview.name)
         self.stdout.write(f"models: {counts} with other capabilities")
-        # Cells of our own services are listed one by one, and the catalogue's many models only counted.
+        # Changed capabilities of our own services are listed one by one; the catalogue's many models are only counted.
         for cell in preview.cells:
             value = "yes" if cell.on else "no"
             self.stdout.write(f"{cell.service_id}: {cell.side} {cell.name} {value} ({cell.source.value})")

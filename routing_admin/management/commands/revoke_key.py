@@ -69,7 +69,7 @@ class Command(command.Command):
             self.stdout.write(successor)
 
     def replace_key(self, row: AgentKey) -> str:
-        # No overlap: a leaked key must not remain valid for a while.
+        # There is no overlap: a leaked key must not remain valid for a while.
         key, _row = roll_key(command.command_actor(), row, overlap=timedelta(0))
         return key
 

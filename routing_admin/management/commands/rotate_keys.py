@@ -56,7 +56,7 @@ class Command(command.Command):
         )
         outdated = [*agents_behind(), *tokens_behind()]
         if options["drop_old"]:
-            # Their keys would stop working: they are signed with a secret that is about to go.
+            # Their keys would stop working, because they are signed with a secret that is about to be removed.
             if outdated and not options["force"]:
                 raise CommandError(
                     "Some agent keys, page links or tokens were not used since the secret changed. They belong to: "

@@ -47,7 +47,7 @@ class Command(command.Command):
         raise_descriptor_limit()
         if shortage := find_descriptor_shortage():
             log.warning("%s", shortage)
-        connections.close_all()  # worker processes must not share them
+        connections.close_all()  # worker processes must not share connections
         # WhiteNoise streams small static files from a plain iterator, which is not worth a line in the log.
         warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
         config = uvicorn.Config(
@@ -85,7 +85,7 @@ def metrics_sockets(port: int) -> list[socket]:
     if settings.METRICS_PORT is None:
         return []
     found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)
-    # So that a restarted server can bind the port at once.
+    # This lets a restarted server bind the port at once.
     found.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
     problem = "the pages have this port" if port == settings.METRICS_PORT else ""
     try:

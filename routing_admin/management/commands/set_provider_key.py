@@ -29,7 +29,7 @@ class Command(command.Command):
         row = find_provider(name)
         if row is None:
             raise NotFoundError(f"There is no provider {name}. There are: {', '.join(list_provider_names())}.")
-        # Never an argument: those are visible to all processes of the machine.
+        # The key is never an argument, because arguments are visible to all processes of the machine.
         text = (getpass("Key: ") if sys.stdin.isatty() else sys.stdin.read()).strip()
         if not text:
             raise CommandError("No key on standard input. Nothing was changed.")

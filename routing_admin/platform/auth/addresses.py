@@ -1,4 +1,4 @@
-"""Client addresses of requests, and the network that counts as one client."""
+"""IP addresses of clients, and the network that counts as one client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def address_in(meta: Mapping[str, Any], proxies: int) -> str:
-    """Return the client's address: the peer, or what the outermost of `proxies` trusted proxies saw."""
+    """Return the client's address: the peer's, or the address that the outermost of `proxies` trusted proxies saw."""
     seen = [part.strip() for part in str(meta.get("HTTP_X_FORWARDED_FOR", "")).split(",") if part.strip()]
     if 0 < proxies <= len(seen):
         return seen[-proxies]
@@ -16,7 +16,7 @@ def address_in(meta: Mapping[str, Any], proxies: int) -> str:
 
 
 def place_of(address: str) -> str:
-    """Return the address to count a client by: an IPv6 address as its /64, since one subscriber has all of it."""
+    """Return the address by which a client is counted: for IPv6 its /64 network, since one subscriber has all of it."""
     try:
         parsed = ip_address(address)
     except ValueError:

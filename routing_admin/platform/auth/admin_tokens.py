@@ -1,4 +1,4 @@
-"""Authenticate scripts of administrators by tokens, looked up by their public part as agents' keys are."""
+"""Authenticate administrators' scripts by tokens, which are looked up by their public part as agents' keys are."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def refuse_token_in(query: str) -> Refusal | None:
 
 
 def refuse_admin_call(caller: AdminCaller, method: str, path: str) -> Refusal | None:
-    """Return a refusal if this script may not make the call; `path` is as in the table of permissions."""
+    """Return a refusal if this script may not make the call; `path` is written as in the permission table."""
     scope = scope_of_admin_call(method, path)
     if scope is None:
         return Refusal(403, "forbidden", "No row of the table of permissions names this call, so it is refused.")

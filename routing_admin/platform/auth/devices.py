@@ -1,4 +1,4 @@
-"""Guess program and operating system from a user agent, for people who read it."""
+"""Guess program and operating system from a user agent, for display."""
 
 from __future__ import annotations
 

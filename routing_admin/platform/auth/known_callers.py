@@ -22,7 +22,7 @@ UNKNOWN_BYTES = 64 * 1024
 
 
 async def is_known_caller(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers (lower-case names) authenticate the caller; queries rows in a thread."""
+    """Return whether the headers (lower-case names) authenticate the caller; queries the database in a thread."""
     with lock_timeout(WAIT_SECONDS):
         return await asyncio.to_thread(_is_known, headers)
 

@@ -1,4 +1,4 @@
-"""Middleware that enforces the table of permissions before every view."""
+"""Middleware that enforces the permission table before every view."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ WRITING = Right.TRY | Right.CHANGE
 
 
 class PermissionsMiddleware(LoginRequiredMiddleware):
-    """Enforces the table of permissions centrally, so that no view can forget to; views check API keys."""
+    """Enforce the permission table centrally, so that no view can omit the check; views themselves check API keys."""
 
     def process_view(
         self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
     ) -> HttpResponseBase | None:
         """Return None if the view may run, else a redirect to the login page or a 405.
 
-        Raise `PermissionDenied` for a role without the right, and for all if the table has no row.
+        Raise `PermissionDenied` for a role without the right, and for every role if the table has no row for the view.
         """
         match = request.resolver_match
         if match is None:
@@ -68,7 +68,7 @@ def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase |
         return redirect_to_login(request.get_full_path())
     if not request.user.is_superuser:
         raise PermissionDenied
-    # A superuser may look at rows and sign out, nothing else.
+    # A superuser may look at rows and sign out, but do nothing else.
     is_allowed = request.method in READING or match.url_name == "logout"
     return None if is_allowed else HttpResponseNotAllowed(("GET", "HEAD"))
 

@@ -1,6 +1,6 @@
 """Record where and when each session was last used: collected in memory, so that no page waits for a write.
 
-Django's store has the sessions and their users. Rows here name a session by a digest of its key.
+Django's store has the sessions and their users. The rows of this module name a session by a digest of its key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MAX_AGENT = 300
 
 @dataclass(frozen=True, slots=True)
 class SessionUse:
-    """A request of a session: user agent, address and time."""
+    """A request in a session: user agent, IP address and time."""
 
     user_agent: str
     address: str
@@ -84,7 +84,7 @@ class SessionActivity:
                 log.debug("where %s sessions were last seen could not be written yet: %s", len(noted), error)
                 return False
             for digest, use in noted.items():
-                # It may have been replaced while it was written.
+                # The entry may have been replaced while it was written.
                 if self._noted.get(digest) is use:
                     del self._noted[digest]
             return True
@@ -104,7 +104,7 @@ session_activity = owned(SessionActivity)
 
 
 class SessionActivityMiddleware:
-    """Notes the session of signed-in users; placed outside the session middleware, which has saved the key by then."""
+    """Note the session of signed-in users. Placed outside the session middleware, which has saved the key by then."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

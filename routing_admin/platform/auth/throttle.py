@@ -1,9 +1,9 @@
 """Limit failed sign-ins by (user name, address) and by address, counted in the database.
 
 No account is ever locked for all addresses, so an attacker cannot lock out an administrator. An attempt is counted
-before the password is checked and removed if it was right, so parallel attempts in any number of processes cannot
-exceed the limit. Links to agents' own pages are counted separately in the same way, by their public part; only links
-that are invalid count.
+before the password is checked, and removed if the password was right, so parallel attempts in any number of processes
+cannot exceed the limit. Links to agents' own pages are counted separately in the same way, by their public part. Only
+invalid links count.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "
 
 
 def find_wait(name: str, address: str, *, kind: str = "") -> int:
-    """Return the seconds until that name may be tried again from there, without counting an attempt; one query."""
+    """Return the seconds until `name` may be tried again from `address`, without counting an attempt; one query."""
     return _find_wait(digest_of(name), _count_under(address, kind), timezone.now())
 
 
@@ -76,7 +76,7 @@ def _count_under(address: str, kind: str) -> str:
 
 
 def leave(name: str, address: str) -> None:
-    """Delete the failures of a name from an address after a correct password."""
+    """Delete the failed attempts for a name from an address after a correct password."""
     SignInAttempt.objects.filter(name=digest_of(name), address=place_of(address)).delete()
 
 

@@ -26,7 +26,7 @@ PARAMETERS = frozenset(
 NAMED: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
     "application_name": "routing_admin",
-    # Notices a host that disappears without closing connections.
+    # These parameters detect a host that disappears without closing connections.
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
@@ -53,7 +53,7 @@ def databases(url: str, data_dir: Path) -> dict[str, dict[str, Any]]:
     database, logs = database_files(url, data_dir)
     return {
         "default": _sqlite_database(database, "FULL", checkpoint_pages=1000),
-        # While the log's indexes grow, its pages change repeatedly: with rare checkpoints each is moved once.
+        # While the log's indexes grow, their pages change repeatedly. With rare checkpoints each page is moved once.
         "logs": _sqlite_database(logs, "NORMAL", checkpoint_pages=8000),
     }
 
@@ -93,7 +93,7 @@ def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
 
 def _settings_of(url: str) -> dict[str, Any]:
     try:
-        # `urlsplit` takes one host, and brackets of IPv6 only at its beginning.
+        # `urlsplit` accepts only one host, and the brackets of an IPv6 address only at its beginning.
         before, netlocs, after = _split_netlocs(url)
         parts = urlsplit(before + after)
         hosts, ports = _hosts_of(netlocs.split(","))

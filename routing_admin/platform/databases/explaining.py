@@ -76,7 +76,7 @@ CORRECT = "or correct host and port in DATABASE_URL"
 
 
 def explain_failure(error: BaseException, alias: str = "default") -> str | None:
-    """Return the explanation of a database error; None for errors an operator cannot fix."""
+    """Return the explanation of a database error, or None for errors that an operator cannot fix."""
     if isinstance(error, ImportError | ImproperlyConfigured):
         return DRIVER if "psycopg" in str(error) or "pq wrapper" in str(error) else None
     if not isinstance(error, DatabaseError | InterfaceError):
@@ -142,14 +142,14 @@ LOCK_SECONDS = 0.1
 
 
 def check_writable() -> None:
-    """Insert no row into each database, which needs everything an insert needs except disk space.
+    """Run an insert of no rows in each database, which needs everything that an insert needs except disk space.
 
     A locked database counts as writable. Raise `DatabaseError` or `InterfaceError` for an outage, classified by
     `fault_of`.
     """
     for alias, probes in PROBES.items():
         try:
-            # Outside the lock timeout, since a busy pool may need longer.
+            # This is done outside the lock timeout, since a busy pool may need longer.
             connections[alias].ensure_connection()
             with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
                 for name, statement in probes:
@@ -190,5 +190,5 @@ def is_pooled() -> bool:
 
 
 def pool_connections() -> None:
-    """Make threads borrow connections from a pool from now on; no effect on engines without pools."""
+    """Make threads borrow connections from a pool from now on; this has no effect on engines without pools."""
     _pooled().set()

@@ -33,7 +33,7 @@ def lock_timeout(seconds: float) -> Iterator[None]:
 
 
 def wait_seconds(default: float) -> float:
-    """Return the lock timeout in effect; `default` is that of the settings."""
+    """Return the lock timeout in effect; `default` is the timeout in the settings."""
     limit = _limit.get()
     return default if limit is None else min(default, limit)
 
@@ -45,7 +45,7 @@ class _LastTimeout:
 
 
 def queued_work(work: Callable[[], T]) -> Callable[[], T]:
-    """Wrap `work` for a busy thread, and shorten its timeout if calls before it timed out meanwhile."""
+    """Wrap `work` for a busy thread; its timeout is shortened if earlier calls timed out while it was queued."""
     limit, requested_at = _limit.get(), time.monotonic()
 
     def run() -> T:

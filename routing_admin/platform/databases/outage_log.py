@@ -1,4 +1,4 @@
-"""Log a lasting failure once, and its end with the number of failed attempts."""
+"""Log a lasting failure only once, and when it ends the number of failed attempts."""
 
 from __future__ import annotations
 

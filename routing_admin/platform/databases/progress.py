@@ -1,4 +1,4 @@
-"""Show progress of long work with the time left: one changing line on a terminal, elsewhere a line now and then."""
+"""Show progress of long work with the time left: one changing line on a terminal, otherwise a new line now and then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.core.management.base import OutputWrapper
 from capabilities.runtime import owned
 
 QUIET_SECONDS = 3.0
-"""Work that takes less shows nothing."""
+"""Work that takes less time shows no progress."""
 LINE_SECONDS = 5.0
 """Interval of lines outside a terminal."""
 TERMINAL_SECONDS = 0.5

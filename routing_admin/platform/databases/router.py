@@ -1,6 +1,6 @@
 """Route the request log to its own database, so that its writes do not wait for an fsync.
 
-On PostgreSQL one database has both, and the request log is written by separate connections and transactions.
+On PostgreSQL one database contains both, and the request log is written by separate connections and transactions.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def renew_connections() -> None:
     if now - getattr(_thread, "renewed", 0.0) > CONNECTION_SECONDS:
         _thread.renewed = now
         for connection in connections.all(initialized_only=True):
-            # Closing it would lose the work of the open transaction.
+            # Closing the connection would lose the work of the open transaction.
             if not connection.in_atomic_block:
                 connection.close_if_unusable_or_obsolete()
 
@@ -90,7 +90,7 @@ def borrowed_connections() -> Iterator[None]:
 
 @contextmanager
 def one_at_a_time(lock: int) -> Iterator[None]:
-    """Open a transaction of the main database that no other with this lock number overlaps.
+    """Open a transaction of the main database that no other transaction with this lock number overlaps.
 
     SQLite serialises writing transactions itself. On PostgreSQL they queue for the advisory lock of that number.
     """

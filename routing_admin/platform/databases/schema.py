@@ -47,9 +47,9 @@ def list_applied_in_file(path: Path) -> list[Migration]:
 
 
 def load_migrations(applied: Iterable[Migration]) -> MigrationLoader:
-    """Load the migration graph for a database with these applied.
+    """Load the migration graph for a database with these migrations applied.
 
-    A replaced migration remains in the graph if only some of those replaced with it are applied.
+    A replaced migration remains in the graph if only some of the migrations replaced together with it are applied.
     """
     loader, known = MigrationLoader(None, replace_migrations=False), set(applied)
     for key, migration in loader.replacements.items():
@@ -79,7 +79,7 @@ def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
 
 
 def list_unknown(applied: Iterable[Migration]) -> list[Migration]:
-    """Return those of our own apps' migrations that this program does not have."""
+    """Return the migrations of our own apps that this program does not have."""
     known = {app: _names(app) for app in OURS}
     return [(app, name) for app, name in applied if app in known and name not in known[app]]
 
@@ -131,7 +131,7 @@ def list_pending() -> list[Migration]:
 
 @dataclass(slots=True)
 class _MigrationStatements:
-    """Counts executed statements of migrations by the rows of the table they name."""
+    """Count executed statements of migrations, each by the number of rows in the table that it names."""
 
     rows: Mapping[str, int]
     total: int

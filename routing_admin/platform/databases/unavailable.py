@@ -127,7 +127,7 @@ def fault_of(error: BaseException) -> DatabaseFault | None:
 
 
 def _fault_by_words(error: BaseException, text: str) -> DatabaseFault | None:
-    # For errors without a code, or with one that says little.
+    # This is for errors without a code, or with a code that says little.
     if "is full" in text or "No space left" in text:
         return DatabaseFault.FULL
     if any(phrase in text for phrase in NO_TABLE):

@@ -56,7 +56,7 @@ def sentence_of(error: Exception, url: str) -> Translatable:
     if isinstance(error, redis.TimeoutError | TimeoutError):
         return translatable(SILENT, place=address)
     if isinstance(error, redis.ConnectionError | OSError):
-        # The client's own text repeats the address.
+        # The client's own message repeats the URL.
         cause = error.__context__ if isinstance(error.__context__, OSError) else error
         reason = getattr(cause, "strerror", None) or text.rstrip(".")
         return translatable(AWAY, place=address, reason=str(reason))

@@ -1,4 +1,4 @@
-"""Connection to Redis: calls are answered at once or fail at once, and only one thread retries during an outage.
+"""Connection to Redis: calls succeed or fail at once, and only one thread retries during an outage.
 
 While Redis is unavailable, `ask` fails without trying. `beat` retries with a delay that grows to a second, and logs the
 cause and the end of the outage.
@@ -35,7 +35,7 @@ FIRST_PAUSE, MAX_PAUSE = 0.25, 1.0
 
 
 class RedisUnavailableError(Exception):
-    """Redis does not answer or rejects a command; the message says which."""
+    """Redis does not respond or rejects a command; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class RedisLink:
 
     @property
     def outage(self) -> Outage | None:
-        """Return the current outage; None also before the first call and without Redis."""
+        """Return the current outage, or None; also None before the first call and without Redis."""
         return self._outage
 
     def key(self, *parts: str) -> str:
@@ -105,7 +105,7 @@ class RedisLink:
             self._client.close()
 
     def _write(self, client: redis.Redis) -> object:
-        # A replica, or a server without memory, would answer a PING.
+        # A PING is not enough, because a replica, or a server without memory, would answer it.
         return client.set(self.key("probe"), "1", px=1000)
 
     def _try(self, work: Callable[[redis.Redis], T], client: redis.Redis) -> T:

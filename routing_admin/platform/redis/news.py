@@ -106,7 +106,7 @@ class News:
             pipeline.execute()
 
     def listen(self) -> bool:
-        """Receive messages, waiting briefly for them. Return False during an outage or without subscriptions."""
+        """Receive messages, waiting briefly for new ones. Return False during an outage or without subscriptions."""
         if not self._topics:
             return False
         try:

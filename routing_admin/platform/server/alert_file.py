@@ -45,7 +45,7 @@ Kept = dict[tuple[str, str], KeptAlert]
 
 
 class AlertFile:
-    """Alert file of this installation; what the disk does not take is kept in this process only."""
+    """Alert file of this installation; alerts that the disk cannot store are kept only in this process."""
 
     def __init__(self) -> None:
         self._unwritten: Kept = {}
@@ -90,7 +90,7 @@ def _write(handle: int, alerts: Kept) -> bool:
 def _parse(content: bytes) -> Kept:
     try:
         rows = json.loads(content)
-    except ValueError:  # empty, or being written at this moment
+    except ValueError:  # the file is empty, or is being written at this moment
         return {}
     found = (KeptAlert(**{name: _value(name, value) for name, value in row.items()}) for row in rows)
     return {(alert.kind, alert.subject): alert for alert in found}

@@ -20,7 +20,7 @@ async def send_whole(status: int, headers: Mapping[str, str], body: bytes, send:
 
 
 def header_pairs(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Return headers as ASGI takes them. Raise `ValueError` for an invalid one."""
+    """Return headers as ASGI takes them. Raise `ValueError` for an invalid header."""
     pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
     if CONTROL.search(b" ".join([value for _, value in pairs])):
         raise ValueError("a header of the answer holds a control character")

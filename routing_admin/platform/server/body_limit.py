@@ -1,7 +1,7 @@
 """Limit request bodies per path, counted while they are received, whatever length was announced.
 
 Django writes a whole body to disk before a view, including its key check, sees the request. So bytes are counted
-outside of it, in the ASGI application. Views then apply their own, finer limits.
+outside of it, in the ASGI application. Views then apply more specific limits of their own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
 
 ANOTHER_LINK = "Get a new one with store_artifact or POST /api/v1/uploads."
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
-"""Setting that determines the limits here."""
+"""Setting that determines the limits in this module."""
 
 
 DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -147,7 +147,7 @@ async def refuse_unknown(scope: Any, send: Send) -> None:
 
 
 async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
-    # The same responses that a small file gets.
+    # These are the responses that a small file would also get.
     if state is TokenState.EXPIRED:
         await send_refusal(scope, 410, "upload_link_over", f"This upload link has expired. {ANOTHER_LINK}", send)
     else:
@@ -155,7 +155,7 @@ async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
 
 
 def headers_of_scope(scope: Any) -> dict[str, str]:
-    """Return the headers by lower-case name; repeated ones are joined by a comma."""
+    """Return the headers by lower-case name; the values of a repeated header are joined by a comma."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")

@@ -17,7 +17,7 @@ DATA_PLANE = ("/v1/", "/v1beta/")
 
 
 class CompressionMiddleware(GZipMiddleware):
-    """Compresses whole texts of pages and `/api/v1`; downloads, ranges and streams stay unchanged."""
+    """Compress complete text responses of pages and `/api/v1`; downloads, ranges and streams stay unchanged."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         is_text = TEXTS.match(response.headers.get("Content-Type", ""))

@@ -1,4 +1,4 @@
-"""Limits on how long a caller may take for a request, and how many connections an address may keep open."""
+"""Limits on how long a caller may take for a request, and how many connections an IP address may keep open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WARNING_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What one caller may use.
+    """Limits on what one caller may use.
 
     A request's head has to arrive within `head_seconds` of the connection's opening, or of the first byte of the next
     request, and within `head_bytes`. Its body has to arrive within `body_seconds`, or at `body_rate` bytes a second in
@@ -48,7 +48,7 @@ class ConnectionLimits:
 
 
 class Connection(Protocol):
-    """What an open connection offers when its address has too many."""
+    """The operations on an open connection whose address has too many connections."""
 
     @property
     def waits_for_head(self) -> bool:
@@ -100,7 +100,7 @@ class Connections:
         return len(self._all) <= self.limits.total + HEALTH_CONNECTIONS
 
     def enter(self, connection: Connection, address: str) -> bool:
-        """Count it for its address; return False if that has its maximum and none can be closed."""
+        """Count a connection for `address`; return False if the address has its maximum and none can be closed."""
         peers = self._open.setdefault(place_of(address), {})
         if len(peers) >= self.limits.per_address and not self._make_room(peers):
             self._note_refusal(f"the address {place_of(address)} has its {self.limits.per_address}")
@@ -136,8 +136,8 @@ class Connections:
             self._warned_at, self._unreported = self.clock(), 0
 
     def _make_room(self, candidates: dict[Connection, None]) -> bool:
-        # The oldest that waits for a head goes first, then the oldest idle one, so connections that send nothing cannot
-        # block an address.
+        # The oldest connection that waits for a head is closed first, then the oldest idle connection, so connections
+        # that send nothing cannot block an address.
         closable = next((connection for connection in candidates if connection.waits_for_head), None) or next(
             (connection for connection in candidates if connection.is_idle), None
         )

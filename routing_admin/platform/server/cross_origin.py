@@ -1,7 +1,8 @@
 """Allow pages of other origins to call the agents' APIs from a browser (CORS, Fetch standard §3.2); off by default.
 
-Only the agents' APIs are shared, and only with keys. Cookies of other origins are never accepted, so a browser's
-session here is of no use to them. Preflights are answered at once, without a key and without a query.
+Only the agents' APIs are shared, and only with keys. Cookies of other origins are never accepted, so pages of other
+origins cannot use a browser's session with this installation. Preflights are answered at once, without a key and
+without a query.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ READABLE = (
     "mcp-session-id",
     "mcp-protocol-version",
 )
-"""Response headers that pages may read besides the safelisted ones and those with a prefix below."""
+"""Response headers that pages may read besides the safelisted headers and headers with a prefix below."""
 PREFIXES = ("x-routing-", "x-ratelimit-", "ratelimit", "anthropic-ratelimit-")
 TOKENS = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 """List of header names (RFC 9110 §5.6.2)."""

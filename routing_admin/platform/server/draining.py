@@ -1,7 +1,7 @@
 """End of a process: requests in flight may finish, and those that take too long get an error, not a cut connection.
 
-The server cancels what is left `ROUTING_ADMIN_DRAIN_SECONDS` after SIGTERM. Shortly before, everything that still waits
-for a provider is ended in order: a stream by an error event, any other response by a 503.
+The server cancels the remaining requests `ROUTING_ADMIN_DRAIN_SECONDS` after SIGTERM. Shortly before, everything that
+still waits for a provider is ended in order: a stream by an error event, any other response by a 503.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class WaitingPeriod:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         self._waiting.pop(self, None)
         cancelled = self._reason is not None and kind is asyncio.CancelledError
-        # The cancellation was ours, so the task gets the reason instead.
+        # This object cancelled the task, so the task gets the reason instead.
         if cancelled and self._task and self._task.uncancel() <= self._others:
             raise self._reason or DrainingError() from None
 
@@ -84,7 +84,7 @@ class Draining:
         asyncio.get_running_loop().call_later(max(seconds - EARLY_SECONDS, seconds / 2), self.end)
 
     def check(self) -> None:
-        """Raise `DrainingError` once the time is over; for streams that never wait."""
+        """Raise `DrainingError` once the drain time is over; for streams that never wait."""
         if self._ended:
             raise DrainingError
 

@@ -1,8 +1,8 @@
 """Fair concurrency limit with a bounded queue; no caller can hold every slot.
 
-A name (an agent or an address) may hold up to three times as many slots as are free. One caller alone gets three
-quarters of them, two get three sevenths each, and a caller without any always finds one. This is the dynamic threshold
-by which switches share their buffers (Choudhury and Hahne, 1998).
+A name (an agent or an IP address) may hold up to three times as many slots as are free. One caller alone gets three
+quarters of all slots, two get three sevenths each, and a caller without a slot always finds a free one. This is the
+dynamic threshold by which switches share their buffers (Choudhury and Hahne, 1998).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FairSemaphore:
         return len(self._waiters)
 
     def take(self, name: str, count: int = 1) -> bool:
-        """Take slots until `leave`; return whether they were free for that name."""
+        """Take slots until `leave` if they are free for that name, and return whether they were."""
         free = self.most - self.in_use
         own = self._own.get(name, 0) + count
         # With a SHARE of 3, one name alone gets at most three quarters of all slots.
@@ -87,7 +87,7 @@ class FairSemaphore:
             self._own[name] = left
         else:
             del self._own[name]
-        # Cancelled waiters take none.
+        # Cancelled waiters take no slots.
         self._waiters = [waiter for waiter in self._waiters if not waiter[1].cancelled()]
         while self._waiters:
             at = min(range(len(self._waiters)), key=lambda at: self._rank(self._waiters[at][0]))
@@ -135,7 +135,7 @@ class Slot:
         self._name, self._count = name, count
 
     def add(self, name: str, count: int) -> None:
-        """Take `count` more for the same name. Raise `OverloadedError` if they are not free."""
+        """Take `count` more slots for the same name. Raise `OverloadedError` if they are not free."""
         if self._name is None:
             self.enter_at_once(name, count)
             return

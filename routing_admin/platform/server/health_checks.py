@@ -1,4 +1,4 @@
-"""Health checks for load balancers, without a key and without details of use to an attacker."""
+"""Health checks for load balancers, without a key and without details that would help an attacker."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Connections of the server: uvicorn's protocol with timeouts, so that no caller holds one longer than a request needs.
+"""Connections of the server: uvicorn's protocol with timeouts, so that no caller holds a connection for too long.
 
-A call whose head and body arrive at once starts no timer. An incomplete request has one. When it fires, the caller gets
-a 408 and the connection is closed, unless the server itself is what delays the request.
+A call whose head and body arrive at once starts no timer. An incomplete request has a timer. When it fires, the caller
+gets a 408 and the connection is closed, unless the server itself is what delays the request.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Protocol(RequestReader):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
-        # The server is stopping, so the response has to announce that it is the connection's last.
+        # The server is stopping, so the response has to announce that it is the last on this connection.
         if self._ends and self.cycle is not None:
             self.cycle.keep_alive = False
 
@@ -179,7 +179,7 @@ class Protocol(RequestReader):
         return part is HEAD or bool(self.pipeline) or self.flow.read_paused or bool(cycle.body)
 
     def _comes_fast_enough(self, part: Part) -> bool:
-        # The body of a request that has been answered is not wanted any more.
+        # The body of a request that has been answered is no longer needed.
         if part is HEAD or self.cycle.response_complete:
             return False
         return self._received >= self._limits.body_seconds * self._limits.body_rate

@@ -1,4 +1,4 @@
-"""The server's log: lines for people or one JSON object each, never with a secret."""
+"""The server's log: readable lines, or one JSON object per line, never with a secret."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class RedactFilter(logging.Filter):
-    """Redacts anything that looks like a key in the finished line and its traceback."""
+    """Redact anything that looks like a key in the finished line and its traceback."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = redact(_cut(record.getMessage(), LINE_CHARACTERS)), ()
-        # Formatted here, so that the traceback is redacted, too.
+        # The traceback is formatted in this method, so that it is also redacted.
         if record.exc_info and not record.exc_text:
             record.exc_text = redact(_cut(TRACEBACKS.formatException(record.exc_info), TRACEBACK_CHARACTERS))
         return True
@@ -41,11 +41,11 @@ def _cut(text: str, max_characters: int) -> str:
 
 
 REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError, OverloadedError)
-"""Rejected requests; their lines have no traceback, since nothing of ours is broken."""
+"""Rejected requests; their lines have no traceback, since nothing in the program is broken."""
 
 
 class ExplainFilter(logging.Filter):
-    """Replaces tracebacks of outages with one sentence that says what to do, and drops those of rejected requests."""
+    """Replace tracebacks of outages with one sentence that says what to do, and drop those of rejected requests."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

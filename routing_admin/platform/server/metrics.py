@@ -1,6 +1,6 @@
 """Count outcomes of requests after the responses, and render the text that Prometheus reads.
 
-Names follow OpenTelemetry's conventions for generative AI (`gen_ai.client.*`) and their bucket boundaries; our own
+Names and bucket boundaries follow OpenTelemetry's conventions for generative AI (`gen_ai.client.*`). Names of our own
 start with `routing_admin`. Counts are plain numbers by labels, because the processes of a server exchange and sum them
 (`worker_board.py`). prometheus_client renders them.
 """
@@ -68,7 +68,7 @@ class MetricFamily:
 
 
 def number(name: str, explanation: str, value: float | None, *, only_grows: bool = False) -> MetricFamily:
-    """Return a family of our own with one unlabelled number, none for None; a counter if it `only_grows`."""
+    """Return a family of our own with one unlabelled number, without it for None; a counter if it `only_grows`."""
     values: dict[Labels, Value] = {} if value is None else {(): value}
     return MetricFamily(name=f"routing_admin_{name}", explanation=explanation, values=values, only_grows=only_grows)
 
@@ -177,7 +177,7 @@ class RequestMetrics:
         self._attempts.add(1, route, provider, model, outcome)
 
     def observe_call(self, operation: str, provider: str, model: str, error: str, seconds: float) -> None:
-        """Record the duration of a call; `error` is the fault's code, empty for success."""
+        """Record the duration of a call; `error` is the fault's code, or "" for success."""
         self._duration.observe(seconds, operation, provider, model, error)
 
     def count_tokens(self, route: str, operation: str, provider: str, model: str, tokens: dict[str, int]) -> None:

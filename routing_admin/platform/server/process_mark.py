@@ -24,7 +24,7 @@ class ProcessMark:
         self._handle = -1
 
     def place(self) -> None:
-        """Create and lock the file; on failure only a warning is logged."""
+        """Create and lock the file; a failure is only logged, as a warning."""
         folder = Path(settings.DATA_DIR) / "processes"
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -37,7 +37,7 @@ class ProcessMark:
             log.warning("a crash of this process will not be noticed: %s", error)
 
     def remove(self) -> None:
-        """Remove the file: from here on, the end of this process is no crash."""
+        """Remove the file: from now on, the end of this process is not a crash."""
         path, self._path = self._path, None
         if path is not None:
             path.unlink(missing_ok=True)

@@ -56,7 +56,7 @@ class DependencyCheck:
                 thread.start()
 
     def works(self) -> bool:
-        """Return its result; a check that has run for longer than `PROBE_SECONDS` failed."""
+        """Return the check's result; a check that has run for longer than `PROBE_SECONDS` has failed."""
         finished = self._finished
         if finished is not None and not finished.wait(max(0.0, self._began + PROBE_SECONDS - time.monotonic())):
             self._note(f"no answer within {PROBE_SECONDS:g} s")
@@ -103,7 +103,7 @@ def check_dependencies() -> dict[str, str]:
 
 
 def state_of_server() -> str:
-    """Return `ok` while calls can be answered, if only from memory; otherwise the reason why not."""
+    """Return `ok` while calls can be answered, even if only from memory; otherwise return the reason why not."""
     if draining().has_begun:
         return "draining"
     if not hooks.has_configuration():

@@ -46,8 +46,8 @@ class RedisRounds:
             self._link.beat()
             self._news.send()
         finally:
-            # Also after an error, which the thread logs: without the wait it would repeat it at once.
-            # A new message ends the wait.
+            # The wait also follows an error, which the thread logs: without it the thread would repeat the error at
+            # once. A new message ends the wait.
             if not self._ends.is_set():
                 self._wake.wait(PAUSE_SECONDS)
                 self._wake.clear()

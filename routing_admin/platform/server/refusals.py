@@ -85,7 +85,7 @@ def google_error(
 
 
 def refusal_json(path: str, status: int, code: str, message: str, request_id: str, **extra: Any) -> dict[str, Any]:
-    """Return the error object of the path's vendor; on other paths ours, including `extra`."""
+    """Return the error object of the path's vendor; on other paths return our own, including `extra`."""
     if path.startswith("/v1beta/"):
         return google_error(status, code, message, request_id)
     if path.startswith("/v1/messages"):

@@ -1,4 +1,4 @@
-"""Keep a few rejected calls for minutes: invalid keys and unknown paths, which no request log has.
+"""Keep a few rejected calls for minutes: invalid keys and unknown paths, which are in no request log.
 
 They show an administrator waiting for the first call of a new key that one arrived, and why it failed. They are
 collected in memory and written outside of requests, so few at a time that a flood costs nothing.
@@ -55,7 +55,7 @@ class RejectedCalls:
         self._writing = threading.Lock()
 
     def note(self, code: str, path: str, headers: Mapping[str, str]) -> None:
-        """Note a rejected call; of its headers only the type and public part of the key are kept."""
+        """Note a rejected call; from its headers only the type and public part of the key are kept."""
         # A flood of rejected calls costs no more than this check.
         if len(self._noted) >= MAX_NOTED:
             return

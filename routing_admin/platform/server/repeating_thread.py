@@ -15,9 +15,9 @@ END_SECONDS = 10
 
 
 class RepeatingThread:
-    """Calls `work` every `pause` seconds; `close` runs in the thread when it ends, to release resources.
+    """Call `work` every `pause` seconds; `close` runs in the thread when it ends, to release resources.
 
-    With `on_demand` it sleeps until `demand` is called, and works once after a pause.
+    With `on_demand` the thread sleeps until `demand` is called, and then works once after a pause.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class RepeatingThread:
             try:
                 self._work()
             except Exception as error:
-                # Includes an unavailable database; the next round retries.
+                # Errors include an unavailable database; the next round retries.
                 self._outage.note(error)
             else:
                 self._outage.end()
@@ -70,6 +70,6 @@ class RepeatingThread:
         if self._on_demand:
             self._demanded.wait()
         ended = self._stop.wait(self._pause)
-        # Before the work, so that demands during it cause another round.
+        # The flag is cleared before the work, so that demands during the work cause another round.
         self._demanded.clear()
         return ended

@@ -1,4 +1,4 @@
-"""Ids of requests: the caller's or one of our own, and unique ones for logged requests."""
+"""Ids of requests: the caller's id or one of our own, and unique ids for logged requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMEMBERED = 10_000
 
 
 class RecentIds:
-    """Ids that callers gave to recent requests of this process, so that no two logged requests share one."""
+    """Ids that callers gave to recent requests of this process, so that no two logged requests share an id."""
 
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}
@@ -85,7 +85,7 @@ def make_request_id(candidate: str) -> str:
 
 
 class RequestIdMiddleware:
-    """Gives each request an id and returns it as `x-request-id`."""
+    """Give each request an id and return it as `x-request-id`."""
 
     sync_capable = True
     async_capable = False

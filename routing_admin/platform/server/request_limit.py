@@ -19,7 +19,7 @@ from routing_admin.platform.server.refusals import send_refusal
 def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> App:
     """Wrap the application to answer 503 if no slot becomes free.
 
-    `agent_of` returns the agent of a cached key; other requests count by address.
+    `agent_of` returns the agent of a cached key; other requests count by IP address.
     """
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
@@ -42,7 +42,7 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
 
 
 def name_of(scope: Any, agent_of: Callable[[Mapping[str, str]], str]) -> str:
-    """Return the agent or the address that a request counts for."""
+    """Return the agent or the IP address for which a request counts."""
     headers = headers_of_scope(scope)
     peer = (scope.get("client") or ("",))[0]
     meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}

@@ -67,7 +67,7 @@ def head_without_upgrade(method: bytes, url: bytes, version: str, headers: Heade
 
 
 class _Dropped(list[tuple[bytes, bytes]]):
-    """Drops trailers of a chunked body, which no part of the program reads."""
+    """Drop trailers of a chunked body, which no part of the program reads."""
 
     def append(self, _: tuple[bytes, bytes]) -> None: ...
 
@@ -80,7 +80,7 @@ MAX_PIPELINED = 32
 
 
 class RequestReader(HttpToolsProtocol):
-    """Connection that parses, rejects and starts requests; timeouts are up to `Protocol`."""
+    """Connection that parses, rejects and starts requests; its subclass `Protocol` adds timeouts."""
 
     _max_head = 65_536
     _whole = False
@@ -126,7 +126,7 @@ class RequestReader(HttpToolsProtocol):
         else:
             self._problem = head_problem(version, method, self.headers, names)
         if self._problem or len(self.pipeline) >= MAX_PIPELINED:
-            # httptools turns it into an HttpParserError, for which `data_received` rejects the request.
+            # httptools turns this error into an HttpParserError, for which `data_received` rejects the request.
             raise ValueError("this request is not read")
         if self.parser.should_upgrade():
             return

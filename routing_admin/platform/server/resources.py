@@ -26,8 +26,8 @@ M_ARENA_MAX = -8
 def settle() -> None:
     """Freeze loaded objects for the garbage collector, and limit the C library to two memory arenas.
 
-    Called once all modules are loaded. Threads started later share one arena next to the event loop's, so memory freed
-    by one serves the next. With a single arena, the log's writer and the loop would wait for each other.
+    Call this once all modules are loaded. Threads started later share one arena besides the event loop's, so memory
+    that one thread frees serves the next. With a single arena, the log's writer and the loop would wait for each other.
     """
     gc.collect()
     gc.freeze()
@@ -60,7 +60,7 @@ intervals cost 15 % of a small call's CPU under load: the log's writer then take
 
 
 class _ShortSwitches:
-    """Counts the threads that compute for long; they share one interval."""
+    """Count the threads that compute for long; they share one interval."""
 
     def __init__(self) -> None:
         self._count, self._usual, self._lock = 0, sys.getswitchinterval(), threading.Lock()
@@ -76,7 +76,7 @@ _short_switches = owned(_ShortSwitches)
 
 @contextmanager
 def short_switches() -> Iterator[None]:
-    """Let threads take short turns in the block: something in it computes for long."""
+    """Let threads take short turns during this block, because something in it computes for long."""
     switches = _short_switches()
     switches.change(1)
     try:
@@ -111,12 +111,12 @@ def descriptor_limit() -> int:
 
 
 def max_connections(descriptors: int) -> int:
-    """Return how many callers may connect; the call of each may need a connection to a provider, too."""
+    """Return how many callers may connect; each call may also need a connection to a provider."""
     return max((descriptors - RESERVED_DESCRIPTORS) // 2, 1)
 
 
 def find_descriptor_shortage() -> str:
-    """Return a message if the limit is too low for all requests that the settings allow; else empty."""
+    """Return a message if the limit is too low for all requests that the settings allow, else ""."""
     limit = descriptor_limit()
     needed = settings.MAX_CALLS + settings.MAX_REQUESTS
     if max_connections(limit) >= needed:

@@ -1,7 +1,7 @@
 """Serve static files under names with a hash of their content, compressed, and cached forever.
 
-collectstatic is not needed: names are made from the files in place, and a requested name is only valid while the file
-has that hash. collectstatic produces the same names.
+collectstatic is not needed: names are made from the files where they are, and a requested name is only valid while the
+file has that hash. collectstatic produces the same names.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class CompressedFile:
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a package without types
-    """Serves static files in place: hashed names with a lifetime of a year, plain ones of a minute."""
+    """Serve static files in place: hashed names may be cached for a year, plain names for a minute."""
 
     FOREVER = YEAR
 

@@ -18,7 +18,7 @@ PAUSE_SECONDS = 5.0
 
 
 class StoreMonitor:
-    """Checks in a background thread; none if artifacts are local files."""
+    """Check in a background thread; there are no checks if artifacts are local files."""
 
     def __init__(self) -> None:
         self._thread = RepeatingThread("artifact-store", PAUSE_SECONDS, self.look, lambda: None)

@@ -1,7 +1,7 @@
 """Background upkeep of a serving process.
 
 It checks whether configuration and secrets are still current, creates the request log's partitions of the days ahead,
-and writes when keys and sessions were last used and which models refused files they should read.
+and writes when keys and sessions were last used and which models refused files that they should read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 DAYS_SECONDS = 600.0
 """How often partitions of the days ahead are checked, if the request log has any."""
 PAUSE_SECONDS = 0.4
-"""Delay between rounds; with the time of a look that waits for a lock in vain, still less than a look's maximum age."""
+"""Delay between rounds. Together with a check that waits for a lock in vain, it is still less than the maximum age of a
+check."""
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Upkeep:
     first: list[Callable[[], object]] = field(default_factory=list)
     """What each round starts with: reading the configuration again."""
     further: list[Callable[[], object]] = field(default_factory=list)
-    """What higher packages do in each round, once the configuration is current."""
+    """Work of higher packages in each round, once the configuration is current."""
     _days_due: float = float("-inf")
     _thread: RepeatingThread = field(init=False)
 
@@ -51,7 +52,7 @@ class Upkeep:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the rounds and write what is noted; losses are logged."""
+        """Stop the rounds and write everything noted; losses are logged."""
         self._thread.stop()
         self.refusals.write()
         session_activity().write()
@@ -65,7 +66,7 @@ class Upkeep:
         read_secrets_again()
         for job in self.first:
             job()
-        # What the database does not take at once is written in a later round.
+        # What the database does not accept at once is written in a later round.
         with lock_timeout(LOOK_WAIT_SECONDS):
             self.uses.write()
             self.refusals.write()

@@ -1,6 +1,6 @@
 """Serve URLs that clients get slightly wrong: doubled or trailing slashes, a missing or another version.
 
-The ASGI application asks before it chooses a handler. The middleware does the same when Django runs alone.
+The ASGI application corrects the path before it chooses a handler. The middleware does so when Django runs alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def meant_path(path: str) -> str:
 
 
 class NearMissesMiddleware:
-    """Serves the meant path without a redirect, which clients would follow with a GET."""
+    """Serve the meant path without a redirect, which clients would follow with a GET."""
 
     sync_capable = True
     async_capable = False

@@ -2,7 +2,7 @@
 
 Each process writes its numbers to the file of its slot, in a folder in memory that `serve` creates and removes, and
 locks the slot while it lives. Counts of a dead process remain in the sum, and its successor in the slot continues from
-them; its gauges no longer count. The answering process reports its own numbers as last written, too. Otherwise a count
+them; its gauges no longer count. The answering process also reports its own numbers as last written. Otherwise a count
 could be newer in one scrape than in the next, and Prometheus takes a falling counter for a restart.
 """
 
@@ -70,7 +70,7 @@ class WorkerBoard:
             self._folder = None
 
     def publish(self) -> None:
-        """Write the numbers of this process. Raise `OSError`; then those written before remain."""
+        """Write the numbers of this process. Raise `OSError`; then the numbers written before remain."""
         if self._folder is None:
             return
         with self._publishing:
@@ -78,11 +78,11 @@ class WorkerBoard:
             path = self._folder / f"{self._slot}.json"
             new = path.with_suffix(".new")
             new.write_text(json.dumps([os.getpid(), [_to_json(family) for family in families]]))
-            # Replaced at once, so that readers never see half a file.
+            # The file is replaced as a whole, so that no process reads half a file.
             new.replace(path)
 
     def collect(self) -> tuple[list[MetricFamily], dict[str, int]]:
-        """Return the numbers of the server, and its living processes by slot."""
+        """Return the numbers of the server, and its running processes by slot."""
         with suppress(OSError):
             self.publish()
         slots = _read_slots(self._folder) if self._folder is not None else {}
@@ -108,7 +108,7 @@ class WorkerBoard:
             self._slot += 1
         self._past = [family for family in _read(folder / f"{self._slot}.json")[1] if family.outlives_process]
         self._folder, self._handle = folder, handle
-        # Removes the predecessor's gauges.
+        # This removes the predecessor's gauges.
         self.publish()
 
 

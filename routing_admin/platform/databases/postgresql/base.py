@@ -23,7 +23,7 @@ from routing_admin.platform.databases.lock_timeout import wait_seconds
 USUAL_SECONDS = 5.0
 """How long pages and commands wait for a lock or a connection."""
 REFUSED_SECONDS = 1.0
-"""How long they wait for a connection while the server accepts none."""
+"""How long pages and commands wait for a connection while the server accepts none."""
 RECONNECT_SECONDS = 5.0
 """Maximum age of connections to a read-only server: after a failover they lead to the old primary."""
 READ_ONLY_SIGNS = ("default_transaction_read_only", "in_hot_standby")
@@ -33,7 +33,7 @@ OLDEST = (15,)
 
 
 class TextDumper(StrDumperUnknown):
-    """Dumps text without what PostgreSQL cannot store."""
+    """Dump text without the characters that PostgreSQL cannot store."""
 
     def dump(self, obj: str) -> Any:
         return super().dump(storable_text(obj))
@@ -63,7 +63,7 @@ class PooledConnection(Connection[Any]):
 
     @property
     def is_worth_replacing(self) -> bool:
-        """Return whether the server is read-only and the connection old enough to look for another."""
+        """Return whether the server is read-only and the connection is old enough to look for another server."""
         if all(self.info.parameter_status(name) != "on" for name in READ_ONLY_SIGNS):
             return False
         return time.monotonic() - self.made_at > RECONNECT_SECONDS
@@ -87,7 +87,7 @@ class DatabaseFeatures(features.DatabaseFeatures):
 
 
 class DatabaseOperations(operations.DatabaseOperations):
-    """Operations with JSON that PostgreSQL can store."""
+    """Operations that write JSON without what PostgreSQL cannot store."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
         return Jsonb(value, dumps=lambda document: write_json(document, encoder))
@@ -134,7 +134,7 @@ class DatabaseWrapper(DjangoWrapper):
             raise OperationalError(str(refusal)) from timeout
 
     def ensure_connection(self) -> None:
-        # The server closed it, and the error has been raised already: connect again.
+        # The server closed the connection, and the error has already been raised, so connect again.
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:
             self.close()
         super().ensure_connection()

@@ -22,7 +22,7 @@ AGAIN_SECONDS = 2.0
 
 
 class Listener:
-    """Calls `callback` for each notification, in a thread with a connection outside the pools."""
+    """Call `callback` for each notification, in a thread with a connection outside the pools."""
 
     def __init__(self, callback: Callable[[], object]) -> None:
         self._callback = callback

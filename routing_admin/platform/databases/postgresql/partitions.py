@@ -76,9 +76,9 @@ def make_days(now: datetime) -> int:
 
 
 def days_there() -> tuple[datetime, datetime] | None:
-    """Return the start of the first day with a partition and the end of the last, if this process made any.
+    """Return the start of the first day with a partition and the end of the last day, if this process made any.
 
-    Days may have been dropped since, and the default partition may have rows of others.
+    Days may have been dropped since then, and the default partition may have rows of other days.
     """
     return _found().bounds
 
@@ -86,7 +86,7 @@ def days_there() -> tuple[datetime, datetime] | None:
 def drop_days(before: datetime) -> int:
     """Drop the days that had ended by then, delete older rows elsewhere, and return the number of requests.
 
-    Requests are kept for up to a day beyond that. Raise what the database raises.
+    Requests are kept for up to a day beyond that time. Raise the database's errors.
     """
     total: int = 0
     for day in _days_before(before):
@@ -130,7 +130,7 @@ def _make_day(table: DailyTable, day: date) -> None:
     bounds = [start.isoformat(), (start + timedelta(days=1)).isoformat()]
     with transaction.atomic(using=LOGS), connections[LOGS].cursor() as cursor:
         _lock(cursor)
-        # Another process may have been quicker.
+        # Another process may already have created the partition.
         if table.part(day) in _names_there(cursor):
             return
         # The partition is created as a separate table and then attached, so that writers do not wait.

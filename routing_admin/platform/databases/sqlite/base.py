@@ -70,7 +70,7 @@ def make_private(path: str) -> None:
 
 
 class SqliteOperations(operations.DatabaseOperations):
-    """Operations with JSON as PostgreSQL would store it."""
+    """Operations that store JSON as PostgreSQL would."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
         return write_json(value, encoder)
@@ -118,7 +118,7 @@ ROOM = {"cache_size": -200_000, "wal_autocheckpoint": 8000}
 
 @contextmanager
 def roomy(connection: Any) -> Iterator[None]:
-    """Give SQLite more memory for work on many rows; no effect on other engines."""
+    """Give SQLite more memory for work on many rows; this has no effect on other engines."""
     if connection.vendor != "sqlite":
         yield
         return
