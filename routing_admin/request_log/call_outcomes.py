@@ -26,7 +26,7 @@ class CallOutcome:
     status: int | None = None
 
     def subject_of(self, kind: AlertKind) -> str:
-        """Return what an alert of this kind would be about: the model, the provider, or one of its keys."""
+        """Return the subject of an alert of this kind: the model, the provider, or one of its keys."""
         if kind is AlertKind.RETIRED_MODEL:
             return f"{self.provider}/{self.model}"
         return f"{self.provider} ({self.key})" if self.key else self.provider
@@ -78,7 +78,7 @@ def _subjects_of(outcome: CallOutcome) -> Iterator[tuple[AlertKind, str]]:
     if kind is not None:
         yield kind, outcome.subject_of(kind)
     elif outcome.outcome == OK:
-        # A success with one of several keys is also one of the provider as a whole.
+        # A success with one of several keys is also a success of the provider as a whole.
         for call_kind in KINDS_OF_CALLS:
             yield from dict.fromkeys(
                 (
@@ -122,7 +122,7 @@ class CallOutcomes:
         return tuple(noted.values())
 
     def put_back(self, outcomes: Iterable[CallOutcome]) -> None:
-        """Put back outcomes that could not be processed yet; newer ones win."""
+        """Put back outcomes that could not be processed yet; newer outcomes take precedence."""
         with self._lock:
             for outcome in outcomes:
                 self._noted.setdefault((outcome.provider, outcome.model, outcome.key, outcome.outcome), outcome)

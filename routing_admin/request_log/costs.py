@@ -65,7 +65,7 @@ def list_waste(
 ) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
     """Yield attempts that used more than the answer did, with the excess in the order of `SPENT`.
 
-    Providers bill failed calls, too. Takes the columns of a request's row and of its attempts' rows.
+    Providers also bill failed calls. The arguments are the columns of a request's row and of its attempts' rows.
     """
     for at, row in enumerate(attempts, 1):
         # Only the last attempt can have answered.

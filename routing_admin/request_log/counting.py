@@ -1,4 +1,4 @@
-"""Count entries for metrics, once, when the journal has written them."""
+"""Count each entry in the metrics once, when the journal has written it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CountedNames:
         return name if name in self.agents else self._other
 
     def is_known(self, route: str, provider: str, model: str) -> bool:
-        """Return whether something could be counted under these names."""
+        """Return whether something could be counted under the configured names."""
         return self.route(route) == route and self.labels_of(provider, model) == (provider, model)
 
 

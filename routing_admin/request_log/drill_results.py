@@ -1,4 +1,4 @@
-"""Evaluate a fire drill from the log: calls that met it, who answered them, which failed, and the added delay."""
+"""Evaluate a fire drill from the log: the calls it affected, who answered them, which failed, and the added delay."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class UnansweredCall:
 
 @dataclass(frozen=True, slots=True)
 class DrillResult:
-    """How many calls met a drill, which providers answered them, and which got no answer.
+    """How many calls a drill affected, which providers answered them, and which got no answer.
 
-    `others` were cancelled by their callers or rejected for what they ask. `delay_ms` is the median answer time minus
-    the provider's own median of the hour before, None if either is missing.
+    `others` were cancelled by their callers or rejected for their contents. `delay_ms` is the median answer time minus
+    the provider's own median in the hour before, None if either is missing.
     """
 
     met: int = 0
@@ -65,7 +65,7 @@ class DrillResult:
 
 @dataclass(frozen=True, slots=True)
 class _MetCall:
-    """A request that met the drill."""
+    """A request that the drill affected."""
 
     id: str
     outcome: str
@@ -81,7 +81,7 @@ COLUMNS = (
 
 
 def find_result(provider: str, started_at: datetime, ends_at: datetime) -> DrillResult:
-    """Return the result of the provider's drill in that time; two queries."""
+    """Return the result of the provider's drill in that time, by two queries."""
     attempts = AttemptLog.objects.filter(provider=provider, outcome=Fault.FIRE_DRILL, at__gte=started_at)
     rows = attempts.filter(at__lte=ends_at).order_by("-at").values_list(*COLUMNS)
     calls = {
@@ -98,7 +98,7 @@ def _times_of(rows: QuerySet[AttemptLog]) -> list[float]:
 
 
 def judge_drill(calls: Iterable[_MetCall], usual_times: Sequence[float]) -> DrillResult:
-    """Return the result of calls that met a drill, newest first; `usual_times` are the provider's own times, sorted."""
+    """Return the result of the calls that a drill affected, newest first; `usual_times` are the provider's, sorted."""
     found = list(calls)
     ends = [ending_of(call.outcome) for call in found]
     answered = [call for call, end in zip(found, ends, strict=True) if end is RequestEnding.ANSWERED]

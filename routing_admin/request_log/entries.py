@@ -1,4 +1,4 @@
-"""Log entries: the facts noted while a request runs, and the columns made of them afterwards.
+"""Log entries: the facts noted while a request runs, and the columns made from them afterwards.
 
 Unless recording is on, entries hold no content, only names, ids, times and outcomes. Noting facts has to be cheap for
 the request; the journal's thread makes the columns.
@@ -41,8 +41,8 @@ class RequestFacts:
     """Facts about a request apart from its attempts; times in milliseconds, `began` in wall-clock time.
 
     `begun_ms` is when keep-alive comments started the response, None if they did not. `path` and `trace` (the caller's
-    trace headers) are only set if traces are exported. `choice` is the number of this answer among several to one
-    request, how many there are, and the id of the first.
+    trace headers) are only set if traces are exported. `choice` has the number of this answer among several to one
+    request, the number of answers, and the id of the first.
     """
 
     id: str
@@ -78,7 +78,7 @@ class RequestFacts:
 
 @dataclass(slots=True)
 class Entry:
-    """A request waiting to be written; `sent` has the files sent to each candidate, by position.
+    """A request waiting to be written; `sent` holds the files sent to each candidate, by position.
 
     `costs` caches the cost columns, so that rows and metrics use the same prices.
     """
@@ -96,9 +96,9 @@ def entry_of(
     prepared: Mapping[int, Prepared] | None = None,
     chat: ChatRequest | None = None,
 ) -> Entry:
-    """Return the entry of a request, without its text and the bytes of its files.
+    """Return the entry for a request, without its text and the bytes of its files.
 
-    `prepared` is what each candidate was sent. `chat` is the canonical request, of which digests are kept if files were
+    `prepared` is what each candidate was sent. `chat` is the canonical request; digests of it are kept if files were
     sent.
     """
     sent = (
@@ -225,7 +225,7 @@ def _media(media: Media) -> dict[str, Any]:
 
 
 def find_answering(entry: Entry) -> Attempt | None:
-    """Return the attempt that answered, even if only with the start of a stream; None if none did."""
+    """Return the attempt that answered, even if only with the start of a stream, or None if no attempt did."""
     facts, last = entry.facts, entry.attempts[-1] if entry.attempts else None
     if last is None or last.outcome == CANCELLED:
         return None
@@ -237,7 +237,7 @@ def attempt_columns(entry: Entry) -> list[dict[str, Any]]:
     rows = [_attempt(entry, at, attempt) for at, attempt in enumerate(entry.attempts)]
     first = entry.facts.first_content_ms
     if first is not None and find_answering(entry) is not None:
-        # Relative to the attempt instead of the request.
+        # The time is relative to the attempt instead of the request.
         rows[-1]["first_content_ms"] = first - entry.attempts[-1].started_ms
     return rows
 
@@ -301,7 +301,7 @@ def chip_of(attempt: Attempt) -> dict[str, Any]:
     return {**chip, "tries": attempt.retry_attempts + 1} if attempt.retry_attempts else chip
 
 
-# What a request asked for: a task route, a model service, a provider's model, or an unknown name.
+# What a request's model name meant: a task route, a model service, a provider's model, or nothing known.
 
 KINDS: Mapping[str, str | Promise] = {
     "route": pgettext_lazy("asked for", "route"),
@@ -326,7 +326,7 @@ class AskedFor:
 
 
 def asked_for(row: RequestLog) -> AskedFor:
-    """Return what a row of the list shows first; the id if the request ended before it named a model."""
+    """Return what the request's row in a list shows first: the id if the request ended before it named a model."""
     name = row.asked_model.removeprefix(TASK)
     if row.task_type:
         task_type = row.task_type if name not in ("", AUTO, row.task_type) else ""
@@ -353,7 +353,7 @@ def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Ro
         at += size
 
 
-# Files that a model refused although it was configured to read them; looked for once the request is logged.
+# Files that a model refused although it was configured to read them. They are looked for once the request is logged.
 
 MISMATCH = Fault.CAPABILITY_MISMATCH.value
 
@@ -380,8 +380,8 @@ def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
 
 
 def _refused_kinds(attempt: Attempt, files: Iterable[SentFile]) -> frozenset[str]:
-    # If the attempt gave up: the capability named by the provider, or else all files sent as they were. If it went on,
-    # the files that were then described instead.
+    # If the attempt was abandoned, the refused files are those of the capability named by the provider, or else all
+    # files sent unchanged. If it went on, they are the files that were then described instead.
     gave_up = attempt.outcome == MISMATCH
     if gave_up and attempt.param:
         return frozenset({attempt.param})

@@ -1,6 +1,6 @@
 """Provider health of the last hour, and request counts and first-content times of the last day.
 
-Few queries over the log's indexes fetch the numbers; plain functions of values judge them.
+A few queries over the log's indexes fetch the numbers, and functions without queries judge them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ STREAMS_OF_AN_HOUR = 100
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One call: its time, outcome, and milliseconds until its first content or else its end."""
+    """One call: its time, its outcome, and the milliseconds until its first content, or else until its end."""
 
     at: datetime
     outcome: str
@@ -94,7 +94,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def provider_health(now: datetime, models: Collection[tuple[str, str]] = ()) -> dict[str, Health]:
-    """Return the health of every provider called in the last hour, by name; one query.
+    """Return the health of every provider called in the last hour, by name, with one query.
 
     `models` are the configured ones with their providers. A 404 for any other model does not count against its
     provider.
@@ -111,7 +111,7 @@ def provider_health(now: datetime, models: Collection[tuple[str, str]] = ()) -> 
 
 
 def _read_moment(text: str) -> datetime:
-    # Reading times as text takes a tenth of the ORM's time for them.
+    # Times are read as text, which takes a tenth of the time that the ORM needs.
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -141,7 +141,7 @@ class Day:
 class FirstContent:
     """Milliseconds until the first content of streamed answers: percentiles, and the median of each hour.
 
-    Percentiles are None without streams; the current hour is the last.
+    Percentiles are None if there were no streams. The last hour is the current hour.
     """
 
     p50: float | None = None
@@ -150,7 +150,7 @@ class FirstContent:
 
 
 def first_content(now: datetime) -> FirstContent:
-    """Return the last 24 hours, each by its newest streams, so the cost has a bound; one query."""
+    """Return the last 24 hours, each from its newest streams only, which limits the cost; one query."""
     hours: dict[int, list[float]] = {}
     for index, ms in _newest_streams(window_start(now)):
         hours.setdefault(index, []).append(ms)
@@ -184,7 +184,7 @@ SELECT
     AND ending = 'failed')
 FROM hour ORDER BY start
 """
-"""One index range per hour and number; grouping the same rows takes three times as long."""
+"""One index range for each hour and each number; grouping the same rows would take three times as long."""
 DAYS = "AND started_at >= %s AND started_at < %s"
 """The bounds of all hours together.
 

@@ -37,8 +37,8 @@ Rows = Sequence[Row]
 def write(entries: Iterable[Entry]) -> None:
     """Write entries in one transaction.
 
-    An id that is taken gets a random suffix, so nothing is overwritten. Raise what the database raises; then no entry
-    is written.
+    An id that is taken gets a random suffix, so nothing is overwritten. Raise the database's errors; then no entry is
+    written.
     """
     write_rows(rows_of(entries))
 
@@ -80,7 +80,7 @@ OURS = re.compile(r"req_[0-9a-f]{24}")
 
 
 def _unlike_other_days(rows: Rows) -> Rows:
-    # With a table per day the primary key does not see the ids of other days.
+    # With a table per day the primary key does not cover the ids of other days.
     chosen = [request["id"] for request, _ in rows if not OURS.fullmatch(request["id"])]
     taken = chosen and RequestLog.objects.using(LOGS).filter(pk__in=chosen).exists()
     return _under_free_ids(rows) if taken else rows
@@ -94,7 +94,7 @@ def write_missing(rows: Rows) -> None:
 
 
 def complete(row: Row) -> Row:
-    """Return the row with defaults for missing columns: an earlier version may have spooled it."""
+    """Return the row with defaults for missing columns: an earlier version may have spooled the row."""
     request, attempts = row
     values = {**_defaults(RequestLog), **request, "ending": ending_of(request["outcome"]).value}
     return values, [{**_defaults(AttemptLog), **attempt} for attempt in attempts]
@@ -106,7 +106,7 @@ def _defaults(model: type[Model]) -> dict[str, Any]:
 
 
 def _ids_there(rows: Rows) -> set[tuple[str, str]]:
-    # An id alone may be another request's, so times are compared as well.
+    # The same id may belong to another request, so times are also compared.
     found = RequestLog.objects.using(LOGS).filter(pk__in=[request["id"] for request, _ in rows])
     return {(key, str(began)) for key, began in found.values_list("pk", "started_at")}
 
@@ -114,7 +114,7 @@ def _ids_there(rows: Rows) -> set[tuple[str, str]]:
 def _insert_rows(rows: Rows) -> None:
     _insert(RequestLog, [request for request, _ in rows])
     _insert(AttemptLog, [attempt for _, attempts in rows for attempt in attempts])
-    # In the same transaction, so that each request is counted once.
+    # Sums are updated in the same transaction, so that each request is counted once.
     add_usage(rows)
 
 
@@ -202,4 +202,4 @@ SQLITE_ADAPTERS: Mapping[type, Callable[[Any], Any]] = {
     DateTimeField: _utc_text,
     BooleanField: int,
 }
-"""Conversions for SQLite. Its driver accepts a bool, but searches for an adapter each time."""
+"""Conversions for SQLite. Its driver accepts a bool, but searches for an adapter every time."""

@@ -55,9 +55,10 @@ def spool_folder() -> Path:
 class Journal:
     """Queue of log entries and the thread that writes them.
 
-    `behind_since` is when the database first failed to take an entry, None while it takes all. `disk_is_full` says that
-    entries the database did not take cannot go to disk either and are held in memory. `lost` counts lost entries, the
-    last one at `lost_at`. `repaired` counts entries stored without values that the database rejected.
+    `behind_since` is when the database first failed to accept an entry, None while it accepts all. `disk_is_full` says
+    that entries which the database did not accept cannot be written to disk either and are held in memory. `lost`
+    counts lost entries, the last one at `lost_at`. `repaired` counts entries stored without values that the database
+    rejected.
     """
 
     waiting: deque[Entry] = field(default_factory=deque)
@@ -87,7 +88,7 @@ class Journal:
 
     def waiting_seconds(self) -> float:
         """Return how long the oldest unwritten request has been waiting; 0 if there is none."""
-        # The writer may have just taken it.
+        # The writer may have just taken the entry.
         with suppress(IndexError):
             oldest = self.waiting[0].facts
             ended = oldest.began + timedelta(milliseconds=oldest.duration_ms)
@@ -99,7 +100,7 @@ class Journal:
         """Queue an entry; never blocks and never raises."""
         if len(self.waiting) >= QUEUE:
             self._count_lost(1)
-            # Logged once here; `flush` logs the number of lost requests.
+            # The loss is logged here only once; `flush` logs the number of lost requests.
             if not self._overflowed:
                 log.error("%s requests wait in memory: until they are written, further ones are lost", QUEUE)
             self._overflowed += 1
@@ -149,7 +150,7 @@ class Journal:
             log.error("%s requests are not logged: neither the database nor the disk takes them", len(self.waiting))
 
     def _next_batch(self) -> list[Entry]:
-        # By index: the deque grows meanwhile, and its iterators do not allow that.
+        # Entries are read by index, because the deque grows meanwhile, which its iterators do not allow.
         return [self.waiting[index] for index in range(min(BATCH, len(self.waiting)))]
 
     def _let_go(self, batch: Sequence[Entry]) -> None:
@@ -158,7 +159,7 @@ class Journal:
         _notify(batch)
 
     def _write(self, batch: Sequence[Entry]) -> bool:
-        # While the database is behind, batches go to disk without trying it.
+        # While the database is behind, batches go to disk without trying the database.
         stored = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
         if stored:
             self._let_go(batch)
@@ -231,16 +232,16 @@ class Journal:
         self.behind_since = self.behind_since or datetime.now(UTC)
         if error is not None:
             self._outage.note(error)
-            # The next try may be at another server.
+            # The next try may reach another server.
             drop_connections()
 
     def _drain(self) -> None:
         try:
             self.spool.drain(self._write_kept, lambda line: self._lose(line, "it is damaged"))
-        except Exception as error:  # it stays on disk
+        except Exception as error:  # the file stays on disk
             self._fall_behind(error)
             return
-        # The log is up to date only if it takes the files and a batch from memory, too.
+        # The log is up to date only once it has accepted the files and also a batch from memory.
         batch = self._next_batch()
         if batch and not self._insert(batch):
             return

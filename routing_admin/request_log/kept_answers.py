@@ -1,8 +1,8 @@
 """Store answers that `item_reference` and `previous_response_id` may name, per agent, for all processes.
 
-The items of an answer are in one row, under the key that their ids begin with. Items with other ids, such as those of
-OpenAI's own tools, also have a row each. A further row has the answer's input: the items of its request alone and the
-keys of the answers it continues, so a conversation grows only by what is new in each turn.
+The items of an answer are in one row, under the key that their ids begin with. Each item with another id, such as an
+item of OpenAI's own tools, has an additional row. A further row has the answer's input: the items of its request alone
+and the keys of the answers it continues, so a conversation grows only by what is new in each turn.
 
 Rows are held in memory until the request log is written, so answers do not wait for them. Like outcomes of calls with
 an idempotency key they are encrypted, under keyed digests. The oldest are deleted when space runs out.
@@ -58,7 +58,7 @@ Key = tuple[str, str]
 
 
 class KeptTooLargeError(ValueError):
-    """The requested answers have more bytes than one request may have."""
+    """The referenced answers have more bytes than one request may have."""
 
 
 @value_class
@@ -100,7 +100,7 @@ class KeptAnswers:
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
     def keep(self, agent: str, turn: Turn | None, key: str, items: Sequence[Mapping[str, Any]]) -> None:
-        """Queue the items of an answer, unless they exceed `MAX_BYTES`, and the turn it answers."""
+        """Queue the items of an answer, unless they exceed `MAX_BYTES`, and the turn that it answers."""
         data = orjson.dumps(items)
         if len(data) > MAX_BYTES:
             return
@@ -127,9 +127,9 @@ class KeptAnswers:
         self._bytes -= len(found.data) if found else 0
 
     def find_conversation(self, agent: str, key: str, max_bytes: int) -> tuple[list[str], list[Any]] | None:
-        """Return the keys of an agent's answers up to that one, and all items of the conversation.
+        """Return the keys of an agent's answers up to the given answer, and all items of the conversation.
 
-        None if one of them is not stored. Raise as `find` does.
+        Return None if one of the answers is not stored. Raise as `find` does.
         """
         last = self.find(agent, (INPUT + key,), max_bytes)
         if not last:
@@ -145,7 +145,7 @@ class KeptAnswers:
     def find(self, agent: str, keys: Iterable[str], max_bytes: int) -> dict[str, Any]:
         """Return what is stored for an agent under those names: items by the key of their answer, or by their id.
 
-        Raise `KeptTooLargeError` and what the database raises.
+        Raise `KeptTooLargeError` and the database's errors.
         """
         requested, now = set(keys), datetime.now(UTC)
         with self._lock:
@@ -168,7 +168,7 @@ class KeptAnswers:
         return {key: orjson.loads(content) for key, content in data.items()}
 
     def write(self, _batch: object = None) -> None:
-        """Write queued answers; those that the database does not take remain queued."""
+        """Write queued answers; answers that the database does not accept remain queued."""
         with self._writing:
             with self._lock:
                 waiting = dict(self._waiting)
@@ -181,7 +181,7 @@ class KeptAnswers:
                 return
             with self._lock:
                 for key, entry in waiting.items():
-                    # It may have been replaced while it was written.
+                    # The queued answer may have been replaced while it was written.
                     if self._waiting.get(key) is entry:
                         self._drop(key)
 
@@ -210,7 +210,7 @@ class KeptAnswers:
                 batch_size=ROWS,
             )
             for (agent, _), entry in waiting.items():
-                # Earlier answers of a conversation live as long as its newest one.
+                # Earlier answers of a conversation are kept as long as its newest answer.
                 renewed = sorted(_digest(agent, name) for key in entry.before for name in (key, INPUT + key))
                 for batch in _batches(renewed):
                     KeptAnswer.objects.filter(pk__in=batch, expires_at__lt=entry.ends).update(expires_at=entry.ends)
@@ -228,7 +228,7 @@ def _digest(agent: str, key: str) -> str:
 
 
 def _owner(agent: str, name: str) -> str:
-    # Inputs have a limit of their own: answers are small and are referred to by item.
+    # Inputs have a separate limit, because answers are small and are referenced by item.
     kind = "input" if name.startswith(INPUT) else "item_reference"
     return sign_lastingly(f"{kind}\n{agent}".encode())
 
@@ -238,7 +238,7 @@ def _open(ciphertext: bytes | memoryview, max_bytes: int) -> bytes | None:
         # One byte more than allowed shows the caller that the limit is exceeded.
         return zlib.decompressobj().decompress(cipher().decrypt(bytes(ciphertext)), max(max_bytes, 0) + 1)
     except InvalidToken:
-        # It was encrypted with a key that has been removed.
+        # The row was encrypted with a key that has been removed.
         return None
 
 

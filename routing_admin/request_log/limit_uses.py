@@ -31,7 +31,7 @@ PREFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """Usage of one limit: `used` of `limit`, and when it resets; None for a limit on running calls.
+    """Usage of one limit: `used` of `limit`, and when it resets, which is None for a limit on running calls.
 
     Money is in nanos of `currency`, which is empty for everything else. `uncounted` are calls since the last reset that
     a money budget allowed without a price it could count.
@@ -88,7 +88,7 @@ def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Se
 def count_uncounted(
     limits: Mapping[str, AgentLimits | None], exchange: ExchangeTable
 ) -> Mapping[tuple[str, Meter], int]:
-    """Return how many calls passed uncounted in the current window, by holder and limit, if any.
+    """Return how many calls were allowed uncounted in the current window, by holder and limit, if any.
 
     One query per type of holder that has a money budget and allows such calls.
     """

@@ -1,7 +1,7 @@
 """Store outcomes of calls with an idempotency key, for a day, and decide which process answers a call.
 
 Inserting a row claims a key, so only one of any number of processes answers. The claim is renewed while the call runs.
-If its process is killed, the lease ends, and the next call with the key takes over.
+If its process is killed, the lease expires, and the next call with the key takes over.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def claim_key(
 ) -> Claim | StoredOutcome | ConflictingCall:
     """Return the right to answer the call, or the outcome or conflict of the call that owns the key.
 
-    Raise what the database raises.
+    Raise the database's errors.
     """
     now = now or timezone.now()
     _sweep(now)
@@ -104,7 +104,7 @@ def claim_key(
         if row is None:
             continue
         if row.expires_at <= now:
-            # The holder in the filter keeps a new claim from being deleted.
+            # Filtering by the holder keeps a new claim from being deleted.
             IdempotencyRecord.objects.filter(pk=digest, holder=row.holder).delete()
         elif row.fingerprint != fingerprint:
             return ConflictingCall(ClaimRefusal.OTHER_CALL, row.request_id)
@@ -178,7 +178,7 @@ def _open(row: IdempotencyRecord) -> StoredOutcome | ConflictingCall:
     try:
         head, _, body = zlib.decompress(cipher().decrypt(bytes(row.ciphertext))).partition(b"\n")
     except InvalidToken:
-        # It was encrypted with a key that has been removed.
+        # The outcome was encrypted with a key that has been removed.
         return ConflictingCall(ClaimRefusal.NOT_STORED, row.request_id)
     status, headers, streamed = orjson.loads(head)
     return StoredOutcome(CallOutcome(status, headers, body, streamed), row.request_id, _facts_of(row.request_id))
@@ -189,7 +189,7 @@ def _facts_of(request_id: str) -> Mapping[str, Any]:
     rows = RequestLog.objects.filter(pk=request_id).values(*names)
     facts = rows.first()
     if facts is None:
-        # It may have just ended and still be in the queue.
+        # The call may have just ended, so its entry may still be in the queue.
         journal().flush()
         facts = rows.first()
     return facts or {}

@@ -1,6 +1,6 @@
 """Request bodies that the log may keep, if the setting is on; and digests that identify a conversation.
 
-Text is kept with everything that looks like a key removed. Of files only metadata is kept, never bytes.
+Text is kept with everything that looks like a key removed. From files only metadata is kept, never bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
     space = Space()
     answered = {"answer": _answer(answer, space)} if answer else {}
     messages: list[dict[str, Any]] = []
-    # Newest first, so that the oldest are left out if the space runs out.
+    # Newest messages come first, so that the oldest are left out if the space runs out.
     for message in reversed(chat.messages):
         if space.remaining < MESSAGE_COST:
             break
@@ -150,8 +150,8 @@ def _parameters(chat: ChatRequest) -> dict[str, Any]:
     return {key: value for key, value in parameters.items() if value is not None}
 
 
-# Digests identify a conversation in the log without its text. Only requests with files have them: without files nothing
-# about a request depends on the model that reads it, or on its past.
+# Digests identify a conversation in the log without its text. Only requests with files have digests: without files
+# nothing about a request depends on the model that reads it, or on earlier requests.
 
 DIGEST_BYTES = 8
 END_BYTES = 64
@@ -159,7 +159,7 @@ END_BYTES = 64
 
 
 class ConversationDigest(NamedTuple):
-    """Digests of a request's messages, and of those up to the end of the request it continues, if any.
+    """Digests of a request's messages, and of its messages up to the end of the request that it continues, if any.
 
     `opening` covers the tools and the system messages before the first answer, which precede the conversation. `past`
     is the number of messages in the earlier request.

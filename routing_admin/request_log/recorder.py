@@ -95,7 +95,7 @@ class RequestRecorder:
             facts["body"] = body_of(self._words, answer)
         self._facts.duration_ms = self.elapsed_ms()
         self._set(facts)
-        # The response has begun, so its status has been sent already.
+        # The response has begun, so its status has already been sent.
         if self._facts.begun_ms is not None and self._facts.status != LEFT_STATUS:
             self._facts.status = 200
         self._journal.record(entry_of(self._facts, attempts, prepared, self._chat))

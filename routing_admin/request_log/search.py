@@ -1,7 +1,7 @@
 """Search the request log: `status:failed task:planning provider:openai since:1h`, with keyset pagination.
 
-The text becomes a `Search` with its problems, and that becomes one query that the log's indexes answer, so that a page
-is as fast with a million rows as with a hundred.
+The text is parsed into a `Search`, which notes its problems. The `Search` becomes one query that the log's indexes can
+answer, so that a page is as fast with a million rows as with a hundred.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LAST_CHARACTER = "\U0010ffff"
 
 @dataclass(frozen=True, slots=True)
 class RequestPage:
-    """A page of requests, newest first, and the cursors of its neighbours; empty if there is none."""
+    """A page of requests, newest first, and the cursors of its neighbouring pages, empty if there is none."""
 
     rows: tuple[RequestLog, ...]
     newer: str = ""
@@ -59,7 +59,7 @@ def find(
     rows_in = _rows_by_range(search, now)
     cursor = read_cursor(after)
     if cursor is not None:
-        # Read forwards from the cursor, then shown newest first.
+        # Rows are read forwards from the cursor, then shown newest first.
         rows = _take(
             size, (_later(rows_in(day_range), cursor).order_by("started_at", "pk") for day_range in on_from(cursor[0]))
         )
@@ -140,7 +140,7 @@ def _rows_by_range(search: Search, now: datetime) -> Callable[[DayRange], QueryS
 
 def unanswered_condition() -> RawSQL:
     """Return the condition for requests without an answer."""
-    # Written out, because the partial index `request_failed` is matched by its text.
+    # The values are written out, because the partial index `request_failed` is matched by its text.
     return RawSQL("NOT (outcome = 'ok')", (), output_field=BooleanField())
 
 
@@ -170,7 +170,7 @@ def _filter_key(rows: QuerySet[RequestLog], key: str) -> QuerySet[RequestLog]:
     public = key.removeprefix("ra_")[:8]
     row = AgentKey.objects.select_related("agent").filter(public_id=public).first()
     if row is not None:
-        # A key can act as its agent and as the agents that this one owns.
+        # A key can act as its agent and as the agents that its agent owns.
         made = Agent.objects.filter(owner=row.agent).values_list("agent_id", flat=True)
         names = [row.agent.agent_id, *made]
         rows = rows.filter(agent__in=names) if made else rows.filter(agent=names[0])
@@ -209,10 +209,10 @@ def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
     ids = list_few(attempts, "request_id")
     if ids is not None:
         return lambda _: Q(pk__in=ids)
-    # Attempts are only read if there was more than the one that the row itself names.
+    # Attempts are read only if there were others than the attempt that the row itself names.
     has_others = Q(fell_back_condition()) | Q(unanswered_condition()) | Q(provider="")
     own = attempts.filter(request=OuterRef("pk"))
-    if connections[LOGS].vendor == POSTGRESQL:  # reads the tables of two days instead of all
+    if connections[LOGS].vendor == POSTGRESQL:  # reads the tables of two days instead of all days
         own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + LONGEST)
     return lambda day_range: Q(**named) | has_others & Q(Exists(within(own, day_range, "at", LONGEST)))
 
@@ -240,14 +240,14 @@ def read_cursor(text: str) -> tuple[datetime, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """A request of the log and its attempts, in the order of the chain."""
+    """A logged request and its attempts, in the order of the chain."""
 
     row: RequestLog
     attempts: tuple[AttemptLog, ...]
 
 
 def find_earlier_request(row: RequestLog) -> RequestLog | None:
-    """Return the newest request of the same agent that this one continues, if any; at most two queries."""
+    """Return the newest request of the same agent that `row` continues, if any; at most two queries."""
     continues = (row.prefix or {}).get("continues")
     if continues is None:
         return None
@@ -261,7 +261,7 @@ def find_logged_requests(keys: Iterable[str]) -> dict[str, RequestLog]:
 
 
 def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None:
-    """Return the request with that id, with its recorded body only if asked for; two queries.
+    """Return the request with that id, with its recorded body only if it is requested; two queries.
 
     Only administrators may read bodies. Otherwise `body` is None, and the column is not read later either.
     """
@@ -275,7 +275,7 @@ def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None
 
 
 def list_files_of(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, Any]]]:
-    """Return the files of requests, newest first, as sent to the last candidate that got any, by request id.
+    """Return the files of requests, newest first, as sent to the last candidate that got files, by request id.
 
     One query, none if no request had a file.
     """

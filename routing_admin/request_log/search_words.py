@@ -48,7 +48,7 @@ class Search:
 
 
 def moment_text(moment: datetime) -> str:
-    """Return a time as `since:` and `until:` take it, in the installation's time zone."""
+    """Return a time in the form that `since:` and `until:` accept, in the installation's time zone."""
     return f"{timezone.localtime(moment):%Y-%m-%dT%H:%M}"
 
 
@@ -57,10 +57,10 @@ def quote(value: str) -> str:
 
 
 def parse(text: str, now: datetime | None = None) -> Search:
-    """Parse a search text, listing and dropping what is invalid. The last word for a key wins."""
+    """Parse a search text, listing and dropping what is invalid. The last word for a key takes precedence."""
     text = text[:MAX_CHARACTERS]
     try:
-        # An apostrophe is a character here, not a quote.
+        # In a search an apostrophe is a character, not a quote.
         words = shlex.split(text.replace("'", "\\'"))
     except ValueError:
         words = text.replace('"', "").split()
@@ -92,12 +92,12 @@ def _problem(key: str, value: str, now: datetime) -> str:
 
 
 def is_status(text: str) -> bool:
-    """Return whether a text names how requests end: a word of ours, a status code or an error code."""
+    """Return whether a text names how requests end: one of our words, a status code or an error code."""
     return text in STATUSES or bool(re.fullmatch(r"[1-5]\d\d|[a-z][a-z0-9_]*", text))
 
 
 def moment(text: str, now: datetime) -> datetime | None:
-    """Return the time `1h` ago, or a date or time; None if it is neither.
+    """Return the time that a text such as `1h` (an hour ago), a date or a time names, or None if it names none.
 
     Hours and longer units start at a full hour (`window_start`).
     """

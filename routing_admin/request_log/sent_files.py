@@ -19,7 +19,7 @@ MAX_FILES = 100
 class SentFile(NamedTuple):
     """How one file of a request was sent to one candidate: metadata and the decision, without content.
 
-    `digest` is that of the text sent instead of the file, None without such text.
+    `digest` is the digest of the text that was sent instead of the file, None if there was no such text.
     """
 
     message: int
@@ -57,7 +57,7 @@ def _sent_file(delivery: PartDelivery, file: FilePart) -> SentFile:
 
 
 def delivery_column(file: SentFile) -> dict[str, Any]:
-    """Return the column's form of a delivery: which file, sent as what, and why."""
+    """Return a delivery in the form of its column: which file, sent as what, and why."""
     delivery = file.delivery
     described = {"description": _description(delivery.description)} if delivery.description else {}
     return {
@@ -79,8 +79,8 @@ def delivery_column(file: SentFile) -> dict[str, Any]:
 
 
 def _description(description: ModelDescription) -> dict[str, Any]:
-    # Set if this request had the file described. The call is logged as a separate request, with candidate, tokens and
-    # cost. Times are relative to the start of this request.
+    # This is set if a model described the file for this request. That call is logged as a separate request, with
+    # candidate, tokens and cost. Times are relative to the start of this request.
     call = description.call
     made = call and {
         "requestId": call.request_id,

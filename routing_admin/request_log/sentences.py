@@ -1,7 +1,7 @@
 """Messages of failed requests and attempts, stored as code and facts, rendered in the reader's language.
 
-Own messages are stored with their template (`Translatable`), so English text never has to be recognised
-(docs/decisions/0007). Any other text is a provider's or caller's and is shown unchanged.
+The gateway's own messages are stored with their template (`Translatable`), so English text never has to be recognised
+(docs/decisions/0007). Any other text comes from a provider or caller and is shown unchanged.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOT_ACCEPTED, NOT_SUPPOR
 
 @dataclass(frozen=True, slots=True)
 class RenderedSentence:
-    """The gateway's own message in the reader's language, and a quoted one; either may be empty.
+    """The gateway's own message in the reader's language, and a quoted message; either may be empty.
 
-    `earlier` is English text from a row of an earlier version, which does not say whose text it is.
+    `earlier` is English text from a row of an earlier version, which does not say who wrote the text.
     """
 
     ours: str = ""

@@ -43,7 +43,7 @@ class QuietExporter(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         try:
             result = self._exporter.export(spans)
-        except Exception:  # any error of its transport
+        except Exception:  # any error of the exporter's transport
             result = SpanExportResult.FAILURE
         away = result is not SpanExportResult.SUCCESS
         if away != self._away:
@@ -61,7 +61,7 @@ class QuietExporter(SpanExporter):
 
 
 class SpanWriter:
-    """Turns entries into spans and queues them for the collector; a full queue drops new spans."""
+    """Turn entries into spans and queue them for the collector; a full queue drops new spans."""
 
     def __init__(self, exporter: SpanExporter | None = None) -> None:
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # logs each lost batch; `QuietExporter` logs once

@@ -51,13 +51,13 @@ class Spool:
             raise
 
     def waiting(self) -> int:
-        """Return how many requests the files hold, those of other processes included."""
+        """Return how many requests the files hold, including files of other processes."""
         return sum(path.read_bytes().count(b"\n") for path in self._files())
 
     def drain(self, write: Callable[[Sequence[Row]], None], lose: Callable[[str], None]) -> None:
-        """Write the rows of this process and of dead ones, and remove each file once it is written.
+        """Write the rows of this process and of dead processes, and remove each file once its rows are written.
 
-        `write` must skip requests that are already in the log; what it raises ends the drain, and the rest stays on
+        `write` must skip requests that are already in the log; an error from it ends the drain, and the rest stays on
         disk. `lose` gets the location of each damaged line.
         """
         for path in self._files():
@@ -86,7 +86,7 @@ class Spool:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._own = self.folder / f"{os.getpid()}-{os.urandom(4).hex()}.jsonl"
             self._handle = os.open(self._own, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            # Held while the file is open: an unlocked file was left by a dead process.
+            # The lock is held while the file is open, so an unlocked file was left by a dead process.
             fcntl.flock(self._handle, fcntl.LOCK_EX)
         return self._handle
 

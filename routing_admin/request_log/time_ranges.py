@@ -1,7 +1,7 @@
 """Split the log's time into ranges for queries, newest first, and define the windows of hours and days.
 
-PostgreSQL plans for every table of a day in the range, so queries look at few days at a time; the newest days usually
-have what is searched. Without tables of days the log is one range.
+PostgreSQL plans for every daily table in the range, so queries look at few days at a time. The newest days usually
+contain what is searched. Without daily tables the log is one range.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EVER = DayRange()
 
 
 def back_from(newest: datetime) -> Iterator[DayRange]:
-    """Yield the ranges of the log backwards from a time; the first one also covers what is newer."""
+    """Yield the ranges of the log backwards from a time; the first range also covers newer rows."""
     days, stop = days_there(), None
     if days is not None:
         length, start = FIRST, _midnight(newest) + timedelta(days=1) - FIRST
@@ -56,7 +56,7 @@ def on_from(oldest: datetime) -> Iterator[DayRange]:
 
 
 def within(rows: QuerySet[Row], day_range: DayRange, column: str, later: timedelta = timedelta()) -> QuerySet[Row]:
-    """Return the rows of a range by that column, which may lie up to `later` behind the end."""
+    """Return the rows whose column is in the range, or up to `later` after its end."""
     rows = rows.filter(**{f"{column}__gte": day_range.start}) if day_range.start else rows
     return rows.filter(**{f"{column}__lt": day_range.stop + later}) if day_range.stop else rows
 

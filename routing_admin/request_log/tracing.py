@@ -1,7 +1,7 @@
 """Trace export to an OpenTelemetry collector, off unless OpenTelemetry's environment variables name one.
 
 The journal's thread exports entries after the answers, so requests never wait. The package is an optional dependency,
-imported if traces are wanted; if it is missing, one log line says how to install it.
+imported only if traces are exported. If it is missing, one log line says how to install it.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Counts:
     fallback_costs: dict[str, int] = field(default_factory=dict)
 
     def add(self, currency: str, counts: Sequence[int]) -> None:
-        """Add sums in the order of `COUNTS`; `currency` is that of their money, empty if none of it has a price."""
+        """Add sums in the order of `COUNTS`; `currency` is the currency of the money, empty if nothing has a price."""
         for name, count in zip(PLAIN_COUNTS, counts[: len(PLAIN_COUNTS)], strict=True):
             setattr(self, name, getattr(self, name) + count)
         for sums, nanos in zip(self.money, counts[len(PLAIN_COUNTS) :], strict=True):
@@ -84,7 +84,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """Usage of a period: the total, the groups by weight, and the series by hour or day.
+    """Usage in a period: the total, the groups by weight, and the series by hour or day.
 
     It covers `since` until before `until`: whole hours, or whole days in the installation's time zone.
     """
@@ -107,15 +107,15 @@ def sum_usage(
 ) -> UsageReport:
     """Return the usage between two times (by default until now), grouped by one of `GROUPS`; three queries.
 
-    Partial hours at both ends count as whole; whole days if `since` is more than two days ago. `only` limits it to one
-    agent, team, project or user. Currencies are compared if `exchange` has their rates.
+    Partial hours at both ends count as whole; whole days if `since` is more than two days ago. `only` limits the sums
+    to one agent, team, project or user. Currencies are compared if `exchange` has their rates.
     """
     span, start = _span_of(since)
     if until is not None:
         until = _stop_of(span, until)
     filters = {GROUPS[name]: value for name, value in only.items()}
     is_by_day = group_by == "day"
-    # One snapshot for all queries, so that groups and series have the same total.
+    # All queries share one snapshot, so that groups and series have the same total.
     with one_moment(LOGS):
         starts = [moment for moment in list_starts(span, start) if until is None or moment < until]
         name, counted = (SMALLEST, COUNTS) if is_by_day else (GROUPS[group_by], SERIES_COUNTS)
@@ -152,8 +152,8 @@ SELECT start, NULL, currency, {series} FROM (
 def _sum_up(
     span: str, starts: Sequence[datetime], name: str, filters: Mapping[str, str], series_counts: Sequence[str]
 ) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
-    # Roll-ups have one column each, so they cannot be filtered by another. There may be thousands of pairs of value and
-    # start, which are summed in the database.
+    # Each roll-up is for a single column, so it cannot be filtered by another column. There may be thousands of pairs
+    # of value and start, which are summed in the database.
     folded = set[datetime]() if filters else list_folded(span, starts)
     rows = UsageSum.objects.filter(
         span=span, start__in=[moment for moment in starts if moment not in folded], **filters
@@ -222,6 +222,6 @@ def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Co
 
 
 def _weigher(total: Counts, exchange: ExchangeTable) -> Callable[[tuple[Any, Counts]], tuple[int, int, str]]:
-    # By cost in one currency, then by requests.
+    # Sort groups by cost in one currency, then by requests.
     currency, weigh = weight_in(total, exchange)
     return lambda group: (-weigh(group[1]) if currency else 0, -group[1].requests, str(group[0]))

@@ -1,4 +1,4 @@
-"""Sums of ended hours and days by single columns: pages read thousands of rows where `UsageSum` has a million.
+"""Sums of ended hours and days by single columns, so that pages read thousands of rows where `UsageSum` has a million.
 
 Each serving process folds hours and days that have no roll-up, newest first, including those that a migration or
 `restore` added. A fold starts by writing a mark with a random token. A late request deletes the mark in its own
@@ -58,19 +58,19 @@ def list_starts(span: str, since: datetime) -> list[datetime]:
 
 
 def moment_of(start: Any) -> datetime:
-    """Return a datetime as aware; SQLite returns UTC without saying so."""
+    """Return a datetime as aware; SQLite returns naive datetimes in UTC."""
     moment = start if isinstance(start, datetime) else datetime.fromisoformat(start)
     return moment.replace(tzinfo=UTC) if timezone.is_naive(moment) else moment
 
 
 def list_folded(span: str, starts: Sequence[datetime]) -> set[datetime]:
-    """Return those of these hours or days that have a complete roll-up."""
+    """Return those of the given hours or days that have a complete roll-up."""
     marks = UsageRollup.objects.filter(span=span, start__in=starts, dimension="", value="")
     return set(marks.values_list("start", flat=True))
 
 
 class UsageRollups:
-    """The folds of this process, in a background thread."""
+    """The folds of this process, which run in a background thread; a fold writes one roll-up."""
 
     def __init__(self) -> None:
         self._thread = RepeatingThread("usage-rollups", PAUSE_SECONDS, self.round, connections.close_all)
@@ -84,7 +84,7 @@ class UsageRollups:
         self._thread.stop()
 
     def round(self) -> None:
-        """Fold one hour or day; wait for the next check if none is left. Raise what the database raises."""
+        """Fold one hour or day; wait for the next check if none is left. Raise the database's errors."""
         if time.monotonic() < self._due:
             return
         with borrowed_connections():
@@ -98,7 +98,7 @@ class UsageRollups:
             folded = list_folded(span, ended)
             left = [start for start in ended if start not in folded and (span, start) not in self._failed]
             if left:
-                # If it fails, others are folded before it is tried again.
+                # If the fold fails, other hours and days are folded before it is tried again.
                 self._failed.add((span, left[-1]))
                 fold(span, left[-1])
                 self._failed.discard((span, left[-1]))
@@ -140,7 +140,7 @@ def sum_up(span: str, start: datetime, dimension: str) -> Iterator[UsageRollup]:
 
 @contextmanager
 def _exclusive() -> Iterator[None]:
-    # The lock excludes other folds and late requests; SQLite has one writer at a time anyway.
+    # The lock excludes other folds and late requests. SQLite always has only one writer at a time.
     with transaction.atomic(using=LOGS):
         if connections[LOGS].vendor == POSTGRESQL:
             with connections[LOGS].cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Add requests to the sums of their hour and day, in the transaction that logs them, so each counts once."""
+"""Add requests to the sums of their hour and day, in the transaction that logs them, so each request counts once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
 OTHERS = "(other)"
 """Name for all further labels."""
 MAX_USERS = 1000
-"""End users of an agent with sums of their own per day; further ones count as `OTHERS`."""
+"""Maximum end users of an agent with sums of their own per day; further end users count as `OTHERS`."""
 MAX_TEAMS = 200
 """The same for pairs of team and project."""
 DAYS = 3
@@ -58,7 +58,7 @@ class _Names:
 
 
 class SumLabels:
-    """Labels with sums of their own, by day and agent; those of earlier processes are read once."""
+    """Labels with sums of their own, by day and agent; labels that other processes found earlier are read once."""
 
     def __init__(self) -> None:
         self._days: dict[datetime, dict[str, _Names]] = {}
@@ -82,7 +82,7 @@ class SumLabels:
 
 
 def day_of(moment: datetime) -> datetime:
-    # Days are those of the installation's time zone.
+    # Days follow the installation's time zone.
     return timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
 
 

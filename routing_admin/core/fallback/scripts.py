@@ -16,7 +16,7 @@ from routing_admin.core.fallback.run import FallbackRun
 
 @dataclass(frozen=True, slots=True)
 class ScriptedOutcome:
-    """A result (None for an answer) after `seconds`; `cut` breaks the stream later."""
+    """An outcome after `seconds`: `failure`, or an answer if it is None. `cut` is a failure in mid-stream."""
 
     failure: Failure | None = None
     seconds: float = 0.8

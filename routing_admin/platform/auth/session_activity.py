@@ -75,7 +75,7 @@ class SessionActivity:
         return dict(self._noted)
 
     def write(self) -> bool:
-        """Write what is noted in one transaction; return False, and keep it, if the database does not take it."""
+        """Write the noted activity in one transaction; return False, and keep it, if the database rejects it."""
         with self._writing:
             noted = self.waiting()
             try:

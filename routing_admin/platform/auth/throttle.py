@@ -24,7 +24,7 @@ from routing_admin.platform.databases.router import one_at_a_time
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Number of failures within a window; the next attempt waits until the oldest has left it."""
+    """Number of failures within a window; the next attempt has to wait until the oldest of them is outside it."""
 
     failures: int
     window: timedelta

@@ -75,7 +75,7 @@ class News:
             self.send()
 
     def is_waiting(self, topic: str, subject: str) -> bool:
-        """Return whether a message about the subject is queued, so that earlier ones of others are outdated."""
+        """Return whether a message about the subject is queued, so that others' earlier messages are outdated."""
         return (topic, subject) in self._waiting
 
     def is_own(self, fields: Fields) -> bool:

@@ -80,7 +80,7 @@ class FairSemaphore:
             raise
 
     def leave(self, name: str, count: int = 1) -> None:
-        """Release slots, and pass them to waiters: to the name with the fewest, then the least recently served."""
+        """Release slots and pass them to waiters: to the name with the fewest slots, then the least recently served."""
         self.in_use -= count
         left = self._own[name] - count
         if left:
@@ -177,7 +177,7 @@ def parses() -> FairSemaphore:
 
 @owned
 def threads() -> FairSemaphore:
-    """Return the slots of threads that may wait for a file's reader, by agent; calls wait for theirs to the end."""
+    """Return the slots of threads that may wait for a file's extraction, by agent; calls wait up to an hour."""
     return FairSemaphore(THREADS, 8 * settings.MAX_CALLS, 3600.0)
 
 
