@@ -45,7 +45,7 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
     if is_metrics_port(scope):
         await answer_scrape(scope, send)
         return
-    # Known paths skip the look-up of misspelt ones.
+    # Known paths skip the look-up of misspelt paths.
     if scope["path"] not in CHAT_APIS:
         scope["path"] = meant_path(scope["path"])
     api = find_chat_api(scope) if scope["type"] == "http" else None

@@ -217,7 +217,7 @@ def _shape_405(request: HttpRequest, response: HttpResponseBase) -> HttpResponse
 
 
 def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
-    """Return the API's URLs with all errors in our format, and a pattern for unknown ones."""
+    """Return the API's URLs with all errors in our format, and a pattern for unknown URLs."""
     for kind, handler in HANDLERS:
         api.add_exception_handler(kind, handler)
     patterns, app, namespace = api.urls

@@ -27,7 +27,8 @@ from routing_admin.platform.databases.router import one_moment
 QUEUE = 0x617564
 """Key of the advisory lock."""
 NOTED = "audit_heads"
-"""File in the data directory with one recorded head per line. By it a check notices if the end was cut off."""
+"""File in the data directory with one recorded head per line. With it a check detects that the end of the log was cut
+off."""
 
 
 def write_event(actor: Actor, act: AuditedAction) -> None:

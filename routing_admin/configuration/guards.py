@@ -52,7 +52,7 @@ def check_one_line(field: str, text: str) -> None:
 
 
 def check_unused(users: Sequence[str], sentence: str) -> None:
-    """Raise `InUseError` with the sentence if there are users; `%(users)s` in it lists them."""
+    """Raise `InUseError` with the sentence if the object is in use; `%(users)s` in it lists the users."""
     if users:
         raise InUseError(sentence % {"users": join_words(users)})
 

@@ -32,5 +32,5 @@ def added_languages() -> dict[str, str]:
 
 
 def directives() -> dict[str, str]:
-    """Return every language's directive, built-in ones first."""
+    """Return every language's directive, built-in languages first."""
     return {**LANGUAGE_DIRECTIVES, **added_languages()}

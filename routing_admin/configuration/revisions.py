@@ -45,7 +45,7 @@ UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
 GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constraint failed", "23503"
 """How Django, SQLite and PostgreSQL report that a row, or a row to which it refers, was deleted."""
 READING = timedelta(minutes=10)
-"""Repeated views of an object by one person within this time are one entry."""
+"""Repeated views of an object by one user within this time are one entry."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
 """Objects in the snapshot that are not all in the configuration: run-time agents, recording."""
 

@@ -46,7 +46,7 @@ class ReadState(Generic[S]):
     """The state at one moment, replaced as a whole: the value, its last check and its last confirmation.
 
     `looked_at` and `read_at` are by the clock of `StampedCache`. `unread_since` is a time of day, None while the rows
-    can be read. `stamp` is the last one seen, newer than the value's if its rows could not be read.
+    can be read. `stamp` is the last stamp seen, which is newer than the value's if the rows could not be read.
     """
 
     value: S

@@ -118,7 +118,7 @@ def plan_request(
     """Plan a request along a route, stored or a draft, without calling anything.
 
     `agent` is the caller, so it is never suggested as another agent that can read a file. For simulations, `unusable`
-    replaces the providers that cannot be called because of their keys. `service` is the one requested by name if
+    replaces the providers that cannot be called because of their keys. `service` is the service requested by name if
     several share a provider and model. `direct` means that the request names a model instead of a route. With
     `refuses_drops`, candidates that would drop something are skipped. With `passing`, decisions that need a chat's
     content are left out.

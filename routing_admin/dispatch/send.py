@@ -315,8 +315,8 @@ def _judge(candidate: PlannedCandidate, passing: Passing, required_model: str | 
     return candidate
 
 
-# Cooldowns and conversations' keys are shared between processes over Redis, if there is one. Requests use the state in
-# memory. Changes are sent in the background, and those of other processes are adopted.
+# Cooldowns and conversations' keys are shared between processes over Redis, if it is configured. Requests use the state
+# in memory. Changes are sent in the background, and those of other processes are adopted.
 
 CANDIDATES, KEYS, CONVERSATIONS = "candidates", "keys", "conversations"
 MAX_COOLDOWNS = 2000
@@ -332,7 +332,7 @@ def share_health(run_context: RunContext, news: News) -> None:
 
 
 class SharedCooldowns:
-    """Cooldowns of a topic; for each candidate the latest state wins, whichever process found it."""
+    """Cooldowns of a topic; for each candidate the latest state applies, whichever process found it."""
 
     def __init__(self, topic: str, cooldowns: LocalCooldowns, news: News) -> None:
         self._topic, self._cooldowns, self._news = topic, cooldowns, news

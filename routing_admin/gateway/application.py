@@ -85,7 +85,7 @@ async def answer_call(api: ChatApi, scope: MutableMapping[str, Any], receive: Re
 async def _answer_body(
     api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: RequestBytes
 ) -> None:
-    # A cancellation by the watch ends the call silently; any other one, such as the server's, is passed on.
+    # A cancellation by the watch ends the call silently; any other cancellation, such as the server's, is passed on.
     watch, slot, keep_alive = _Watch(receive), Slot(calls()), KeepAlive(send)
     try:
         await _send_reply(await _reply_to(api, scope, body, slot, keep_alive), send, keep_alive)

@@ -114,7 +114,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
 def parse_object(data: bytes | bytearray) -> dict[str, Any]:
     """Parse bytes as a JSON object.
 
-    Raise `BadRequestError` for invalid JSON, too deep nesting and lone surrogates, and 413 for too many values.
+    Raise `BadRequestError` for invalid JSON, too deep nesting and lone surrogates, and with 413 for too many values.
     """
     # JSON parsers reject a byte order mark.
     if data[:3] == BYTE_ORDER_MARK:

@@ -118,7 +118,7 @@ def read_count(source: Object, key: str) -> int | None:
     return value
 
 
-# Nested fields: those that are parsed, and the paths of the others, so that none is dropped silently.
+# Nested fields: the fields that are parsed, and the paths of all others, so that no field is dropped silently.
 
 KNOWN = frozenset({"role", "content"})
 KNOWN_OF: Mapping[Role, frozenset[str]] = MappingProxyType(

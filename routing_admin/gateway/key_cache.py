@@ -1,9 +1,10 @@
 """Cache of authenticated keys, valid until anything about keys changes.
 
-Every change of keys and agents moves the installation's stamp, which the snapshot follows. An entry is valid for the
-stamp it was made under, so a revoked key stops working at the snapshot's next check. Failures are never cached, nor are
-agents that act for others. While the database is unavailable nothing about keys can change, so entries stay valid for a
-while; a key without an entry is then neither accepted nor reported as invalid (docs/faults.md).
+Every change of keys and agents increases the installation's stamp, a number that each snapshot also has. An entry is
+valid for the stamp under which it was made, so a revoked key stops working at the snapshot's next check. Failures are
+never cached, nor are agents that act for others. While the database is unavailable nothing about keys can change, so
+entries stay valid for a while; a key without an entry is then neither accepted nor reported as invalid
+(docs/faults.md).
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ Find = Callable[[str], FilePart | None]
 class References:
     """The artifacts that one message may reference.
 
-    `must_exist` marks the newest user message. Only there is a reference that never existed an error, so that nothing
-    in the history can end a conversation.
+    `must_exist` marks the newest user message. Only in that message is a reference that never existed an error, so that
+    nothing in the history can end a conversation.
     """
 
     find: Find

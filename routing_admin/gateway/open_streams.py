@@ -1,7 +1,8 @@
 """End open streams within a second after their key is revoked or expires.
 
 A call is authenticated once, and its stream may go on for an hour after that. While there are streams, a thread polls
-the installation's stamp, which every change of keys and agents moves, and re-reads keys only when it moved.
+the installation's stamp, a number that every change of keys and agents increases, and reads keys again only when it has
+changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""URLs of the data plane, and of similar ones that name the right URL."""
+"""URLs of the data plane, and similar URLs, whose responses name the right URL."""
 
 from __future__ import annotations
 

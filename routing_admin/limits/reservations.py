@@ -57,7 +57,7 @@ class LimitReachedError(Exception):
 
 
 class Reservation:
-    """What one call holds of its holders' limits, until `settle`, or `close` if the call came to nothing."""
+    """What one call holds of its holders' limits, until `settle`, or `close` if it has no usage to settle."""
 
     __slots__ = ("_charges", "_held", "_holders", "_keeper", "_prices", "_question", "_size", "currencies")
 
@@ -190,8 +190,8 @@ class Reservation:
                 waiting = steps.send(window)
 
     def _reserving(self, needs: Sequence[Need]) -> Generator[tuple[LimitHolder, Waiter], Window, None]:
-        # Reserves all needs or none. It waits for all limits at once, so several take no longer than one. It is a
-        # generator, because callers on the event loop and in threads wait in different ways.
+        # Reserve all needs or none. It waits for all limits at once, so several limits take no longer than a single
+        # one. It is a generator, because callers on the event loop and in threads wait in different ways.
         begun = len(self._held)
         waiting: list[tuple[LimitHolder, Waiter]] = []
         try:

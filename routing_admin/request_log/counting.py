@@ -77,7 +77,7 @@ _names_of: Callable[[Snapshot, str], CountedNames] = lru_cache(maxsize=4)(_build
 
 
 def names_now(other: str) -> CountedNames:
-    """Return the names of the newest configuration. Raise what reading it raises if none has been read yet."""
+    """Return the names of the newest configuration. Raise an error if none could ever be read."""
     return _names_of(snapshot.current(), other)
 
 

@@ -96,7 +96,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 def provider_health(now: datetime, models: Collection[tuple[str, str]] = ()) -> dict[str, Health]:
     """Return the health of every provider called in the last hour, by name, with one query.
 
-    `models` are the configured ones with their providers. A 404 for any other model does not count against its
+    `models` are the configured models with their providers. A 404 for any other model does not count against its
     provider.
     """
     columns = ("provider", "model", "moment", "outcome", "first_content_ms", "duration_ms")

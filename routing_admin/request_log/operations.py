@@ -1,4 +1,4 @@
-"""Translated names of what requests ask for other than a chat, by surface."""
+"""Translated names of requested operations other than a chat, by surface (the API's name in the log)."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def fell_back_condition() -> RawSQL:
 def _filter_id(rows: QuerySet[RequestLog], beginning: str) -> QuerySet[RequestLog]:
     if not beginning:
         return rows
-    # A few ids are collected first; if there are many, a scan from the newest row meets a page of them soon.
+    # A few ids are collected first; if there are many, a scan from the newest row soon finds a page of them.
     ids = list_few(RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER), "pk")
     if ids is not None:
         return rows.filter(pk__in=ids)
@@ -190,7 +190,7 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
         return rows.filter(fell_back_condition())
     if status.isdecimal():
         rows = rows.filter(status=int(status))
-        # Successful requests have status 200, so other numbers only occur among unanswered ones.
+        # Successful requests have status 200, so other numbers only occur among unanswered requests.
         return rows if int(status) == HTTPStatus.OK else rows.filter(unanswered_condition())
     if status in (OK, RequestEnding.ANSWERED):
         return rows.filter(outcome=OK)

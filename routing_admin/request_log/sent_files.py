@@ -13,7 +13,7 @@ from capabilities.core.message import FilePart
 from capabilities.core.translatable import data_of
 
 MAX_FILES = 100
-"""Files of a candidate listed in the log; the last one has the number of `more`."""
+"""Maximum files of a candidate in the log; `more` of the last listed file counts the others."""
 
 
 class SentFile(NamedTuple):

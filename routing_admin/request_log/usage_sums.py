@@ -111,7 +111,7 @@ Columns = Mapping[str, Any]
 
 
 def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
-    """Add rows of the request log, with those of their attempts, to the sums they belong to."""
+    """Add rows of the request log, with the rows of their attempts, to the sums to which they belong."""
     sums: dict[SumKey, list[int]] = {}
     counted = names_now(OTHERS)
     for request, attempts in rows:

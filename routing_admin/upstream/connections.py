@@ -40,7 +40,7 @@ STALE_CONNECTION_ERRORS = (
 class OpenConnections:
     """Connections of one event loop for all proxies: at most `max_open`, idle ones included.
 
-    aiohttp's own limit counts only those in use. Idle connections to many hosts would use up the descriptors that
+    aiohttp's own limit counts only connections in use. Idle connections to many hosts would use up the descriptors that
     callers need, whose connections the system then resets.
     """
 
@@ -98,7 +98,7 @@ class ProviderConnection(ResponseHandler):
 
 
 class ProviderConnector(aiohttp.TCPConnector):
-    """Connector that creates `ProviderConnection`s, each once there is room for it.
+    """Connector that creates `ProviderConnection`s, each as soon as there is room for it.
 
     `_factory` and `_create_connection` are private to aiohttp. It has no public way to set the class of connections,
     nor to learn that no pooled connection fits. tests/upstream/test_kept_connections.py checks both.
@@ -262,7 +262,7 @@ def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tupl
 
 
 def url_of(text: str) -> URL:
-    """Return the URL as the client takes it. Raise `ValueError` for an invalid one."""
+    """Return the URL in the form that the client accepts. Raise `ValueError` for an invalid URL."""
     if len(text) > MAX_URL:
         raise ValueError("the address is too long")
     return URL(text)

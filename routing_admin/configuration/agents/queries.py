@@ -73,7 +73,7 @@ def find_key_by_public_id(public_id: str) -> AgentKey | None:
 
 
 def list_keys(row: Agent) -> list[AgentKey]:
-    """Return the agent's keys, revoked ones last, with uses that are not written yet."""
+    """Return the agent's keys, revoked keys last, with uses that are not written yet."""
     keys = sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
     for key in keys:
         key.last_used_at = last_uses().latest(key)

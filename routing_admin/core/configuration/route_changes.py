@@ -60,7 +60,7 @@ def name_of(spec: CandidateSpec) -> str:
 
 
 def _identities(chain: Sequence[CandidateSpec]) -> dict[Identity, CandidateSpec]:
-    # A candidate is identified by provider, model, and how many equal ones precede it.
+    # A candidate is identified by provider, model, and how many equal candidates precede it.
     seen: Counter[tuple[str, str | None]] = Counter()
     found: dict[Identity, CandidateSpec] = {}
     for spec in chain:

@@ -266,7 +266,7 @@ class Configuration:
         return tuple(self._services_by_model.get((provider, model), ()))
 
     def service_at(self, provider: str, model: str) -> ServiceSpec | None:
-        """Return the service that represents (provider, model): the one marked `routed`, else the first."""
+        """Return the service that represents (provider, model): the service marked `routed`, else the first."""
         found = self.services_at(provider, model)
         return next((service for service in found if service.routed), found[0] if found else None)
 

@@ -56,7 +56,7 @@ class Cooldowns(Protocol):
         """Record a failure that made the chain move on to the next candidate."""
 
     def release_probe(self, provider: str, model: str) -> None:
-        """Release a claimed probe after a call without a result, such as a cancelled one."""
+        """Release a claimed probe after a call without a result, such as a cancelled call."""
 
     def list_cooling(self) -> Sequence[tuple[Key, Cooling]]:
         """Return every running cooldown, of whole providers and of single models."""

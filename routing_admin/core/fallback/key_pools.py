@@ -128,7 +128,7 @@ class KeyPools:
         self.health.forget(provider)
 
     def record(self, provider: str, key: PoolKey, failure: Failure | None) -> None:
-        """Record a call's result: an answer (None) clears the key's cooldown, its own refusal starts one."""
+        """Record a call's result: an answer (None) clears the key's cooldown, a refusal of the key starts it."""
         effect = TABLE[failure.fault].key_effect if failure is not None else Effect.NONE
         if failure is None:
             self.health.record_success(provider, key.mark)

@@ -1,6 +1,6 @@
 """The fallback loop: a generator that yields `Call` and `Wait` and receives an answer or a `Failure`.
 
-The asynchronous driver, the synchronous one and the tests all run this code. It does no I/O: it reads a clock,
+The asynchronous driver, the synchronous driver and the tests all run this code. It does no I/O: it reads a clock,
 randomness and the cooldowns. For a stream, the answer is a stream that has its first content. No other candidate is
 called after that, whatever happens to the stream.
 """

@@ -95,7 +95,7 @@ class FaultRow:
 
     meaning: str
     advice: Advice
-    """What to do about a request that ended with it."""
+    """What to do about a request that ended with this fault."""
 
     _: KW_ONLY
     seed: Action = RETRY
@@ -115,21 +115,22 @@ class FaultRow:
 
     status: int = 502
     code: str = BUSY
-    """Status and code that the caller sees if it is raised."""
+    """Status and code that the caller sees if this fault is raised."""
     exhausted: int = 502
-    """Status of a chain whose every candidate ended with it: 429 for rate limits, 504 for timeouts."""
+    """Status if every candidate of a chain ended with this fault: 429 for rate limits, 504 for timeouts."""
 
     groups: tuple[Group, ...] = ()
-    """Groups by which a route's rule can match it."""
+    """Groups by which a route's rule can match this fault."""
     is_callers: bool = False
-    """Caused by the request's contents, so it says nothing about the provider's health."""
+    """Whether the request's contents cause the fault, so that it says nothing about the provider's health."""
     after_content: bool = False
-    """It occurs after the first content: no other candidate is called, whatever a route's rules say."""
+    """Whether the fault occurs after the first content. Then no other candidate is called, whatever a route's rules
+    say."""
 
     alert: bool = False
     """Whether the attempt is marked for an administrator."""
     alert_kind: AlertKind | None = None
-    """The alert that it raises."""
+    """The alert that this fault raises."""
 
     message: str = ""
     """Message of a fault that the gateway itself detects, by default its meaning; a provider's response has its own

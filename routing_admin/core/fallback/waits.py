@@ -23,7 +23,7 @@ def backoff(retry_number: int, random: Callable[[], float]) -> float:
 
 
 def named_wait(failure: Failure) -> float | None:
-    """Return the wait that the provider named, at most an hour; None without a positive, finite one."""
+    """Return the wait that the provider named, at most an hour; None if it named no positive, finite wait."""
     seconds = failure.retry_after
     if seconds is None or not math.isfinite(seconds) or seconds <= 0:
         return None

@@ -1,8 +1,8 @@
 """Read and write `capabilitySources`, where a service's capabilities come from.
 
-`capabilities` of an entry are the declared ones. This field adds those that were probed or found in the catalogue, and
-those disabled by hand: `{"input": {"vision": "probed", "audio": "declared no"}}`. An import keeps them if its file
-lacks the field.
+An entry's `capabilities` are the declared capabilities. This field adds capabilities that were probed or found in the
+catalogue, and capabilities disabled by hand: `{"input": {"vision": "probed", "audio": "declared no"}}`. An import keeps
+them if its file lacks the field.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ class FileFormat(StrEnum):
 class Imported:
     """Result of an import; `configuration` is unchanged if `problems` contains an error.
 
-    `keys` are plaintext keys by provider, `further_keys` those of a provider's further keys. `kept_unknown` are the
-    paths of unknown fields, which are kept.
+    `keys` are the plaintexts of first keys by provider, `further_keys` the plaintexts of further keys. `kept_unknown`
+    are the paths of unknown fields, which are kept.
     """
 
     configuration: Configuration

@@ -89,8 +89,8 @@ def never_refused(endpoint: str) -> str | None:
 class KeyContext:
     """What validation knows about the environment.
 
-    `env` are the variables (None: not checked), `allowed` those readable besides `LLM_PROVIDER_*_API_KEY`. `refusal`
-    and `proxy_refusal` return why an endpoint or a proxy may not be used.
+    `env` are the variables (None: not checked), `allowed` the names that may be read besides `LLM_PROVIDER_*_API_KEY`.
+    `refusal` and `proxy_refusal` return why an endpoint or a proxy may not be used.
     """
 
     env: Mapping[str, str] | None = None

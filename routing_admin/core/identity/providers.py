@@ -16,7 +16,7 @@ from capabilities.core.translatable import translatable
 PREFIX = "ROUTING_ADMIN_"
 DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 NEWCOMERS = ("none", "viewer", "editor")
-"""Roles for a person who signs in for the first time without an invitation."""
+"""Roles for a user who signs in for the first time without an invitation."""
 OIDC = "oidc"
 
 KINDS: Mapping[str, tuple[str, str]] = {

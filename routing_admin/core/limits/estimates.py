@@ -37,8 +37,8 @@ def tokens_of(usage: Usage | None) -> int | None:
 def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut: bool = False) -> Usage:
     """Return a call's usage as its provider reported it, with missing counts estimated from request and reply.
 
-    The usage is zero without a report and a reply. For a reply that was cut off, the larger of report and estimate
-    counts.
+    The usage is zero if there is neither a report nor a reply. For a reply that was cut off, the larger of report and
+    estimate counts.
     """
     counted = usage or Usage()
     if reply is None:

@@ -46,7 +46,7 @@ class Booking:
 
 
 def book(drawn: int, held: int | None, order: Order) -> Booking:
-    """Apply an order to a ledger where all processes drew `drawn` and this one holds `held`.
+    """Apply an order to a ledger where all processes drew `drawn` and this process holds `held`.
 
     `held` is None once the lease has expired.
     """

@@ -18,7 +18,7 @@ MAX_NAME = 300
 
 
 class UnknownModelError(LookupError):
-    """No rule matches the name; `sentence` says what to ask for instead."""
+    """No rule matches the name; `sentence` says what to request instead."""
 
     def __init__(self, name: str) -> None:
         self.sentence = translatable(

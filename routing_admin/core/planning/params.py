@@ -90,7 +90,7 @@ def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
 
 
 def apply_params(chat: ChatRequest, call: Call) -> ChatRequest:
-    """Return the request with the candidate's effective parameters and without refused ones."""
+    """Return the request with the candidate's effective parameters and without refused parameters."""
     effective = _apply_effective(chat, call)
     return drop_params(effective, call.without_params) if call.without_params else effective
 

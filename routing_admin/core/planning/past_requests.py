@@ -34,7 +34,7 @@ CandidateKey = tuple[str, str]
 """Provider and model."""
 
 LONG = "x" * 50_000
-"""Placeholder for a text, longer than any model gets in full."""
+"""Placeholder text, longer than any text that a model gets in full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +148,7 @@ def _learn(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
 
 
 def rebuild(files: Sequence[PastFile]) -> ChatRequest:
-    """Return a request with these files in place and no text; `adapt` decides on it as on the real one."""
+    """Return a request with these files in place and no text; `adapt` decides on it as on the real request."""
     messages = []
     for _, parts in groupby(files, lambda file: file.message):
         group = tuple(parts)

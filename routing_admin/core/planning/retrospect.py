@@ -70,10 +70,10 @@ class WalkEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """A request's path along a chain: the first and the last candidate asked, empty without one.
+    """A request's path along a chain: the first and the last candidate called, "" if none was called.
 
-    `place` is the position of the last one, None without an answer. `forms` says how it gets each file, `has_reader`
-    whether any candidate gets the file itself instead of a description.
+    `place` is the position of the last candidate, None without an answer. `forms` says how it gets each file,
+    `has_reader` whether any candidate gets the file itself instead of a description.
     """
 
     end: WalkEnd

@@ -1,1 +1,1 @@
-"""The seed programs' names for parts of this one; no other module imports them."""
+"""The seed programs' names for parts of this program; no other module imports them."""

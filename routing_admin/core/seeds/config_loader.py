@@ -75,7 +75,7 @@ class ConfigLoader:
 
     @staticmethod
     def parse(json: str | bytes) -> RoutingConfig:
-        """Parse a text, ignoring unknown fields (MMR-P2). Raise `InvalidConfigurationError` if invalid."""
+        """Parse JSON text, ignoring unknown fields (MMR-P2). Raise `InvalidConfigurationError` if invalid."""
         return _parse(json, "the configuration")
 
     @staticmethod

@@ -71,7 +71,7 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
 def keep_description(
     key: DescriptionKey, conversation: str, outcome: DescriptionOutcome, answered: str = ""
 ) -> DescriptionOutcome:
-    """Store an outcome and return what holds for the conversation: an earlier one takes precedence."""
+    """Store an outcome and return the outcome valid for the conversation: an earlier outcome takes precedence."""
     earlier = find_description(key, conversation, answered)
     if earlier is not None:
         return earlier

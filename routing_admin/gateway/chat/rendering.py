@@ -28,7 +28,7 @@ from routing_admin.platform.server.request_id import new_id
 
 
 def whole_media_json(media: Sequence[Media]) -> dict[str, Any]:
-    """Return the message fields for these media; a message has one `audio`, so further ones are files."""
+    """Return the message fields for these media; a message has only one `audio`, so further audio becomes files."""
     sounds = [item for item in media if item.kind is Kind.AUDIO]
     fields = media_json([item for item in media if item not in sounds[:1]])
     return fields | ({"audio": _sound_json(sounds[0])} if sounds else {})

@@ -62,8 +62,8 @@ class CallBlock:
     def is_complete(self, *, followed: bool) -> bool:
         """Return whether the arguments are a whole object, after which nothing can follow.
 
-        A custom tool's arguments, and those that never begin (hosts send "" for a tool without parameters), end where
-        those of a later call begin (`followed`), as vendors send calls one after another.
+        A custom tool's arguments, and arguments that never begin (hosts send "" for a tool without parameters), end
+        where the arguments of a later call begin (`followed`), because vendors send calls one after another.
         """
         if self.custom or not self.pieces:
             return followed

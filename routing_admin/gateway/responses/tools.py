@@ -52,7 +52,7 @@ class ToolReader:
     vendor: list[VendorItem] = field(default_factory=list)
 
     def read_all(self, body: Object) -> tuple[Tool, ...]:
-        """Return the tools of the request, then those added by input items; raise `BadRequestError`."""
+        """Return the tools of the request, then the tools added by input items; raise `BadRequestError`."""
         return tuple(
             tool for values, path in _list_tool_lists(body, self.earlier) for tool in self.read_list(values, path)
         )

@@ -113,7 +113,7 @@ def convert_price(prices: ModelPrice) -> Price | None:
 
 @lru_cache(maxsize=2000)
 def catalogued_prices(endpoint: str, model: str) -> tuple[Price, ...]:
-    """Return each source's price of a model at the endpoint's host, by the model's name there."""
+    """Return each source's price of a model at the endpoint's host, by the name that the host gives the model."""
     host = dollar_host(urlsplit(endpoint).hostname or "")
     labels, prices = _read()
     row = prices.get(host or "", {}).get(model.strip().lower().removeprefix("models/"))

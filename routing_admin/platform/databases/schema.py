@@ -29,7 +29,7 @@ class NewerSchemaError(Exception):
 
 
 def list_applied(using: str = DEFAULT_DB_ALIAS) -> list[Migration]:
-    """Return the migrations applied to a database; none for a new one."""
+    """Return the migrations applied to a database; none for a new database."""
     connection = connections[using]
     if "django_migrations" not in connection.introspection.table_names():
         return []
@@ -71,7 +71,7 @@ def find_leaves(applied: Iterable[Migration]) -> list[Migration]:
 
 
 def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
-    """Create the tables of a new database as of these migrations; Django's command fails on replaced ones."""
+    """Create the tables of a new database as of these migrations; Django's command fails on replaced migrations."""
     executor = MigrationExecutor(connections[using])
     executor.loader = load_migrations(leaves)
     executor.migrate(leaves)
@@ -117,7 +117,7 @@ def refuse_newer_schema() -> None:
 
 
 def list_pending() -> list[Migration]:
-    """Return migrations to apply to databases that have been migrated before; none for new ones."""
+    """Return migrations to apply to databases that have been migrated before; none for new databases."""
     found = []
     for alias in connections:
         if list_applied(alias):

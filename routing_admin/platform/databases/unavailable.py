@@ -71,7 +71,7 @@ OUR_CLASSES = (ProgrammingError, NotSupportedError)
 WAIT_SECONDS = 1.0
 """Lock timeout of an agent's call, which may be retried afterwards."""
 AGAIN_SECONDS = 2.0
-"""`Retry-After` of such a call."""
+"""The `Retry-After` of the response to such a call."""
 MESSAGE = translatable(
     "The database is not responding, and this call needs it to look up its key or to read or store a file. Send it "
     "again in a few seconds."

@@ -13,7 +13,8 @@ from django.middleware.gzip import GZipMiddleware
 
 TEXTS = re.compile(r"text/(?!event-stream)|application/(\w+\+)?json|application/javascript|image/svg")
 DATA_PLANE = ("/v1/", "/v1beta/")
-"""Agents' calls: their responses are streams or small, and the callers wait for every millisecond."""
+"""Paths of agents' calls, which are not compressed: their responses are streams or small, and compression takes
+time."""
 
 
 class CompressionMiddleware(GZipMiddleware):

@@ -66,7 +66,7 @@ class RejectedCalls:
         )
 
     def write(self) -> None:
-        """Write noted calls and delete old ones; if the database fails, they are dropped."""
+        """Write noted calls and delete old calls; if the database fails, the noted calls are dropped."""
         now = self._clock()
         if not self._noted or now - self._written_at < EVERY_SECONDS:
             return

@@ -46,7 +46,7 @@ recent_ids = owned(RecentIds)
 
 
 def request_id_of(request: HttpRequest) -> str:
-    """Return the id of a request: the caller's `x-request-id` if it is valid, else a new one."""
+    """Return the id of a request: the caller's `x-request-id` if it is valid, else a new id."""
     known: str | None = getattr(request, "request_id", None)
     if known:
         return known

@@ -15,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from routing_admin.platform.server.refusals import refusal_parts
 from routing_admin.platform.server.request_id import request_id_of_scope
 
-# Request heads that the parser accepts but that are rejected here (RFC 9112, 2.3, 3.2, 6.1).
+# Request heads that the parser accepts but this module rejects (RFC 9112, 2.3, 3.2, 6.1).
 
 MAX_HEADERS = 256
 Headers = Sequence[tuple[bytes, bytes]]

@@ -40,7 +40,7 @@ _loops = owned(list[asyncio.AbstractEventLoop])
 
 
 def note_loop() -> None:
-    """Remember the running loop as the serving one."""
+    """Remember the running event loop as the loop that serves."""
     _loops()[:] = [asyncio.get_running_loop()]
 
 

@@ -18,7 +18,7 @@ ELSEWHERE = {
     "/v1beta/openai/chat/completions": CHAT,
     "/api/v1": "/api/v1/",
 }
-"""Paths that do not exist and can only mean one other path."""
+"""Paths that do not exist → the only path that they can mean."""
 OF_PROGRAMS = re.compile(r"/+(?:api/+)?(?:v1(?:alpha|beta1?)?(?:/.*)?|chat/+completions/*|models/.+:[a-zA-Z]+/*)", re.S)
 GEMINI = re.compile(
     r"/(?:api/)?(?:v1\w*/)*(?:(?:projects/[^/]+/locations/[^/]+/)?publishers/[^/]+/)?"

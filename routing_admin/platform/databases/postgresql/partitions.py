@@ -53,9 +53,9 @@ ATTEMPTS = DailyTable("routing_admin_attemptlog", "at", "request_id, position")
 
 
 def make_days(now: datetime) -> int:
-    """Create missing partitions from yesterday to the days ahead, and return their number; PostgreSQL only.
+    """Create missing partitions from yesterday to `AHEAD` days ahead, and return their number; PostgreSQL only.
 
-    Raise what the database raises.
+    Raise the database's errors.
     """
     connection = connections[LOGS]
     if connection.vendor != POSTGRESQL:
