@@ -27,12 +27,12 @@ CALLED: Sequence[dict[str, Any]] = (
 
 
 class LoopbackProvider(upstream.Provider):
-    """The bench's provider with four more answers, chosen by the first word of the path.
+    """The bench's provider with four more responses, chosen by the first segment of the path.
 
-    `silent` sends nothing, `stall` stops a stream after some text. `calls` stops after 400 characters of reasoning and
-    400 of a tool call's arguments; `uncounted` ends the stream there without usage. Every request sets `requested`, a
-    lost connection `closed`. The connections that were not answered are in `unanswered`; a test can answer them with
-    `play`.
+    `silent` sends nothing. `stall` stops a stream after some text. `calls` stops a stream after 400 characters of
+    reasoning and 400 of a tool call's arguments. `uncounted` sends the same and ends the stream without usage. Every
+    request sets `requested`, and a lost connection sets `closed`. `unanswered` holds the connections that got no
+    response; a test can answer them with `play`.
     """
 
     requested: asyncio.Event
@@ -105,7 +105,7 @@ def loopback_providers() -> Iterator[Loopback]:
 
 @dataclass
 class Call:
-    """One request as a server passes it to the application, in `pieces`, with the messages sent in response."""
+    """One request, passed to the application in `pieces` as by a server, and the messages that the application sends."""
 
     pieces: Sequence[bytes]
     headers: Sequence[tuple[bytes, bytes]] = ()
@@ -153,7 +153,7 @@ class Call:
 
     @property
     def answer_headers(self) -> dict[str, str]:
-        """Return the response headers and check that none is sent twice."""
+        """Return the response headers; fail if a header is sent twice."""
         pairs = [(name.decode(), value.decode()) for name, value in self.sent[0]["headers"]]
         assert len(dict(pairs)) == len(pairs)
         return dict(pairs)

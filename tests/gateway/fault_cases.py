@@ -1,7 +1,7 @@
 """Every fault of the lab as a call to /v1: plain and streamed, in each protocol, with and without a second candidate.
 
-One server answers all calls, many at once. Each call has its own provider and route, since a fault may put a whole
-provider on cooldown. The expected results are written by hand in tests/fallback/expected_faults.py.
+One server answers all calls, many of them concurrently. Each call has its own provider and route, since a fault may put
+a whole provider on cooldown. The expected results are written by hand in tests/fallback/expected_faults.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from tests.lab import SCENARIOS, Lab
 from tests.lab.shapes import VENDORS
 
 PLANTED_KEY = "planted-7f3a9c51e2d8"
-"""The key of every failing provider. It matches no vendor's format, and a refusing provider echoes it."""
+"""The key of every failing provider. It matches no vendor's key format. A provider that refuses a request repeats this
+key in its message.
+"""
 UNSET_KEY = "${LLM_PROVIDER_UNSET_API_KEY}"
 QUESTION = "Grüezi, 你好 🚲?"
 ANSWER = f"You said: {QUESTION}"
@@ -39,13 +41,13 @@ IMPATIENT = {
     "stream_stall": {"between": 0.5},
     "slow_body": {"between": 0.5},
 }
-"""Only the timeout that a fault needs is short, so that a busy machine causes no other timeout."""
+"""For each fault, only the timeout that causes it is short, so that a busy machine causes no other timeout."""
 OUT_OF_REACH = ("connect_refused", "connect_timeout", "dns_error", "tls_error", "tls_cert_error")
 NOT_SENT = ("origin_refused", "key_missing")
-"""`OUT_OF_REACH` are faults of the connection, `NOT_SENT` those for which no request is sent."""
+"""`OUT_OF_REACH` are connection faults. `NOT_SENT` are faults for which no request is sent."""
 OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
 ENDLESS = frozenset({("comments_forever", True), ("endless", True)})
-"""Only the total deadline of the request ends these."""
+"""Only the request's total deadline ends these streams."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class FaultCase:
 
     @cached_property
     def fault(self) -> str | None:
-        """Return what the first candidate fails with, None if it answers after all."""
+        """Return the fault of the first candidate, or None if it answers after all."""
         if (self.scenario, self.stream) in ENDLESS:
             return "deadline"
         known = SCENARIOS.get(self.scenario)
@@ -86,7 +88,7 @@ class FaultCase:
 
     @property
     def breaks_off(self) -> bool:
-        """Whether the fault is reported as the last event of a stream, after content."""
+        """Return whether the caller sees the fault as the last event of a stream, after content."""
         return self.fault is not None and (self.expected.in_the_stream or self.scenario == "endless")
 
     @property
@@ -103,14 +105,14 @@ class FaultCase:
 
     @property
     def refusal(self) -> tuple[int, str]:
-        """Return the status and code that the caller receives instead of an answer."""
+        """Return the status and error code that the caller receives instead of an answer."""
         if self.raised:
             return OWN_STATUS.get(self.scenario, (self.expected.status, self.expected.code))
         return self.expected.exhausted or 0, "all_providers_failed"
 
     @property
     def step(self) -> str:
-        """Return the lab's scenario; a provider that refuses echoes the key it received."""
+        """Return the lab's scenario. A provider that refuses the request repeats the key it received in its message."""
         return f"{self.scenario}:message=No to {PLANTED_KEY}" if self.scenario.startswith("http_") else self.scenario
 
 
@@ -124,14 +126,14 @@ ALL_CASES = (
     if scenario not in HEAVY or protocol == "openai"
 )
 CASES = [case for case in ALL_CASES if case.fault is not None or (case.stream and not case.alone)]
-"""Scenarios without a fault run only streamed with a second candidate, which must not be called. The heavy ones are the
-same bytes in each protocol and run in one.
+"""Scenarios without a fault run only streamed and with a second candidate, which must not be called. The heavy
+scenarios have the same bytes in every protocol, so they run in one protocol only.
 """
 
 
 @dataclass
 class CaseResult:
-    """The result of a case: the response, the rows of the log, and the number of requests the lab received."""
+    """The result of a case: the response, the log rows, and the number of requests that the lab received."""
 
     case: FaultCase
     status: int
@@ -173,7 +175,7 @@ class CaseResult:
 
 
 def play_cases(directory: Path) -> list[CaseResult]:
-    """Run all cases through one server. Read the log after the server has stopped, when every row is written."""
+    """Run all cases through one server. The log is read after the server has stopped, when all rows are written."""
     script = {case.name: case.step for case in CASES if case.scenario in SCENARIOS}
     with Lab(script) as lab:
         unreachable = {fault: lab.broken_url(fault) for fault in OUT_OF_REACH}
@@ -209,7 +211,7 @@ def configuration(lab: Lab, unreachable: Mapping[str, str]) -> dict[str, Any]:
         file["routing"][case.name] = {
             "provider": case.name,
             "fallback": [] if case.alone else [f"good-{case.fallback_protocol}"],
-            # Short only where the deadline is the fault.
+            # The deadline is short only if the deadline is the fault.
             "deadline": 6 if case.fault == "deadline" else 120,
         }
     return file

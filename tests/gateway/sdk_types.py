@@ -1,7 +1,9 @@
-"""Our answers read by the vendors' own SDKs: their types in strict mode and their stream accumulators.
+"""The gateway's responses, validated by the vendors' own SDKs: their types in strict mode and their stream
+accumulators.
 
-The patterns list the keys that a vendor sends as null. The Python types do not say that, those for TypeScript do; read
-from openai 6.49 (chat/completions, responses, shared) and @anthropic-ai/sdk 1.13 (messages), 2026-11-24.
+The patterns list the keys that a vendor may send as null. The SDKs' Python types do not say which keys these are, but
+their TypeScript types do. The patterns were taken from openai 6.49 (chat/completions, responses, shared) and
+@anthropic-ai/sdk 1.13 (messages) on 2026-11-24.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ MESSAGES_NULLS = re.compile(
     r"|(content\[\]\.citations\[\]|delta\.citation)\.(title|document_title|file_id)"
 )
 CALLERS = re.compile(r"(response\.|message\.)?(content\[\]\.input|content_block\.input|metadata)\..*")
-"""Places whose values are chosen by the caller or the model."""
+"""Places whose values the caller or the model chooses."""
 
 
 def nulls_in(value: Json, path: str = "") -> Iterator[str]:
@@ -67,7 +69,7 @@ def events_in(stream: bytes) -> list[tuple[str, Json]]:
 
 
 def strictly(kind: Any, value: Json) -> Any:
-    """Validate the value as this type of an SDK. Raises pydantic's `ValidationError`."""
+    """Return the value as this type of an SDK. Raise pydantic's `ValidationError` if it does not fit."""
     return _adapter(kind).validate_json(json.dumps(value), strict=True)
 
 
@@ -77,7 +79,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def kinds_of(union: Any) -> Mapping[str, Any]:
-    """Map the members of a union of events by their type."""
+    """Return the members of a union of events, by their `type`."""
     members: dict[str, Any] = {}
     for member in typing.get_args(union):
         if isinstance(member, type) and issubclass(member, BaseModel):
@@ -101,7 +103,7 @@ def read_chunks(stream: bytes) -> str:
         try:
             state.handle_chunk(chunk)
         except (openai.ContentFilterFinishReasonError, openai.LengthFinishReasonError):
-            # The SDK raises these for finish reasons that are valid in a stream.
+            # The SDK raises these exceptions for finish reasons that are valid in a stream.
             continue
     return state.current_completion_snapshot.choices[0].message.content or ""
 
@@ -119,7 +121,7 @@ def read_response_events(stream: bytes) -> str:
 
 
 def _without_count(value: Json) -> Json:
-    """Drop `usage`, which is null while the response is in progress and when it failed."""
+    """Return the event without `usage`, which is null while the response is in progress and after a failure."""
     if value["type"] not in ("response.created", "response.in_progress", "response.failed"):
         return value
     return {**value, "response": {name: item for name, item in value["response"].items() if name != "usage"}}
@@ -131,7 +133,7 @@ def read_message_events(stream: bytes) -> str:
 
 
 def message_of(stream: bytes) -> Any:
-    """Accumulate a stream into its message, None if the stream broke off."""
+    """Return the message that the SDK accumulates from a stream, or None if the stream broke off."""
     snapshot: Any = None
     buffers: dict[int, bytes] = {}
     for name, value in events_in(stream):
@@ -144,7 +146,7 @@ def message_of(stream: bytes) -> Any:
         try:
             snapshot = accumulate_event(event=event, current_snapshot=snapshot, json_bufs=buffers)
         except ValueError as error:
-            # A model may write arguments that are not valid JSON; they are passed on unchanged.
+            # A model may write arguments that are not valid JSON. The gateway passes them on unchanged.
             if "Unable to parse tool parameter JSON" not in str(error):
                 raise
     return snapshot
@@ -152,7 +154,7 @@ def message_of(stream: bytes) -> Any:
 
 @dataclass(frozen=True)
 class SdkApi:
-    """How an SDK reads one API: the type of a whole answer, its nullable keys, and the text of a stream."""
+    """How an SDK reads one API: the type of a whole response, its nullable keys, and the text of a stream."""
 
     whole: Any
     nulls: re.Pattern[str]

@@ -1,4 +1,4 @@
-"""A real server in its own process with its own data directory, whose providers are the fault lab."""
+"""A real server in its own process with its own data directory. Its providers are the fault lab."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ json.dump(outputs, sys.stdout)
 
 
 def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[str]:
-    """Run management commands in one process and return their outputs; starting a process takes a second."""
+    """Run management commands in one process and return their outputs. One process saves a second per command."""
     command = [sys.executable, "-c", MANAGE_ALL, json.dumps(commands)]
     completed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert completed.returncode == 0, completed.stderr
@@ -125,7 +125,9 @@ def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[st
 
 
 def bootstrap(environment: dict[str, str], directory: Path) -> None:
-    """Fill a data directory as `bootstrap` does, by copying one made before with the same settings where possible."""
+    """Fill a data directory as the command `bootstrap` does. If possible, copy a directory made earlier with the same
+    settings.
+    """
     has_own_database = environment.get("DATABASE_URL") != database_of(directory).get("DATABASE_URL")
     if has_own_database or "ROUTING_ADMIN_ARTIFACTS_URL" in environment:
         manage(environment, "bootstrap")
@@ -193,7 +195,7 @@ def serving(
 
 
 def environment_of(directory: Path, lab: Lab) -> dict[str, str]:
-    """Return the environment: its own data directory, and the lab as the only private address that may be called."""
+    """Return the server's environment: its own data directory, and the lab as the only private address it may call."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     origin = lab.url("openai").split("/lab")[0]
     settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
@@ -209,7 +211,7 @@ def listening(
     tries: int = 5,
     prefix: Sequence[str] = (),
 ) -> Server:
-    """Start the server and wait until it accepts its key; try another port if the free one was taken meanwhile."""
+    """Start the server and wait until it accepts its key. Try another port if another process took the free one."""
     for _ in range(tries):
         port = free_port()
         command = [*prefix, sys.executable, "manage.py", "serve", "--port", str(port), *options]
@@ -224,7 +226,7 @@ def listening(
 
 
 def answers(server: Server) -> bool:
-    """Whether this server, not another process on the port, answers within half a minute."""
+    """Return whether this server, not another process on the port, responds within half a minute."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and server.process.poll() is None:
         try:

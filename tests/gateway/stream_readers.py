@@ -1,4 +1,4 @@
-"""Readers of the streams of each chat API, which check the API's rules for streams on the way."""
+"""Readers of the streams of each chat API. While reading, they check the API's rules for streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 Json = dict[str, Any]
 ParsedAnswer = tuple[str, str, list[tuple[str, str, Json]]]
-"""Text, reasoning, and calls with id, name and input."""
+"""The text, the reasoning, and the calls with id, name and input."""
 
 
 def events_in(stream: bytes) -> Iterator[Json]:
@@ -32,7 +32,7 @@ def read_chat(stream: bytes) -> ParsedAnswer:
 
 
 def read_gemini(stream: bytes) -> ParsedAnswer:
-    """Read consecutive parts with each call whole in one part; only the last chunk has a finish reason."""
+    """Read consecutive parts. Each call must be whole in one part, and only the last chunk may have a finish reason."""
     chunks = [json.loads(line.removeprefix(b"data: ")) for line in stream.split(b"\r\n\r\n")[:-1]]
     candidates = [chunk["candidates"][0] for chunk in chunks]
     assert ["finishReason" in candidate for candidate in candidates] == [False] * (len(candidates) - 1) + [True]
@@ -46,7 +46,7 @@ def read_gemini(stream: bytes) -> ParsedAnswer:
 
 
 def read_messages(stream: bytes) -> ParsedAnswer:
-    """Read numbered blocks that start and stop one after another, each of a single kind."""
+    """Read numbered blocks. They must start and stop one after another, and each must be of a single kind."""
     blocks, is_open = list[Json](), False
     fields = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
     for event in events_in(stream):
@@ -72,7 +72,7 @@ def read_messages(stream: bytes) -> ParsedAnswer:
 
 
 def read_responses(stream: bytes) -> ParsedAnswer:
-    """Read items that are added, extended and done. A done item repeats its deltas, and the response has all items."""
+    """Read items that are added, extended and done. A done item must repeat its deltas, and the response all items."""
     opened: dict[str, str] = {}
     text, reasoning, calls, done = "", "", list[tuple[str, str, Json]](), list[Json]()
     for number, event in enumerate(events_in(stream)):

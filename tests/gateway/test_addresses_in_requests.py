@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.mark.parametrize("agent", ["text-agent", "vision-agent"])
 def test_url_of_an_image_is_never_fetched(demo, agent):
-    """The gateway opens no connection to an image's URL, however it is written and whether or not the model reads
+    """The gateway opens no connection to an image's URL, however the URL is written and whether or not the model reads
     images.
     """
     key = key_of(agent)

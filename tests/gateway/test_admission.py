@@ -33,8 +33,8 @@ rows = pytest.mark.django_db(databases=["default", "logs"])
 )
 @pytest.mark.parametrize("encode", [str, lambda key: quote(key.replace("_", "%5F"), safe="%")])
 def test_key_in_the_url_is_refused_and_logged_nowhere(key, caplog, path, method, encode):
-    """A key in the URL is a 400 that explains the header to use, even beside a valid header. Neither the answer nor any
-    log contains the key.
+    """A key in the URL is a 400 that names the header to use, even if the request also has a valid header. Neither the
+    response nor any log contains the key.
     """
     headers = {"authorization": f"Bearer {key}"}
     address = f"{path}?api_key={encode(key)}"
@@ -56,7 +56,7 @@ def test_key_in_the_url_is_refused_and_logged_nowhere(key, caplog, path, method,
 @rows
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/auto", "/v1/files"])
 def test_head_has_the_status_and_length_of_get(key, path):
-    """HEAD has the status and the Content-Length of GET, and no body."""
+    """A HEAD request returns the status and the Content-Length of GET, and no body."""
     headers = {"authorization": f"Bearer {key}"}
     whole, head = Client().get(path, headers=headers), Client().head(path, headers=headers)
     assert (head.status_code, head.content) == (200, b"")
@@ -74,8 +74,8 @@ def test_wrong_method_is_405_with_allow(key):
 @pytest.mark.both_stores
 @pytest.mark.parametrize("damage", ["remove", "change"])
 def test_damaged_file_is_described_and_never_sent(key, damage):
-    """The request is answered; a model with vision receives a note with the file's reference instead of the damaged
-    bytes.
+    """A request with a damaged file is answered. A model with vision receives a note with the file's reference instead
+    of the damaged bytes.
     """
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     if damage == "remove":

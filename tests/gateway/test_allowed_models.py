@@ -1,4 +1,4 @@
-"""The routes and services that an agent may use are enforced in every API, under every name of them."""
+"""The limits on the routes and services that an agent may use apply in every API and to every name of a model."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def test_every_name_of_an_allowed_route_or_service_is_accepted(key: str, name: s
 )
 @pytest.mark.parametrize("name", ["task:design", "auto", "vision-model", "echo/echo-text", "task:unheard-of"])
 def test_other_names_are_403_and_the_error_lists_the_allowed_ones(key: str, path: str, more: Any, name: str) -> None:
-    """Other names are a 403. An unknown task uses the default route, which is not allowed either."""
+    """A name that is not allowed is a 403. So is an unknown task, because it uses the default route, which is not
+    allowed.
+    """
     allow("task:planning", "text-model")
     answer = post(key, chat_body("hello", model=name, **more), path)
     assert answer.status_code == 403
@@ -63,14 +65,14 @@ def test_other_names_are_403_and_the_error_lists_the_allowed_ones(key: str, path
 
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/input_tokens"])
 def test_responses_api_refuses_a_model_that_is_not_allowed(key: str, path: str) -> None:
-    """For a response and for its token count."""
+    """The Responses API refuses a model that is not allowed, both for a response and for its token count."""
     allow("task:planning")
     answer = post(key, {"model": "task:design", "input": "hello"}, path)
     assert error_of(answer) == (403, "model_not_allowed")
 
 
 def test_list_of_models_has_only_what_the_agent_may_use(key: str) -> None:
-    """`/v1/models` lists only what the agent may use, and everything once the limit is removed."""
+    """`/v1/models` lists only the models that the agent may use, and all models once the limit is removed."""
     everything = listed_models(key)
     allow("task:planning", "text-model")
     assert listed_models(key) == ["task:planning", "text-model"]
@@ -81,14 +83,14 @@ def test_list_of_models_has_only_what_the_agent_may_use(key: str) -> None:
 
 
 def test_fallback_of_an_allowed_route_needs_no_permission(key: str) -> None:
-    """A route that is allowed may fall back to candidates that the agent may not call directly."""
+    """An allowed route may fall back to candidates that the agent may not call directly."""
     allow("task:design")
     answer = post(key, chat_body("hello", model="task:design"))
     assert (answer.status_code, answer.headers["x-routing-attempts"]) == (200, "2")
 
 
 def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]) -> None:
-    """Sending and resolving are refused alike."""
+    """The agents' API refuses both sending to and resolving a route that is not allowed."""
     program = caller("text-agent")
     allow("task:planning")
     for path in ("/llm/send", "/llm/resolve"):
@@ -98,7 +100,7 @@ def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]
 
 
 def test_agent_created_at_run_time_has_its_creators_limits(demo: None) -> None:
-    """A program cannot escape its limits by creating another agent."""
+    """An agent cannot escape its limits by creating another agent."""
     key = key_of("text-agent", scopes=["route", "agents:write"])
     put_agent(SYSTEM, "text-agent", "made")
     allow("task:planning")
@@ -132,7 +134,7 @@ def test_page_sets_the_allowed_names_and_history_undoes_it(admin: Client, key: s
 
 
 def test_unknown_name_is_refused_at_its_field(admin: Client, demo: None) -> None:
-    """The answer is a 422 and nothing is saved."""
+    """An unknown name is a 422 at its field, and nothing is saved."""
     answer = admin.post("/agents/text-agent/", {"name": "Text", "models": "task:planing", "version": "1"})
     assert answer.status_code == 422
     assert "There is no route or service task:planing." in text_of(answer)

@@ -1,4 +1,4 @@
-"""Whatever a provider answers, the vendors' own SDKs accept what each chat API makes of it."""
+"""Whatever a provider sends, the vendors' own SDKs accept the response that each chat API makes of it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STREAMED: Mapping[str, Callable[[], AnswerEvents]] = {
     "responses": lambda: ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN),
 }
 FEW = settings(max_examples=max(settings().max_examples // 8, 20))
-"""Fewer examples, since reading each with an SDK is slow."""
+"""Fewer examples than usual, since validating each one with an SDK is slow."""
 KNOWN_KINDS = kinds_of(anthropic.types.ContentBlock) | kinds_of(openai.types.responses.ResponseOutputItem)
 each_api = pytest.mark.parametrize("api", SDK_APIS)
 
@@ -92,14 +92,14 @@ def decode(protocol: str, body: bytes) -> list[StreamEvent]:
 
 
 def is_newer(item: VendorItem) -> bool:
-    """Whether a vendor's block or item has a type that its SDK does not know yet; these pass unchanged."""
+    """Return whether a block or item has a type that the vendor's SDK does not know yet. Such blocks pass unchanged."""
     value = item.value
     block = value.get("content_block") or value.get("item") or value
     return block.get("type") not in KNOWN_KINDS and "type" in block and item.name == block["type"]
 
 
 def without_newer(events: list[StreamEvent]) -> list[StreamEvent]:
-    """Drop the vendor's own events from a stream in which one of them begins a newer block."""
+    """Return the stream. If one of its blocks is newer than the SDK, leave out all events of the vendor's own."""
     if not any(is_newer(item) for event in events if isinstance(event, Delta) for item in event.vendor):
         return events
     return [event._replace(vendor=()) if isinstance(event, Delta) else event for event in events]
@@ -113,7 +113,7 @@ def sse_body(events: list[dict[str, Any]]) -> bytes:
 @pytest.mark.parametrize("protocol", VENDORS)
 @pytest.mark.parametrize("name", NAMES)
 def test_recorded_answer_is_valid_for_the_sdk(name: str, protocol: str, api: str) -> None:
-    """Whole and streamed, with the same text."""
+    """A recorded answer is valid for the SDK, whole and streamed, and both have the same text."""
     answer = decode_whole(protocol, json.dumps(recording(name, protocol).whole).encode())
     assert isinstance(answer, Answer)
     check_whole(api, WHOLE[api](answer))
@@ -126,7 +126,7 @@ def test_recorded_answer_is_valid_for_the_sdk(name: str, protocol: str, api: str
 @FEW
 @given(case=bodies())
 def test_whole_answer_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
-    """Whatever values a provider sends, the caller receives the vendor's shape or an error."""
+    """Whatever values a provider sends, the caller receives a response in the vendor's format or an error."""
     answer = decode_whole(*case)
     if isinstance(answer, Answer):
         answer = replace(answer, vendor=tuple(item for item in answer.vendor if not is_newer(item)))
@@ -149,7 +149,7 @@ def test_stream_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, 
 def test_any_mixture_of_text_reasoning_and_calls_is_valid_for_the_sdk(
     provider: str, api: str, pieces: tuple[list[Call], list[Step]]
 ) -> None:
-    """The SDK's own accumulator returns the text that was streamed."""
+    """The SDK's own accumulator returns the text that was streamed, however text, reasoning and calls are mixed."""
     calls, steps = pieces
     steps = [*steps, ("text", 0, "end")]
     protocol, send = PROVIDERS[provider]
@@ -169,7 +169,7 @@ ERRORS = st.builds(
 @FEW
 @given(error=ERRORS)
 def test_error_is_valid_for_the_sdk(error: GatewayError) -> None:
-    """As a whole answer and as the last event of a stream."""
+    """An error is valid for the SDK, both as a whole response and as the last event of a stream."""
     chat = body_of(error, "req_1")
     check_nulls(chat, CHAT_NULLS)
     strictly(openai.types.ErrorObject, chat["error"])

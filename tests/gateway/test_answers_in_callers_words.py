@@ -1,4 +1,4 @@
-"""Answers for callers that asked for log probabilities, custom tools or the deprecated `functions`."""
+"""Responses to callers that requested log probabilities, custom tools or the deprecated `functions`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def chunk(event: bytes) -> dict[str, Any]:
 
 
 def test_log_probabilities_are_part_of_the_choice():
-    """Whole and streamed; null where there are none."""
+    """Whole and streamed choices contain the log probabilities, or null if the provider sent none."""
     assert choice_of(Answer("hi", logprobs=PROBABLE))["logprobs"] == PROBABLE
     assert choice_of(Answer("hi"))["logprobs"] is None
     chunks = Chunks("m")
@@ -35,7 +35,7 @@ def test_log_probabilities_are_part_of_the_choice():
 
 
 def test_call_of_a_custom_tool_has_its_input_as_text():
-    """The free text of a custom tool's call is its `input`."""
+    """A call of a custom tool has its free text as `input`."""
     (call,) = choice_of(Answer(tool_calls=(CUSTOM,), finish_reason="tool_calls"))["message"]["tool_calls"]
     assert call == {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     begun, rest = ToolCallDelta(0, "c1", "sql", "sel", custom=True), ToolCallDelta(0, arguments="ect", custom=True)
@@ -50,7 +50,7 @@ def test_call_of_a_custom_tool_has_its_input_as_text():
 
 
 def test_caller_that_offered_functions_gets_a_function_call():
-    """Only the first call is returned, as `function_call`, and the finish reason has the same name."""
+    """Only the first call is returned, as `function_call`. The finish reason is `function_call`, too."""
     choice = choice_of(Answer(tool_calls=CALLS, finish_reason="tool_calls"), old_calls=True)
     assert choice["message"]["function_call"] == {"name": "look", "arguments": '{"a": 1}'}
     assert ("tool_calls" in choice["message"], choice["finish_reason"]) == (False, "function_call")

@@ -1,4 +1,4 @@
-"""Finish reasons, usage, media and citations reach the caller and the log: the official client over real sockets."""
+"""Finish reasons, usage, media and citations reach the official client and the log over real sockets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def client(server: Server) -> openai.OpenAI:
 
 
 def ask(client: openai.OpenAI, model: str, *, stream: bool) -> tuple[str, list[Any]]:
-    """Return the request id and the chunks of the answer; a whole answer is a single chunk."""
+    """Return the request id and the chunks of the response. A response that is not streamed is a single chunk."""
     more: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
     with client.chat.completions.with_streaming_response.create(model=model, messages=HELLO, **more) as raw:
         request_id = raw.headers["x-request-id"]
@@ -49,7 +49,7 @@ PROVIDERS = pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemi
 @BOTH
 @PROVIDERS
 def test_unknown_finish_reason_reaches_caller_and_log(client, server, provider, stream):
-    """An unknown finish reason is `length` with the vendor's own word beside it, in the answer and in the log."""
+    """An unknown finish reason becomes `length`. The vendor's own value is beside it in the response and in the log."""
     request_id, chunks = ask(client, f"{provider}/fault:stops:reason=VANISHED", stream=stream)
     (ending,) = [chunk.choices[0] for chunk in chunks if chunk.choices and chunk.choices[0].finish_reason]
     assert (ending.finish_reason, ending.model_extra["native_finish_reason"]) == ("length", "VANISHED")
@@ -58,7 +58,7 @@ def test_unknown_finish_reason_reaches_caller_and_log(client, server, provider, 
 
 @BOTH
 def test_failed_generation_moves_on_to_the_next_candidate(client, server, stream):
-    """Gemini reports the failure, and the log says why."""
+    """A generation that Gemini reports as failed moves on to the next candidate, and the log has the reason."""
     server.lab.play({"by-gemini": ["failed_generation:reason=TOO_MANY_TOOL_CALLS"], "one": ["say:Here."]})
     request_id, chunks = ask(client, "task:mixed", stream=stream)
     text = "".join(
@@ -95,7 +95,7 @@ DETAILS = {
 @BOTH
 @PROVIDERS
 def test_every_kind_of_tokens_reaches_caller_and_log(client, server, provider, stream):
-    """Usage has OpenAI's names where there is one, and the log has the same counts."""
+    """Usage has OpenAI's names for the kinds of tokens that OpenAI has, and the log has the same counts."""
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=counts", stream=stream)
     usage = chunks[-1].usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (140, 30, 170)
@@ -107,7 +107,7 @@ def test_every_kind_of_tokens_reaches_caller_and_log(client, server, provider, s
 
 @BOTH
 def test_tier_and_fingerprint_reach_the_caller(client, server, stream):
-    """The service tier and the fingerprint are in a whole answer and in the last chunk of a stream."""
+    """The service tier and the fingerprint are in a whole response and in the last chunk of a stream."""
     request_id, chunks = ask(client, "one/fault:recorded:name=counts", stream=stream)
     assert (chunks[-1].service_tier, chunks[-1].system_fingerprint) == ("priority", "fp_lab")
     answer = server.timeline(request_id)["answer"]
@@ -116,7 +116,7 @@ def test_tier_and_fingerprint_reach_the_caller(client, server, stream):
 
 @BOTH
 def test_explanation_of_a_refusal_reaches_caller_and_log(client, server, stream):
-    """Anthropic's explanation is the message's refusal; its category is in the log."""
+    """Anthropic's explanation becomes the message's `refusal`. Its category is in the log."""
     request_id, chunks = ask(client, "by-anthropic/fault:recorded:name=refused", stream=stream)
     parts = [chunk.choices[0].delta if stream else chunk.choices[0].message for chunk in chunks if chunk.choices]
     assert "".join(part.refusal or "" for part in parts) == "This could do harm."
@@ -127,7 +127,7 @@ MAKERS = pytest.mark.parametrize("provider", ["one", "by-gemini"])
 
 
 def parts_of(chunks: list[Any], name: str) -> list[Any]:
-    """Return the values that the messages or deltas have under a name, in order."""
+    """Return the values of a field of the messages or deltas, in order."""
     choices = [chunk.choices[0] for chunk in chunks if chunk.choices]
     parts = [choice.message if hasattr(choice, "message") else choice.delta for choice in choices]
     values = (json.loads(part.model_dump_json(exclude_unset=True)).get(name) for part in parts)
@@ -135,7 +135,7 @@ def parts_of(chunks: list[Any], name: str) -> list[Any]:
 
 
 def check_log(server: Server, request_id: str, data: bytes, *, kind: str) -> None:
-    """Check that the request's row describes the media and that neither log contains their bytes."""
+    """Check that the request's log row describes the media and that neither log contains the media's bytes."""
     row = server.timeline(request_id)
     (media,) = row["answer"]["media"]
     assert (media["kind"], media["size"], len(row["attempts"])) == (kind, len(data), 1)
@@ -146,7 +146,9 @@ def check_log(server: Server, request_id: str, data: bytes, *, kind: str) -> Non
 @BOTH
 @MAKERS
 def test_generated_image_has_a_reference_to_its_artifact(client, server, provider, stream):
-    """An image has OpenRouter's shape and a reference to an artifact of the agent. No other candidate is called."""
+    """A generated image is returned in OpenRouter's format with a reference to an artifact of the agent. No other
+    candidate is called.
+    """
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
     assert image["image_url"]["url"] == f"data:image/png;base64,{b64(PICTURE)}"
@@ -158,7 +160,7 @@ def test_generated_image_has_a_reference_to_its_artifact(client, server, provide
 @BOTH
 @MAKERS
 def test_large_generated_image_arrives_complete(client, provider, stream):
-    """An image of several MiB exceeds no limit of answers or events."""
+    """An image of several MiB stays within the limits on responses and events."""
     _, chunks = ask(client, f"{provider}/fault:recorded:name=large_image", stream=stream)
     ((image,),) = parts_of(chunks, "images")
     assert image["image_url"]["url"] == f"data:image/png;base64,{b64(PHOTO)}"
@@ -168,7 +170,7 @@ def test_large_generated_image_arrives_complete(client, provider, stream):
 @BOTH
 @MAKERS
 def test_generated_audio_has_a_reference_to_its_artifact(client, server, provider, stream):
-    """Audio has OpenAI's shape; in a stream the reference follows the last piece."""
+    """Generated audio is returned in OpenAI's format. In a stream, the reference follows the last piece."""
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=speech", stream=stream)
     pieces = parts_of(chunks, "audio")
     assert b"".join(base64.b64decode(piece.get("data", "")) for piece in pieces) == SOUND
@@ -195,7 +197,7 @@ def test_image_that_cannot_be_stored_is_still_returned(client, server, stream):
 @BOTH
 @PROVIDERS
 def test_citations_reach_the_caller(client, server, provider, stream):
-    """Every vendor's citations are returned as OpenAI's annotations; citations of the request's files are listed
+    """Every vendor's citations are returned as OpenAI's annotations. Citations of files in the request are listed
     separately.
     """
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=cited", stream=stream)
@@ -208,7 +210,7 @@ def test_citations_reach_the_caller(client, server, provider, stream):
 
 
 def test_agents_api_returns_references_to_generated_media(client, server):
-    """`/llm/send` returns no data."""
+    """`/llm/send` returns references to generated media, but not the data itself."""
     server.lab.play({"by-gemini": ["recorded:name=image"]})
     body = json.dumps({"prompt": "Draw", "taskType": "mixed"}).encode()
     response = server.post("/api/v1/llm/send", body)

@@ -32,7 +32,7 @@ def error_code(call: Call) -> str:
 
 @pytest.mark.parametrize("pieces", [1, 2, 4, 41])
 async def test_a_body_may_come_in_any_number_of_pieces(key, loopback, pieces):
-    """The answer does not depend on how the body is split, and announces its length and type."""
+    """The response does not depend on how the request body is split. It has a Content-Length and a Content-Type."""
     call = await run_served(loopback, chat_call(key, "plain", pieces=pieces))
     assert (call.status, len(call.pieces)) == (200, pieces)
     assert json.loads(call.answer)["choices"][0]["message"]["content"] == "Hello from the bench."
@@ -42,16 +42,16 @@ async def test_a_body_may_come_in_any_number_of_pieces(key, loopback, pieces):
 
 
 async def test_a_body_may_have_empty_pieces(key, loopback):
-    """A server that learns of the end late sends an empty last piece."""
+    """A server that learns late that a body has ended sends an empty last piece."""
     call = chat_call(key, "plain")
     call.pieces = [b"", *call.pieces, b"", b""]
     assert (await run_served(loopback, call)).status == 200
 
 
-# The last one is a superscript two, which `str.isdigit` accepts.
+# The last value is a superscript two, which `str.isdigit` accepts.
 @pytest.mark.parametrize("length", [b"1", b"0", b"99999", b"-5", b"many", b"", b"1" * 30, b"\xb2"])
 async def test_wrong_content_length_is_ignored_below_the_limit(key, loopback, length):
-    """The received bytes count."""
+    """Below the limit, the bytes received count, not the Content-Length."""
     assert (await run_served(loopback, chat_call(key, "plain", (b"content-length", length)))).status == 200
 
 
@@ -64,7 +64,7 @@ async def test_a_body_whose_announced_length_is_too_large_is_not_read(key):
 
 
 async def test_a_body_that_grows_too_large_is_read_no_further(key):
-    """The received bytes count, whatever length was announced; pieces beyond the limit are not read."""
+    """The bytes received count, whatever the Content-Length is. Pieces beyond the limit are not read."""
     block = b" " * (8 * 1024 * 1024)
     needed = received_limit(PATH) // len(block) + 1
     call = Call([block] * (needed + 5), headers(key, 5))
@@ -73,14 +73,14 @@ async def test_a_body_that_grows_too_large_is_read_no_further(key):
 
 
 async def test_a_body_a_little_too_large_is_refused_by_the_call(key, loopback):
-    """A body slightly above the limit is read so that the call can refuse it with its own error."""
+    """A body slightly above the limit is read to its end, so that the call can refuse it with its own error."""
     call = await run_served(loopback, Call([b" " * (body_limit(PATH) + 1)], headers(key, 5)))
     assert (call.status, error_code(call)) == (413, "body_too_large")
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "post"])
 async def test_wrong_method_is_405_with_allow(method):
-    """The answer has a request id, and the call needs no key."""
+    """A wrong method is a 405 with a request id, even without a key."""
     call = await Call([b""], headers("none", 0), method=method).run()
     assert (call.status, error_code(call)) == (405, "method_not_allowed")
     assert call.answer_headers["allow"] == "POST"
@@ -101,14 +101,16 @@ async def test_wrong_method_is_405_with_allow(method):
     ],
 )
 async def test_only_known_hosts_are_accepted(key, loopback, host, status):
-    """A known host is accepted with or without a port, in any case. A malformed host is refused like an unknown one."""
+    """A known host is accepted with or without a port and in upper or lower case. A malformed host is refused like an
+    unknown one.
+    """
     call = await run_served(loopback, chat_call(key, "plain", (b"host", host)))
     assert call.status == status
     assert status == 200 or error_code(call) == "host_not_allowed"
 
 
 async def test_two_host_headers_are_refused(key, loopback):
-    """Even if one of them is known."""
+    """Two Host headers are refused even if one of the hosts is known."""
     call = await run_served(loopback, chat_call(key, "plain", (b"host", b"127.0.0.1"), (b"host", b"evil.example")))
     assert (call.status, error_code(call)) == (400, "host_not_allowed")
 
@@ -121,7 +123,7 @@ async def test_a_headers_name_may_be_written_in_any_case(key, loopback, name):
 
 
 async def test_two_authorization_headers_are_refused(key, loopback):
-    """Even if one key is valid."""
+    """Two Authorization headers are refused even if one of the keys is valid."""
     good = (b"authorization", f"Bearer {key}".encode())
     assert (await run_served(loopback, chat_call(key, "plain", good, (b"authorization", b"Bearer x")))).status == 401
 
@@ -132,7 +134,7 @@ async def test_repeated_unused_header_causes_no_error(key, loopback):
 
 @pytest.mark.parametrize("request_id", ["my-call.1", "A" * 64])
 async def test_request_id_of_the_caller_is_kept(key, loopback, request_id):
-    """The caller's request id is used in the answer and in the log."""
+    """The caller's request id is used in the response and in the log."""
     call = await run_served(loopback, chat_call(key, "plain", (b"x-request-id", request_id.encode())))
     assert call.answer_headers["x-request-id"] == request_id
     assert await outcome_of(request_id) == "ok"
@@ -155,7 +157,9 @@ async def test_a_refusal_carries_its_id_in_header_and_body(loopback):
 
 
 async def test_stream_has_the_type_of_events_and_no_length(key, loopback):
-    """A stream has the type of events, no length, and ends with an empty piece after `[DONE]`."""
+    """A stream has the content type of server-sent events and no Content-Length. It ends with an empty piece after
+    `[DONE]`.
+    """
     call = await run_served(loopback, chat_call(key, "stream", stream=True))
     assert call.answer_headers["content-type"] == "text/event-stream"
     assert "content-length" not in call.answer_headers

@@ -48,7 +48,7 @@ def test_every_chat_api_accepts_a_compressed_body(key: str, path: str) -> None:
 
 
 def test_gzip_body_of_two_members_is_read_whole(key: str) -> None:
-    """A gzip body of several members is read whole; some programs compress what they append."""
+    """Some programs compress each part that they append, so a gzip body may have several members. All are read."""
     packed = gzip.compress(QUESTION[:20]) + gzip.compress(QUESTION[20:])
     assert "你好" in answer_text(post(key, packed, **{"content-encoding": "gzip"}))
 
@@ -79,20 +79,22 @@ def test_wrongly_declared_encoding_is_refused(key: str, encoding: str, body: byt
 
 
 def test_byte_order_mark_before_a_body_is_ignored(key: str) -> None:
-    """Some editors and languages put one before every text."""
+    """Some editors and languages put a byte order mark before every text."""
     assert "你好" in answer_text(post(key, b"\xef\xbb\xbf" + QUESTION))
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/files", "/api/v1/services"])
 def test_a_key_is_read_from_the_header_that_azures_clients_use(key: str, path: str) -> None:
-    """A key may be in `api-key`; a bearer key takes precedence."""
+    """A key may be in the header `api-key`. A bearer key takes precedence."""
     for headers in ({"api-key": key}, {"api-key": key, "x-api-key": ""}, {"api-key": key, "authorization": "Basic x"}):
         assert Client().get(path, headers=headers).status_code == 200
     assert Client().get(path, headers={"api-key": key, "authorization": "Bearer ra_wrong"}).status_code == 401
 
 
 def test_a_file_is_found_by_an_id_in_openais_form(key: str) -> None:
-    """Some programs prefix every file id with `file-`. An id of a file stored at OpenAI is unknown here."""
+    """Some programs prefix every file id with `file-`. The id of a file that is stored at OpenAI is unknown to the
+    gateway.
+    """
     client, sent = Client(), {"authorization": f"Bearer {key}"}
     fields = {"purpose": "vision", "file": SimpleUploadedFile("a.png", PNG, "image/png")}
     ref = client.post("/v1/files", fields, headers=sent).json()["id"]

@@ -1,4 +1,6 @@
-"""Limits of a call's JSON values, messages, parts and tools. The refusal names the setting; other calls are served."""
+"""Limits on a call's JSON values, messages, parts and tools. The refusal names the setting, and other calls are served
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key
 
 @rows
 def test_nested_parts_and_calls_are_counted(key: str, settings: Any) -> None:
-    """Parts inside a tool result count, and so do the calls of a message."""
+    """Parts inside a tool result and the calls of a message count towards the limits."""
     settings.MAX_PARTS = 5
     tool_result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}] * 3}
     calls = [{"id": str(n), "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(6)]
@@ -82,7 +84,7 @@ def test_nested_parts_and_calls_are_counted(key: str, settings: Any) -> None:
 @rows
 @pytest.mark.parametrize("path", [*CHAT_APIS, *COUNTS, "/v1/embeddings"])
 def test_many_small_values_are_refused_compressed_and_plain(path: str, key: str) -> None:
-    """Millions of empty lists compress to a few KB; the body is refused before any of them is created."""
+    """Millions of empty lists compress to a few KB. The body is refused before any of the lists is created."""
     text = b'{"model":"task:planning","messages":[],"input":[' + b"[]," * 2_000_000 + b"[]]}"
     for body, more in ((text, {}), (gzip.compress(text), {"content-encoding": "gzip"})):
         status, code, message = refusal(post(key, body, path, **more))
@@ -93,7 +95,7 @@ def test_many_small_values_are_refused_compressed_and_plain(path: str, key: str)
 @rows
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 def test_json_values_in_tool_arguments_are_counted_together(path: str, key: str) -> None:
-    """Each argument string is within its limit, but together they exceed that of a body."""
+    """Each argument string is within its limit, but together the strings exceed the limit on a body."""
     text = json.dumps({"a": [[]] * 15_000})
     calls = [{"id": f"call_{n}", "type": "function", "function": {"name": "f", "arguments": text}} for n in range(9)]
     items = [{"type": "function_call", "call_id": call["id"], "name": "f", "arguments": text} for call in calls]
@@ -105,7 +107,7 @@ def test_json_values_in_tool_arguments_are_counted_together(path: str, key: str)
 
 @rows
 def test_every_api_has_the_json_limit(importer: AgentProgram) -> None:
-    """The agents' API and the import of a configuration have the same limit."""
+    """The limit also applies to the agents' API and to the import of a configuration."""
     text = b'{"services":[' + b"[]," * 200_000 + b"[]]}"
     for path in ("/messages/route", "/uploads", "/llm/send", "/llm/resolve", "/artifacts", "/config/import"):
         response = importer.post(path, text)
@@ -123,7 +125,7 @@ def test_error_of_a_large_invalid_body_names_no_position(key: str) -> None:
 
 @rows
 def test_json_depth_is_limited_by_a_setting(key: str, settings: Any) -> None:
-    """The error names the setting."""
+    """The error of a body that is nested too deeply names the setting."""
     settings.MAX_JSON_DEPTH = 6
     status, code, message = refusal(post(key, chat_body("x", further=[[[[[[[]]]]]]])))
     assert (status, code) == (400, "invalid_json")
@@ -132,7 +134,7 @@ def test_json_depth_is_limited_by_a_setting(key: str, settings: Any) -> None:
 
 @written
 async def test_compressed_body_reserves_memory_for_its_decompressed_size(key: str, loopback: Loopback) -> None:
-    """A compressed body reserves memory for its decompressed size: it is refused while others hold the memory, and its
+    """A compressed body is refused if other bodies have reserved the memory that it needs once decompressed. Its
     reservation is released.
     """
     text = json.dumps({"model": "plain/x", "messages": [WORD], "user": " " * 5_000_000}).encode()
@@ -153,8 +155,8 @@ async def test_compressed_body_reserves_memory_for_its_decompressed_size(key: st
 
 @written
 async def test_one_large_body_is_parsed_at_a_time_and_small_ones_do_not_wait(key: str, loopback: Loopback) -> None:
-    """While one body is parsed, another with many values waits. A small body does not wait, nor does a large one with
-    few values, such as an image.
+    """While one body is parsed, another body with many values waits. A small body does not wait, and neither does a
+    large body with few values, such as an image.
     """
     assert parses().take("other")
     large = chat_call(key, "plain", metadata={"words": ["word"] * 50_000})
@@ -172,7 +174,7 @@ async def test_one_large_body_is_parsed_at_a_time_and_small_ones_do_not_wait(key
 
 @written
 async def test_call_with_many_messages_runs_in_a_thread(key: str, loopback: Loopback) -> None:
-    """A call with many messages runs in a thread, one at a time, and does not delay small calls."""
+    """Calls with many messages run in a thread, one at a time, and do not delay small calls."""
     crowded = chat_call(key, "plain", messages=[WORD] * (MANY + 1))
     heavy_work().acquire("other")
     async with loopback.serve():
@@ -194,7 +196,7 @@ def test_threads_compute_one_large_body_at_a_time() -> None:
 
 @rows
 def test_import_lists_only_the_first_problems(importer: AgentProgram) -> None:
-    """An import lists the first two hundred problems and the number of the others."""
+    """An import lists the first two hundred problems and the number of those that follow."""
     response = importer.post("/config/import", json.dumps({"services": [{"a": 1}] * 1_000}).encode(), dryRun="true")
     details = response.json()["details"]
     assert (response.status_code, len(details)) == (422, 201)

@@ -1,4 +1,6 @@
-"""Bodies with one wrong value in any place are refused with that place or accepted, and cause no internal error."""
+"""A body with one wrong value anywhere is accepted, or refused with the place of the value. It causes no internal
+error.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +147,7 @@ GEMINI: dict[str, Any] = {
 
 
 def parse_gemini(body: Any, find: Callable[[str], None]) -> ChatCall:
-    """Parse with the model and the kind of answer, which Gemini's API has in the path."""
+    """Parse the body with a model and with or without streaming, both of which are in the path in Gemini's API."""
     return gemini.parse({**body, "model": "a", "stream": False}, find)
 
 
@@ -157,7 +159,7 @@ def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def broken_bodies(body: dict[str, Any], path: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the body with each odd value at this path, and without the path."""
+    """Yield the body with each odd value at this path, then the body without a value at this path."""
     for value in ODD:
         changed = copy.deepcopy(body)
         holder_of(changed, path)[path[-1]] = copy.deepcopy(value)
@@ -188,7 +190,7 @@ Parse = Callable[[Any, Callable[[str], None]], ChatCall]
 def test_body_with_one_wrong_value_is_refused_with_its_field_or_accepted(
     body: dict[str, Any], parse: Parse, needs_thread: Callable[[Any, int], bool]
 ) -> None:
-    """Any refusal names a field."""
+    """Every refusal names a field."""
     refusals = []
     for path in paths_in(body):
         for changed in broken_bodies(body, path):

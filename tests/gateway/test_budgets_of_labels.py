@@ -66,8 +66,8 @@ def code_of(call: Call) -> str:
 
 
 async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopback):
-    """A team's spending limit holds across agents beside an agent's token limit and a key's rate. Unused reservations
-    are released in all of them.
+    """A team's spending limit holds across agents, together with one agent's token limit and the keys' rate limits.
+    Unused reservations are released in all of them.
     """
     await asyncio.to_thread(price_the_provider)
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", moneyPerDay="1.00", currency="USD")
@@ -80,7 +80,7 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
         )
         answered = sum(call.status == 200 for call in calls)
         uses = await asyncio.to_thread(find_uses, ["label:team=search", "agent:text-agent"])
-    # 1.00 USD covers eleven calls at their maximum of 900 output tokens at 100 per million.
+    # 1.00 USD covers eleven calls that each reserve 900 output tokens at 100 USD per million.
     assert 11 <= answered < 200
     assert uses["label:team=search", Meter.MONEY_PER_DAY] == answered * COST
     assert uses["agent:text-agent", Meter.TOKENS_PER_DAY] % TOKENS == 0
@@ -95,8 +95,8 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
 
 @pytest.mark.parametrize("provider", ["silent", "stall"])
 async def test_cancelled_call_releases_its_reservations(key, loopback, provider):
-    """A cancelled call releases its reservations for agent, team and end user; tokens already streamed stay counted in
-    all three.
+    """A cancelled call releases its reservations for agent, team and end user. Tokens that were streamed before stay
+    counted in all three.
     """
     await asyncio.to_thread(limit, "text-agent", tokensPerDay=5000)
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", tokensPerDay=5000)
@@ -116,8 +116,8 @@ async def test_cancelled_call_releases_its_reservations(key, loopback, provider)
 
 
 async def test_limit_applies_to_each_end_user_separately(key, loopback):
-    """One limit applies to each end user separately: a user near it receives a warning header and then a 429, others
-    are served. A call without a user has no budget headers.
+    """An end user close to the limit receives a warning header and then a 429, while other end users are served. The
+    response to a call without an end user has no budget headers.
     """
     await asyncio.to_thread(budget, LabelKind.USER, "text-agent", tokensPerDay=20)
     async with loopback.serve():
@@ -133,7 +133,9 @@ async def test_limit_applies_to_each_end_user_separately(key, loopback):
 
 
 def test_end_users_beyond_the_maximum_share_one_budget() -> None:
-    """Callers choose the names of end users, so beyond a maximum new ones share a counter; known names keep theirs."""
+    """Callers choose the names of end users. Beyond a maximum, new names share one counter, and known names keep
+    theirs.
+    """
     users = CountedUsers()
     names = [users.name_of("a", f"u{number}") for number in range(MAX_USERS + 2)]
     assert names[-2:] == [OTHERS, OTHERS]
@@ -141,7 +143,7 @@ def test_end_users_beyond_the_maximum_share_one_budget() -> None:
 
 
 def test_budget_applies_at_once_and_can_be_undone(demo: None) -> None:
-    """A budget applies at once, is in the history and the audit log, and can be undone."""
+    """A new budget applies at once, appears in the history and in the audit log, and can be undone."""
     key = key_of("text-agent", terms={"project": "atlas"})
     revision = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
     assert revision is not None
@@ -170,7 +172,7 @@ def test_budget_without_a_limit_or_for_an_unknown_agent_is_refused(demo: None) -
 
 
 def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) -> None:
-    """The page explains budgets when there are none and shows usage when there are. A wrong form is a 422."""
+    """The page explains budgets if there are none, and shows their usage otherwise. An invalid form is a 422."""
     assert "No budget yet" in text_of(admin.get("/usage/budgets/"))
     form = {"kind": "team", "name": "search", "tokensPerMonth": "100", "moneyPerDay": "2.5", "currency": "CNY"}
     assert admin.post("/usage/budgets/save/", form).status_code == 302
@@ -185,7 +187,7 @@ def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) ->
 
 
 def test_dashboard_names_labels_whose_budget_is_nearly_used_up(admin: Client, demo: None) -> None:
-    """From 80 % used, the dashboard names the label and links to the budgets."""
+    """From 80 % usage on, the dashboard names the label and links to the budgets."""
     budget(LabelKind.TEAM, "search", tokensPerDay=10_000)
     key = key_of("text-agent", terms={"team": "search"})
     assert "search</a>" not in admin.get("/").content.decode()

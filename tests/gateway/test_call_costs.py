@@ -1,4 +1,4 @@
-"""A call with a known key uses no rows, no threads and no tasks of ours: counted over a real socket."""
+"""A call with a known key uses no database, no thread and no task of the gateway's own, counted over a real socket."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ HOUR = 3600.0
 
 @dataclass
 class Costs:
-    """What happened while counting: database access and threads by thread name, tasks by their coroutine's name."""
+    """What happened during a call: database access and threads, each with the name of the thread, and tasks by the name
+    of their coroutine.
+    """
 
     rows: list[str] = field(default_factory=list)
     threads: list[str] = field(default_factory=list)
@@ -44,7 +46,7 @@ class Costs:
     others: list[str] = field(default_factory=list)
 
     def make_task(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **more: Any) -> Any:
-        """Create a task as the loop does and record whether its code is ours, by the file it is in."""
+        """Create a task as the loop does, and record whether its code belongs to the project, judged by its file."""
         file = work.cr_code.co_filename
         ours = file.startswith(ROOT) and "site-packages" not in file
         (self.ours if ours else self.others).append(work.__qualname__)
@@ -53,8 +55,8 @@ class Costs:
 
 @pytest.fixture
 def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
-    """Record cursors and connections of every database, work submitted to every pool, started threads, and calls
-    through `sync_to_async`.
+    """Record every cursor and connection of a database, every task submitted to a pool, every started thread and every
+    call through `sync_to_async`.
     """
     costs = Costs()
 
@@ -81,10 +83,10 @@ def loopback(demo: None) -> Iterator[Loopback]:
 
 
 async def cost_of(key: str, provider: str, costs: Costs, **body: Any) -> Call:
-    """Make a call after one that filled the caches; repeat if the snapshot's stamp was read meanwhile.
+    """Make a call after another call has filled the caches. Repeat it if the configuration's stamp was read meanwhile.
 
-    The stamp is read every second whichever call is running, so it is no cost of this call. Neither is a share of a
-    limit that arrives late.
+    The stamp is read every second, whichever call is running, so the call is not charged for it. Nor is it charged for
+    a share of a limit that arrives late.
     """
     loop = asyncio.get_running_loop()
     for _ in range(TRIES):
@@ -108,8 +110,8 @@ async def cost_of(key: str, provider: str, costs: Costs, **body: Any) -> Call:
 async def test_call_with_a_known_key_uses_no_rows_threads_or_tasks(
     key, loopback, costs, monkeypatch, provider, stream, watch_after, watches
 ):
-    """The only task of ours is the disconnect watch of a longer call. aiohttp creates one for the request's body;
-    Python 3.12 and later run it eagerly, so it never reaches the loop.
+    """The gateway's only task is the one that watches longer calls for a disconnect. aiohttp creates a task for the
+    request's body. Python 3.12 and later run that task eagerly, so it never reaches the loop.
     """
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", watch_after)
     async with loopback.serve():
@@ -123,7 +125,9 @@ async def test_call_with_a_known_key_uses_no_rows_threads_or_tasks(
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_call_within_its_share_of_a_limit_uses_no_rows_or_threads(key, loopback, costs, monkeypatch, stream):
-    """The reservation is taken from a share held in memory; the `limits` thread updates the ledger later."""
+    """The reservation is taken from a share of the limit that is held in memory. The thread `limits` updates the ledger
+    later.
+    """
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", HOUR)
     await asyncio.to_thread(limit, requestsPerMinute=10**6, tokensPerDay=10**9, inFlight=1000)
     provider = "stream" if stream else "plain"
@@ -144,7 +148,7 @@ def limit(**limits: int) -> None:
 
 @pytest.mark.parametrize(("provider", "stream"), [("plain", False), ("stream", True)])
 async def test_finished_call_is_freed_without_the_cycle_collector(key, loopback, provider, stream):
-    """Ten megabytes would otherwise wait for it."""
+    """Otherwise a request of ten megabytes would stay in memory until the next run of the cycle collector."""
     gc.collect()
     gc.disable()
     try:
@@ -161,7 +165,7 @@ def count_requests() -> int:
 
 
 async def test_counters_record_rows_threads_and_tasks(key, loopback, costs):
-    """A call with an unknown key uses rows, threads and tasks, which shows that the counters work."""
+    """A call with an unknown key uses the database, threads and tasks, which shows that the counters work."""
     loop = asyncio.get_running_loop()
     async with loopback.serve():
         loop.set_task_factory(costs.make_task)

@@ -12,9 +12,11 @@ from capabilities.core.wire import Fault
 from tests.gateway.fault_cases import ANSWER, CASES, PLANTED_KEY, CaseResult, FaultCase, play_cases
 
 RESENT = frozenset({"reset_before_headers", "close_before_headers", "reset_before_content"})
-"""On a kept-alive connection these look like one that was closed while idle, so the request is sent once more."""
+"""On a kept-alive connection, these faults look like a connection that was closed while idle, so the request is sent
+once more.
+"""
 LIMITED = {"wait": "30", "gemini_retry": "34"}
-"""The Retry-After that the caller receives for the wait that the provider named, in seconds."""
+"""The Retry-After in seconds that the caller receives, by the scenario in which the provider names a wait."""
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[CaseResult]:
 
 
 def check(results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]) -> None:
-    """Compare a value of each result with what its case expects, by the case's name."""
+    """Compare a value of each result with the value that its case expects. A failure shows the case's name."""
     assert results
     assert {result.case.name: actual(result) for result in results} == {
         result.case.name: expected(result.case) for result in results
@@ -45,7 +47,7 @@ def broken_off(results: list[CaseResult]) -> list[CaseResult]:
 
 
 def test_cases_include_every_fault_of_a_provider() -> None:
-    """More than 40 of them in each protocol."""
+    """The cases include every fault of a provider, and more than 40 faults in each protocol."""
     assert {case.fault for case in CASES} - {None} == {fault.value for fault in Fault} - {Fault.FIRE_DRILL.value}
     plain = {(case.protocol, case.fault) for case in CASES if case.fault and not case.stream}
     for protocol in ("openai", "openai-responses", "anthropic", "gemini"):
@@ -54,7 +56,7 @@ def test_cases_include_every_fault_of_a_provider() -> None:
 
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
 def test_refusal_has_the_expected_status_and_code(results) -> None:
-    """A refusal before any content is a JSON error, for a stream too, and asks the client not to retry."""
+    """A refusal before any content is a JSON error, even if a stream was requested. It asks the client not to retry."""
 
     def actual(result: CaseResult) -> Any:
         error = result.json["error"]
@@ -68,13 +70,13 @@ def test_refusal_has_the_expected_status_and_code(results) -> None:
 
 
 def test_only_a_plausible_wait_is_passed_on_as_retry_after(results) -> None:
-    """The provider must have named the wait itself."""
+    """A Retry-After is passed on only if the provider named a plausible wait itself."""
     check(refused(results), lambda result: result.headers.get("retry-after"), lambda case: LIMITED.get(case.scenario))
 
 
 @pytest.mark.requirement("MMR-P8")
 def test_answer_of_the_next_candidate_arrives_complete(results) -> None:
-    """The second candidate's answer arrives complete although its protocol differs; the headers name its provider."""
+    """The second candidate's answer arrives complete although its protocol differs. The headers name its provider."""
     fell_back = [result for result in results if result.case.falls_back]
 
     def actual(result: CaseResult) -> Any:
@@ -90,8 +92,8 @@ def test_without_a_fault_only_the_first_candidate_is_called(results) -> None:
 
 
 def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
-    """A complete stream has one finish reason and ends with `[DONE]`. One that broke off has neither, so that no client
-    takes it for complete.
+    """A complete stream has one finish reason and ends with `[DONE]`. A stream that broke off has neither, so that no
+    client takes it for complete.
     """
 
     def actual(result: CaseResult) -> Any:
@@ -110,7 +112,7 @@ def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
 
 
 def test_answers_and_logs_contain_no_key_and_no_traceback(results) -> None:
-    """A provider's refusal may echo our key; it is redacted in the answer and in the log."""
+    """A provider's refusal may repeat the provider's key. The key is redacted in the response and in the log."""
     for result in results:
         texts = [result.body.decode(), str(result.headers), json.dumps([*result.rows, *result.attempts])]
         assert not [secret for secret in (PLANTED_KEY, "Traceback", ".py") if any(secret in text for text in texts)], (
@@ -121,7 +123,9 @@ def test_answers_and_logs_contain_no_key_and_no_traceback(results) -> None:
 
 
 def test_request_has_one_row_and_one_attempt_per_candidate(results) -> None:
-    """The request's row has the caller's outcome and status; the attempts have each candidate's outcome, in order."""
+    """The request's row has the outcome and status that the caller saw. The attempts have each candidate's outcome, in
+    order.
+    """
 
     def actual(result: CaseResult) -> Any:
         rows = [(row["outcome"], row["status"], row["stream"]) for row in result.rows]
@@ -137,8 +141,8 @@ def test_request_has_one_row_and_one_attempt_per_candidate(results) -> None:
 
 
 def test_candidates_are_tried_and_logged_as_often_as_expected(results) -> None:
-    """Each candidate is called as often as expected. The log's count is what the provider received, except for requests
-    that may not have been sent.
+    """Each candidate is called as often as expected. The logged count equals the number of requests that the provider
+    received, except for faults after which a request is sent once more.
     """
     faulty = [result for result in results if result.case.fault]
     check(faulty, lambda result: result.attempts[0]["retry_attempts"], lambda case: max(0, case.tries - 1))

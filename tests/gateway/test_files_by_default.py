@@ -1,4 +1,6 @@
-"""What a file becomes on /v1 without a policy: text, page images, another form. Every loss is reported."""
+"""How a file reaches a model on /v1 without a content policy: as text, as page images or converted. Every loss is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def test_text_of_a_document_reaches_a_text_model_after_a_header(key):
 
 
 def test_scan_reaches_a_vision_model_as_page_images(key):
-    """A document without text becomes page images for a model that reads images but not files."""
+    """A document without text becomes page images for a model that reads images but not documents."""
     answer = post(key, chat_body(file(pdf("", ""), "scan.pdf", "application/pdf"), model="echo-vision"))
     assert answer.headers["x-routing-adaptation"] == "file=converted"
     assert answer.json()["choices"][0]["message"]["content"].count("- image, image/jpeg") == 2
@@ -55,7 +57,7 @@ def test_scan_reaches_a_vision_model_as_page_images(key):
 
 
 def test_truncated_text_is_reported_in_the_header_and_the_log(key):
-    """The log has the missing percentage."""
+    """The log has the percentage of the text that is missing."""
     answer = post(key, chat_body(file(b"word " * 17_600, "long.txt", "text/plain"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "text=inlined:cut"
     (delivery,) = logged(answer.headers["x-request-id"]).attempts.last().deliveries
@@ -63,7 +65,7 @@ def test_truncated_text_is_reported_in_the_header_and_the_log(key):
 
 
 def test_inline_and_stored_documents_have_the_same_page_count(key):
-    """Otherwise they would be delivered differently."""
+    """Inline and stored documents would otherwise be delivered differently."""
     data = pdf(*["x"] * 610)
     inline = count_pages(part_of_bytes(data, "application/pdf", "long.pdf"))
     stored = part_of(store_bytes(SYSTEM, data, filename="long.pdf"))
@@ -71,7 +73,7 @@ def test_inline_and_stored_documents_have_the_same_page_count(key):
 
 
 def test_pages_are_counted_only_for_inline_pdfs(key):
-    """Pages are not counted for an image, nor for an artifact, which has its count from the upload."""
+    """Pages are counted neither for an image nor for an artifact, whose pages were counted at its upload."""
     dot = part_of_bytes(picture("PNG", (2, 2)), "image/png", None)
     assert count_pages(dot) is dot
     known = FilePart(dot.kind, "application/pdf", pages=3)

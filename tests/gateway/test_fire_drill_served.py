@@ -1,4 +1,4 @@
-"""A fire drill over real sockets with two workers: the provider is not called, and the drill always ends."""
+"""A fire drill over real sockets with two workers. The provider is not called, and the drill always ends."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def shell(server: Server, code: str) -> str:
 
 
 def providers_reached(server: Server) -> list[str]:
-    """Return the providers that twenty answered calls of the chain reached, each call over its own connection."""
+    """Return the providers that answered twenty calls to the chain, each call over its own connection."""
     server.lab.requests.clear()
     answers = [chat(server, "", "task:chain") for _ in range(CALLS)]
     assert {answer.status for answer in answers} == {200}
@@ -61,7 +61,7 @@ def logged(server: Server, query: str) -> list[Any]:
 
 
 def test_provider_is_not_called_until_the_drill_expires(server: Server, script: Server) -> None:
-    """A drill holds in both workers and in those that replace killed ones. When it expires, the provider is
+    """A drill applies in both workers and in those that replace killed workers. When the drill expires, the provider is
     called again at once.
     """
     assert providers_reached(server) == ["one"]
@@ -96,8 +96,8 @@ def test_provider_is_not_called_until_the_drill_expires(server: Server, script: 
 
 
 def test_script_ends_a_drill_during_which_a_route_without_fallback_fails(server: Server, script: Server) -> None:
-    """During a drill a route without another candidate is a 502 whose attempt names the drill. Ending it twice is no
-    error, and the provider is called again.
+    """During a drill, a call to a route without another candidate is a 502 whose attempt names the drill. Ending the
+    drill twice is not an error, and the provider is called again.
     """
     assert ask(script, "POST", "/api/v1/admin/providers/three/drill", {}).status == 201
 
@@ -116,7 +116,7 @@ def test_script_ends_a_drill_during_which_a_route_without_fallback_fails(server:
 
 
 def test_drill_that_expired_while_stopped_is_over_and_audited_once(server: Server) -> None:
-    """The drill expired while no process was running, and is over at the next start."""
+    """A drill that expires while no process is running has ended at the next start."""
     past = "from django.utils import timezone; from datetime import timedelta; now = timezone.now(); "
     past += "from routing_admin.models import FireDrill; from django.db.models import F; "
     past += "from routing_admin.models import Installation; "

@@ -1,4 +1,4 @@
-"""Gemini's API in this process: what google-genai sends, what is refused, and what clients receive."""
+"""Gemini's API within the test process: what google-genai sends, what is refused, and what clients receive."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ def refusal(body: dict[str, Any]) -> BadRequestError:
 
 
 def test_question_is_answered_with_a_candidate(key):
-    """The key may be in `x-goog-api-key`. The answer is a candidate, and our headers name the model."""
+    """The key may be in the header `x-goog-api-key`. The response has a candidate, and the gateway's own headers name
+    the model.
+    """
     answer = ask(key, gemini_body("Plan a picnic", systemInstruction={"parts": {"text": "Be brief."}}))
     body = answer.json()
     candidate = body["candidates"][0]
@@ -118,8 +120,8 @@ def test_key_is_read_from_every_header(key, headers):
 
 
 def test_call_without_a_key_is_401_and_names_googles_header():
-    """A call without a key is a 401 in Google's shape that names `x-goog-api-key`. A foreign key in the URL is ignored
-    and not repeated.
+    """A call without a key is a 401 in Google's error format that names `x-goog-api-key`. A key in the URL that is not
+    one of the gateway's is ignored and not repeated.
     """
     answer = post("", gemini_body("hi"), f"{GENERATE.format('echo-text')}?key=AIzaSecret")
     error = answer.json()["error"]
@@ -129,7 +131,7 @@ def test_call_without_a_key_is_401_and_names_googles_header():
 
 
 def test_key_in_the_url_is_refused_in_googles_shape(key):
-    """A key in the URL is refused, since servers along the way log URLs."""
+    """A key in the URL is refused, since proxies and servers log URLs."""
     answer = post("", gemini_body("hi"), f"{GENERATE.format('echo-text')}?key={key}")
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
     assert answer.json()["error"]["details"][0]["reason"] == "KEY_IN_URL"
@@ -149,12 +151,12 @@ def test_key_in_the_url_is_refused_in_googles_shape(key):
     ],
 )
 def test_every_api_version_is_served(key, path):
-    """google-genai uses `v1` from its third release on unless configured otherwise; every version is served."""
+    """From its third release on, google-genai uses `v1` unless configured otherwise. Every version is served."""
     assert ask(key, gemini_body("hi"), path=path).json()["modelVersion"] == "echo-text"
 
 
 def test_every_field_of_the_client_is_read():
-    """Every field of google-genai's body is read, in snake case and camel case."""
+    """Every field of google-genai's body is read, both in snake case and in camel case."""
     chat = call_of(RECORDED).chat
     assert [(message.role, message.text) for message in chat.messages] == [
         (Role.SYSTEM, "Be brief."),
@@ -207,13 +209,17 @@ def test_every_field_of_the_client_is_read():
     ],
 )
 def test_unsupported_field_is_refused_with_its_path(change, param):
-    """The path has Gemini's spelling. Dropping the field would change the meaning of the call."""
+    """An unsupported field is refused because dropping it would change the meaning of the call. The error has the
+    field's path in Gemini's spelling.
+    """
     assert refusal({**gemini_body("hi"), **change}).param == param
 
 
 @pytest.mark.parametrize("model", ["echo-text", "task:planning"])
 def test_several_candidates_are_refused_where_no_route_allows_them(key, model):
-    """Several candidates are a 400 that names the field. Counting tokens accepts any number of them."""
+    """A request for several candidates is a 400 that names the field. A call that counts tokens may request any number
+    of candidates.
+    """
     body = {**gemini_body("hi"), "generation_config": {"candidate_count": 2}}
     answer = ask(key, body, model)
     error = answer.json()["error"]
@@ -226,7 +232,7 @@ def test_several_candidates_are_refused_where_no_route_allows_them(key, model):
 
 
 def test_fields_without_an_equivalent_are_listed_as_dropped(key):
-    """Google's own tools and their parts reach only a Gemini model."""
+    """Google's own tools and the content parts that belong to them reach only a Gemini model."""
     body = gemini_body("hi", {"text": "x", "videoMetadata": {"fps": 1}}, {"executableCode": {"code": "1"}})
     body |= {
         "store": True,
@@ -244,7 +250,9 @@ def test_fields_without_an_equivalent_are_listed_as_dropped(key):
 
 
 def test_functions_and_the_choice_among_them_are_read():
-    """Functions may use either kind of schema; a single allowed function that must be called is selected by name."""
+    """Functions may use either kind of schema. If a call is required and a single function is allowed, that function is
+    selected by its name.
+    """
     first = {"name": "a", "parameters": {"type": "OBJECT", "properties": {"n": {"type": "INTEGER", "minItems": "1"}}}}
     second = {
         "name": "b",
@@ -291,7 +299,9 @@ def test_mode_without_functions_is_ignored():
 
 
 def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
-    """Clients of Gemini omit ids, so results are matched to calls by name and order; a failure stays a failure."""
+    """Clients of Gemini omit ids, so results are matched to calls by name and order. A result that reports a failure
+    still does.
+    """
     calls = [{"functionCall": {"name": name, "args": {}}} for name in ("a", "b", "a")]
     answers = [
         {"functionResponse": {"name": name, "response": {key: name}}}
@@ -375,7 +385,7 @@ def test_reasoning_of_every_vendor_survives_in_a_signature():
 
 
 def test_signature_issued_by_gemini_is_kept():
-    """A signature from a conversation that began at Google is kept."""
+    """A signature that Gemini issued in a conversation with Google's own API is kept."""
     parts = [{"text": "a", "thoughtSignature": "cHJvb2Y="}, {**CALL_PART, "thoughtSignature": "YWJj"}]
     turn = call_of({"contents": [*gemini_body("go")["contents"], {"role": "model", "parts": parts}]}).chat.messages[1]
     assert [(thought.proof, thought.origin) for thought in turn.thoughts] == [("cHJvb2Y=", "")]
@@ -396,7 +406,7 @@ def test_reasoning_text_appears_only_if_requested():
 
 
 def test_usage_and_finish_reason_have_geminis_names():
-    """Reasoning tokens are not part of the candidates' tokens, and Gemini's own finish reason is kept."""
+    """Reasoning tokens are not part of `candidatesTokenCount`, and Gemini's own finish reason is kept."""
     usage = Usage(10, 7, 17, cached_tokens=4, reasoning_tokens=5, tool_tokens=2, prompt_image_tokens=3)
     reasons = [
         ("stop", None),
@@ -423,7 +433,7 @@ def test_usage_and_finish_reason_have_geminis_names():
 
 
 def test_generated_media_have_data_and_artifact():
-    """Generated media have their data and the artifact's reference. Citations have offsets in bytes."""
+    """Generated media have their data and a reference to their artifact. Citations have offsets in bytes."""
     cited = {
         "type": "url_citation",
         "url_citation": {"url": "https://a", "title": "A", "start_index": 0, "end_index": 2},
@@ -437,7 +447,7 @@ def test_generated_media_have_data_and_artifact():
 
 
 def test_function_call_is_one_part_once_complete():
-    """A function call is written when it is complete, without waiting for the end of the message, and in order."""
+    """A function call is written as soon as it is complete, before the end of the message. Calls keep their order."""
     chunks = GeminiChunks(model="m", origin=ORIGIN)
     written = [
         chunks.write_delta(Delta(tool_calls=(ToolCallDelta(0, "c0", "f", '{"a"'),))),
@@ -455,7 +465,7 @@ def test_function_call_is_one_part_once_complete():
 
 
 def test_error_has_googles_shape(key):
-    """An error has Google's status, our code as its reason, and the field as a violation."""
+    """An error has Google's status, the gateway's code as its reason, and the field as a violation."""
     unknown = ask(key, gemini_body("hi"), "nothing").json()["error"]
     assert (unknown["code"], unknown["status"], unknown["details"][0]["reason"]) == (
         404,
@@ -479,7 +489,7 @@ def test_error_has_googles_shape(key):
 
 
 def test_block_reason_of_gemini_is_kept():
-    """A block reason of Gemini is kept; another vendor's refusal is `OTHER`."""
+    """Gemini's own block reason is kept. Another vendor's refusal has the block reason `OTHER`."""
     reasons = [
         blocked_json(GatewayError(400, "content_filter", message))["promptFeedback"]["blockReason"]
         for message in ("the prompt was blocked: PROHIBITED_CONTENT", "the prompt was blocked: SAFETY", "Refused.")
@@ -488,7 +498,9 @@ def test_block_reason_of_gemini_is_kept():
 
 
 def test_models_are_listed_as_gemini_lists_them(key):
-    """Models have Gemini's shape at its own path, and at OpenAI's path for a client with Google's key header."""
+    """Models are listed in Gemini's format under Gemini's path, and under OpenAI's path if the client sends Google's
+    key header.
+    """
     headers = {"x-goog-api-key": key}
     listed = Client().get("/v1beta/models", headers=headers).json()["models"]
     assert listed == Client().get("/v1/models", headers=headers).json()["models"]
@@ -506,7 +518,7 @@ def test_models_are_listed_as_gemini_lists_them(key):
 
 
 def test_tokens_are_counted(key):
-    """Tokens are counted for contents alone and for a whole request."""
+    """Tokens are counted both for contents alone and for a whole request."""
     path = "/v1beta/models/{}:countTokens"
     short = ask(key, gemini_body("x"), path=path)
     long = ask(key, {"generateContentRequest": gemini_body("many words " * 100)}, path=path)
@@ -515,7 +527,7 @@ def test_tokens_are_counted(key):
 
 
 def test_contents_parts_and_functions_are_bounded_each_by_its_setting(key, settings):
-    """Parts count over all contents including functions' responses, and each declared function counts as a tool."""
+    """Parts are counted over all contents, including functions' responses. Each declared function counts as a tool."""
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 4, 2
     content, three_parts = gemini_body("x")["contents"][0], gemini_body("x", "y", "z")["contents"][0]
     nested = {"functionResponse": {"name": "f", "response": {}, "parts": [{"text": "x"}] * 4}}
@@ -541,14 +553,14 @@ def test_a_model_that_the_agent_may_not_use_is_refused(key):
 
 
 def test_labels_and_the_route_are_read(key):
-    """`labels` is Gemini's own field; `taskType` and `language` are ours, as in every API."""
+    """`labels` is a field of Gemini's API. `taskType` and `language` are the gateway's fields, as in every API."""
     answer = ask(key, gemini_body("hi", labels={"team": "red"}, taskType="planning", language="en"), "whatever")
     row = logged(answer.headers["x-request-id"])
     assert (row.task_type, row.team) == ("planning", "red")
 
 
 def test_repeated_call_is_replayed_and_another_call_refused(key):
-    """The same Idempotency-Key with another model or as a stream is a different call and a 422."""
+    """A call with the same Idempotency-Key but with another model or as a stream is a different call, and a 422."""
     stream = "/v1beta/models/{}:streamGenerateContent"
 
     def once(path: str, model: str = "echo-text") -> Any:
@@ -571,7 +583,7 @@ def all_recordings() -> list[tuple[str, Any]]:
     ("protocol", "recording"), all_recordings(), ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recording):
-    """Every whole answer and every chunk is valid for google-genai's types, which forbid unknown fields."""
+    """Every whole response and every chunk is valid for google-genai's types, which forbid unknown fields."""
     call = call_of(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": True}}))
     body = json.dumps(recording.whole).encode()
     answer = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
@@ -592,6 +604,6 @@ def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recor
 
 
 def test_single_text_part_is_a_turn():
-    """The role may be omitted, and a single part may replace the list."""
+    """The role may be omitted, and a single part may be sent in place of a list."""
     chat = call_of({"contents": {"parts": {"text": "hi"}}}).chat
     assert chat.messages[0].parts == (TextPart("hi"),)

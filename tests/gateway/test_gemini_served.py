@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server) -> genai.Client:
-    """Return a client with its default version, `v1`."""
+    """Return a client with its default API version, `v1`."""
     server.lab.play({})
     return genai.Client(api_key=server.key, http_options={"base_url": server.url})
 
@@ -39,7 +39,7 @@ def double(n: int) -> int:
 
 
 class Answer(BaseModel):
-    """What is asked for."""
+    """The structured output that is requested."""
 
     n: int
     names: list[str] | None = None
@@ -91,7 +91,7 @@ def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(client, server, ups
 
 
 def test_files_and_schemas_reach_a_model(client, server):
-    """An inline image, a stored one, and either kind of schema reach the model."""
+    """An inline image, a stored image and either kind of schema reach the model."""
     stored = httpx.post(
         f"{server.url}/v1/files",
         headers={"authorization": f"Bearer {server.key}"},
@@ -111,8 +111,8 @@ def test_files_and_schemas_reach_a_model(client, server):
 
 
 def test_options_of_gemini_reach_a_gemini_model(client, server):
-    """Safety settings, media resolution and reasoning options reach a Gemini model; for other models they are
-    listed as dropped.
+    """Safety settings, media resolution and reasoning options reach a Gemini model. For other models they are listed as
+    dropped.
     """
     config = types.GenerateContentConfig(
         safety_settings=[types.SafetySetting(category="HARM_CATEGORY_HARASSMENT", threshold="BLOCK_NONE")],
@@ -132,7 +132,7 @@ def test_options_of_gemini_reach_a_gemini_model(client, server):
 
 
 def test_models_are_listed_and_tokens_counted(client):
-    """Models are listed in pages and found by name, and tokens are counted."""
+    """Models are listed in pages and can be found by name, and tokens are counted."""
     listed = [model.name for model in client.models.list(config={"page_size": 3})]
     assert len(set(listed)) == len(listed) > 6
     assert "models/task:planning" in listed
@@ -141,7 +141,7 @@ def test_models_are_listed_and_tokens_counted(client):
 
 
 def test_failures_raise_the_clients_errors(client):
-    """The client raises its own errors with Google's status: for a wrong request, a failed provider, a rate limit."""
+    """An invalid request, a failed provider and a rate limit raise the client's own errors with Google's status."""
     with pytest.raises(errors.ClientError) as unknown:
         client.models.generate_content(model="nothing", contents="hi")
     assert (unknown.value.code, unknown.value.status) == (404, "NOT_FOUND")
@@ -155,7 +155,7 @@ def test_failures_raise_the_clients_errors(client):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(client, server, upstream):
-    """A blocked prompt is an answer without candidates, whole and streamed, as in Google's API; the log records an
+    """As in Google's API, a blocked prompt is a response without candidates, whole and streamed. The log records an
     error.
     """
     request: Any = {"model": f"{upstream}/fault:policy", "contents": "hi"}
@@ -168,7 +168,7 @@ def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(client, server
 
 
 def test_a_stream_that_breaks_raises_in_the_client(client):
-    """A stream that breaks off raises after the content received so far."""
+    """If a stream breaks off, the client raises an error after the content received so far."""
     stream = client.models.generate_content_stream(model="one/fault:no_finish", contents="hi")
     assert next(stream).candidates
     with pytest.raises(errors.APIError):
@@ -176,7 +176,7 @@ def test_a_stream_that_breaks_raises_in_the_client(client):
 
 
 def test_a_stream_without_events_is_one_json_list(server):
-    """Without `alt=sse` a stream is one JSON list, whose last element has the finish reason and the usage."""
+    """Without `alt=sse`, a stream is one JSON list. Its last element has the finish reason and the usage."""
     path = f"{server.url}/v1beta/models/one/lab:streamGenerateContent"
     headers = {"x-goog-api-key": server.key, "idempotency-key": "list"}
     answer = httpx.post(path, json=HELLO, headers=headers)

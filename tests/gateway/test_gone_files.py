@@ -49,7 +49,7 @@ FORMS = {"image_url": as_image, "file_id": as_file, "input_audio": as_audio}
 
 
 def result_of(ref: str) -> dict[str, Any]:
-    """Build a `get_artifact` result in the short form, which names the artifact and has no data."""
+    """Return a `get_artifact` result in its short form, which names the artifact and has no data."""
     metadata = {"id": ref.removeprefix("artifact:"), "filename": "seen.png", "mimeType": "image/png"}
     return {"contentType": "image", "routing": "image_url", "metadata": metadata}
 
@@ -82,7 +82,7 @@ def followed_up(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
 def test_gone_file_of_an_earlier_turn_is_described(key, how, form):
-    """A file of an earlier turn that is gone is described as such, and the turn is answered."""
+    """If a file of an earlier turn is gone, the model is told so in its place, and the turn is answered."""
     row = store_file()
     turn = followed_up([{"type": "text", "text": "Look"}, FORMS[form](row.ref)])
     assert "文件处理失败" not in answer_text(ask(key, *turn))
@@ -105,7 +105,7 @@ def test_unknown_reference_in_an_earlier_message_is_described(key, ref, role):
 @pytest.mark.parametrize("how", ["deleted", "expired"])
 @pytest.mark.parametrize("form", FORMS)
 def test_gone_file_in_the_newest_message_is_described(key, how, form):
-    """The log gives the reason `artifact_missing`."""
+    """The log gives `artifact_missing` as the reason."""
     row = store_file()
     end(row, how)
     response = post(key, chat_body(FORMS[form](row.ref), model="echo-vision"))
@@ -118,7 +118,7 @@ def test_gone_file_in_the_newest_message_is_described(key, how, form):
 @pytest.mark.parametrize("ref", [NEVER, ODD])
 def test_unknown_reference_in_the_newest_user_message_is_400(key, ref, form, place):
     """An unknown reference in the newest user message is a 400 with its place, even if tool results and answers follow
-    the message.
+    that message.
     """
     newest = {"role": "user", "content": [{"type": "text", "text": "Look"}, FORMS[form](ref)]}
     for after in ([], tool_turn(store_file().ref), [{"role": "assistant", "content": "I"}]):
@@ -130,8 +130,8 @@ def test_unknown_reference_in_the_newest_user_message_is_400(key, ref, form, pla
 
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
 def test_tool_result_that_names_a_gone_file_is_described(key, how):
-    """A tool result may name an unknown artifact, since a program wrote it; the file keeps the name that the result
-    gives it.
+    """A tool result may name an unknown artifact, since a program wrote it. The description uses the filename in the
+    tool result.
     """
     row = store_file()
     end(row, how)
@@ -143,14 +143,14 @@ def test_tool_result_that_names_a_gone_file_is_described(key, how):
 
 
 def test_unknown_reference_without_a_user_message_is_described(key):
-    """A call may consist of a system message and tool results alone."""
+    """A call may consist only of a system message and tool results."""
     text = answer_text(ask(key, {"role": "system", "content": [as_file(NEVER)]}, *tool_turn(NEVER)))
     assert text.count("文件处理失败") == 2
 
 
 @pytest.mark.parametrize("how", ["living", "deleted", "expired"])
 def test_private_file_of_another_agent_looks_like_an_unknown_one(key, how):
-    """The answer for another agent's private file is the same as for an unknown id, whether or not the file exists."""
+    """The response for another agent's private file equals that for an unknown id, whether or not the file exists."""
     row = store_file("vision-agent", visibility="private")
     if how != "living":
         end(row, how)
@@ -179,7 +179,7 @@ def test_owner_sees_the_name_of_a_deleted_private_file(key):
 
 
 def test_deleted_file_is_not_sent_until_it_is_restored(key):
-    """A deleted file's bytes remain for undo, but no model receives them meanwhile."""
+    """A deleted file's bytes are kept so that the deletion can be undone, but no model receives them meanwhile."""
     row = store_file()
     turn = followed_up([as_image(row.ref)])
     before = ask(key, *turn)

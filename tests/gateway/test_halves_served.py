@@ -1,4 +1,4 @@
-"""Lone surrogates in any text of a provider never make an API's answer fail, whole or streamed."""
+"""Lone surrogates in any text of a provider never make an API's response fail, whole or streamed."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ EACH_PROVIDER = pytest.mark.parametrize("provider", ["one", "by-openai-responses
 @EACH_PROVIDER
 @pytest.mark.parametrize("path", APIS)
 def test_surrogates_in_a_stream_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
-    """Surrogates in text, reasoning, ids, names and arguments are joined to a character where both halves arrive, else
-    replaced.
+    """Surrogates in text, reasoning, ids, names and arguments are joined to one character if both halves arrive, and
+    replaced otherwise.
     """
     request_id, stream = ask(server, path, provider, stream=True)
     text, thought, calls = APIS[path][1](stream)
@@ -65,7 +65,7 @@ def test_surrogates_in_a_whole_answer_are_joined_or_replaced(server: Server, pat
 
 @pytest.mark.parametrize("path", APIS)
 def test_surrogates_in_an_error_are_replaced(server: Server, path: str) -> None:
-    """A surrogate in an upstream error is replaced in the refusal."""
+    """A surrogate in an upstream error is replaced in the refusal that the caller receives."""
     body = {**APIS[path][0], "model": "one/fault:http_400:message=no \ud83d here"}
     headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     request = urllib.request.Request(server.url + path, json.dumps(body).encode(), headers)

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: a repeated call gets the first call's outcome; a different call with the same key is refused."""
+"""`Idempotency-Key`: a repeated call gets the first call's outcome. A different call with the same key is refused."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def count_records() -> int:
 
 @pytest.mark.parametrize("path", CHAT_APIS)
 def test_replay_has_the_same_bytes_in_every_chat_api(key: str, path: str) -> None:
-    """A replay has the original's bytes, and headers that mark it as one. Answers have fresh ids, so equal bytes mean
-    the same answer.
+    """A replay has the same bytes as the original, and headers that mark it as a replay. Every answer has a new id, so
+    equal bytes mean the same answer.
     """
     first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
     replay = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
@@ -61,7 +61,7 @@ def test_without_the_header_nothing_is_stored(key: str) -> None:
 
 
 def test_replay_is_logged_without_usage_and_attempts(key: str) -> None:
-    """A replay's row names the original request and has no tokens, provider or attempts."""
+    """A replay's log row names the original request and has no tokens, provider or attempts."""
     first, replay = (post(key, chat_body("hello"), **{"idempotency-key": "k"}) for _ in range(2))
     original, row = logged(first["x-request-id"]), logged(replay["x-request-id"])
     assert (row.outcome, row.status, row.agent, row.asked_model) == ("ok", 200, "text-agent", original.asked_model)
@@ -74,7 +74,7 @@ def test_replay_is_logged_without_usage_and_attempts(key: str) -> None:
     ("path", "place"), [("/v1/chat/completions", "error"), ("/v1/responses", "error"), ("/v1/messages", "error")]
 )
 def test_same_key_with_another_body_is_422_in_the_shape_of_the_api(key: str, path: str, place: str) -> None:
-    """A different body is a 422 in the API's shape that names the request which used the key."""
+    """A different body is a 422 in the API's error format that names the request for which the key was used."""
     first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "k"})
     refused = post(key, {**CHAT_APIS[path], "temperature": 0.5}, path, **{"idempotency-key": "k"})
     assert refused.status_code == 422
@@ -91,14 +91,14 @@ def test_same_key_in_another_api_is_422(key: str) -> None:
 
 
 def test_same_key_with_another_strict_header_is_422(key: str) -> None:
-    """The header is part of the call."""
+    """The header `x-routing-strict` is part of what makes two calls the same."""
     post(key, chat_body("hello"), **{"idempotency-key": "k"})
     strict = post(key, chat_body("hello"), **{"idempotency-key": "k", "x-routing-strict": "true"})
     assert strict.status_code == 422
 
 
 def test_idempotency_keys_are_separate_for_each_agent_key(key: str) -> None:
-    """Also for two keys of the same agent."""
+    """Two agent keys can use the same idempotency key, even if both belong to the same agent."""
     first = post(key, chat_body("hello"), **{"idempotency-key": "k"})
     for other_key in (key_of("vision-agent"), key_of("text-agent")):
         answer = post(other_key, chat_body("hello"), **{"idempotency-key": "k"})
@@ -108,7 +108,9 @@ def test_idempotency_keys_are_separate_for_each_agent_key(key: str) -> None:
 
 @pytest.mark.parametrize("idempotency_key", ["", "x" * 256, "tab\there", "naïve"])
 def test_invalid_idempotency_key_is_400(key: str, idempotency_key: str) -> None:
-    """A key has 1 to 255 printable ASCII characters. A refused one is logged, and nothing is stored."""
+    """An idempotency key has 1 to 255 printable ASCII characters. A call with an invalid key is logged, and nothing is
+    stored.
+    """
     answer = post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "Idempotency-Key")
     assert "1 to 255" in answer.json()["error"]["message"]
@@ -118,13 +120,13 @@ def test_invalid_idempotency_key_is_400(key: str, idempotency_key: str) -> None:
 
 @pytest.mark.parametrize("idempotency_key", ["x" * 255, '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "a key with spaces"])
 def test_idempotency_key_is_used_unchanged(key: str, idempotency_key: str) -> None:
-    """Quotes, which the IETF draft puts around the key, are part of it."""
+    """The quotes that the IETF draft puts around the key are part of it."""
     post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})
     assert post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})["x-routing-replayed"] == "true"
 
 
 def test_unauthorized_call_is_refused_before_the_look_up(key: str) -> None:
-    """A 401 or a 403 precedes the look-up and is never stored."""
+    """A 401 or a 403 is returned before the look-up and is never stored."""
     post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert post("ra_wrong", chat_body("hello"), **{"idempotency-key": "k"}).status_code == 401
     narrow = key_of("text-agent", scopes=("registry:read",))
@@ -133,7 +135,7 @@ def test_unauthorized_call_is_refused_before_the_look_up(key: str) -> None:
 
 
 def test_refusal_that_depends_only_on_the_request_is_stored(key: str) -> None:
-    """A 400 depends only on the request, so it is stored. The replay is logged with the first outcome."""
+    """A 400 depends only on the request, so it is stored. The replay is logged with the same outcome."""
     wrong = chat_body("hello", temperature="warm")
     first = post(key, wrong, **{"idempotency-key": "k"})
     replay = post(key, wrong, **{"idempotency-key": "k"})
@@ -144,7 +146,7 @@ def test_refusal_that_depends_only_on_the_request_is_stored(key: str) -> None:
 
 @pytest.mark.parametrize("model", ["echo/echo-503", "unknown"])
 def test_refusal_that_may_change_is_not_stored(key: str, model: str) -> None:
-    """A 5xx is not stored, nor is a 404 for a name that an administrator may add later."""
+    """A 5xx is not stored, and neither is a 404 for a name that an administrator may add later."""
     for _ in range(2):
         answer = post(key, chat_body("hello", model=model), **{"idempotency-key": "k"})
         assert answer.status_code in (502, 503, 404)
@@ -153,7 +155,7 @@ def test_refusal_that_may_change_is_not_stored(key: str, model: str) -> None:
 
 
 def test_stored_row_reveals_neither_key_nor_body_nor_answer(key: str) -> None:
-    """The request is stored as a digest and the answer encrypted."""
+    """The request is stored as a digest, and the response is encrypted."""
     first = post(key, chat_body("the secret word"), **{"idempotency-key": "order-4711"})
     (row,) = IdempotencyRecord.objects.all()
     columns = " ".join(str(value) for value in (row.digest, row.fingerprint, row.holder, bytes(row.ciphertext)))
@@ -162,7 +164,7 @@ def test_stored_row_reveals_neither_key_nor_body_nor_answer(key: str) -> None:
 
 
 def test_an_outcome_whose_encryption_key_is_gone_is_410(key: str, settings: Any) -> None:
-    """An outcome that cannot be decrypted is a 410; the call is not made a second time."""
+    """An outcome that cannot be decrypted is a 410, and the call is not made a second time."""
     post(key, chat_body("hello"), **{"idempotency-key": "k"})
     settings.ENCRYPTION_KEYS = ["A" * 43 + "="]
     answer = post(key, chat_body("hello"), **{"idempotency-key": "k"})
@@ -170,7 +172,7 @@ def test_an_outcome_whose_encryption_key_is_gone_is_410(key: str, settings: Any)
 
 
 def test_an_outcome_that_is_too_large_is_not_stored_and_says_so(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A header of the answer says that it was not stored. The repeated call is a 410 that names the request."""
+    """A header of the response says that it was not stored. The repeated call is a 410 that names the request."""
     monkeypatch.setattr(outcomes, "OUTCOME_BYTES", 10)
     first = post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert (first.status_code, first["x-routing-not-stored"]) == (200, "too_large")
@@ -185,7 +187,7 @@ def call(body: bytes, **headers: str) -> HttpCall:
 
 
 def test_fingerprint_ignores_encoding_and_form_boundary() -> None:
-    """Neither the content encoding nor a form's boundary is part of the fingerprint; the content is."""
+    """The fingerprint depends on the content, but neither on the content encoding nor on a form's boundary."""
     path, plain = "/v1/chat/completions", fingerprint_of(call(b"{}"), "/v1/chat/completions")
     assert fingerprint_of(call(gzip.compress(b"{}"), content_encoding="gzip"), path) == plain
     assert fingerprint_of(call(b"{ }"), path) != plain
@@ -204,7 +206,9 @@ def claim(fingerprint: str = "f", request_id: str = "req_1", **later: float) -> 
 
 
 def test_claim_that_was_not_renewed_is_taken_over() -> None:
-    """A claim that was not renewed for a minute can be taken over; the late process cannot overwrite or release it."""
+    """A claim that was not renewed for a minute can be taken over. The process that held it can then neither overwrite
+    nor release it.
+    """
     first_claim = claim()
     assert claim(seconds=59) == ConflictingCall(ClaimRefusal.RUNNING, "req_1")
     second_claim = claim(request_id="req_2", seconds=61)

@@ -33,7 +33,7 @@ def with_key(key: str) -> dict[str, Any]:
 
 
 def test_repeated_calls_of_openais_client_make_one_request(client: openai.OpenAI, server: Server) -> None:
-    """Whichever worker takes the repeated call, the provider receives one request, whole or streamed."""
+    """Whichever worker receives the repeated call, the provider receives one request, whole or streamed."""
     whole = [client.chat.completions.create(model="one/lab", messages=HELLO, **with_key("whole")) for _ in range(6)]
     assert len({answer.id for answer in whole}) == 1
     streams = [
@@ -49,8 +49,8 @@ def test_repeated_calls_of_openais_client_make_one_request(client: openai.OpenAI
 
 
 def test_client_that_repeats_too_early_retries_and_gets_the_answer(client: openai.OpenAI, server: Server) -> None:
-    """A repeated call during the first is a 409 with Retry-After, which the official client obeys; the provider
-    receives one request.
+    """A call that is repeated while the first is running is a 409 with Retry-After, which the official client obeys.
+    The provider receives one request.
     """
     server.lab.play({"one": "delay:seconds=0.5"})
     patient = client.with_options(max_retries=8)
@@ -64,7 +64,7 @@ def test_client_that_repeats_too_early_retries_and_gets_the_answer(client: opena
 
 
 def test_repeated_calls_of_anthropics_client_make_one_request(server: Server) -> None:
-    """A reused key with another body raises the client's own error."""
+    """If a key is reused with another body, Anthropic's client raises its own error."""
     server.lab.play({})
     client = anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
     body: Any = {"model": "by-anthropic/lab", "max_tokens": 50, "messages": HELLO}
@@ -75,18 +75,20 @@ def test_repeated_calls_of_anthropics_client_make_one_request(server: Server) ->
 
 
 def test_a_stream_that_broke_off_is_not_stored(client: openai.OpenAI, server: Server) -> None:
-    """A call with the key of a broken stream is made again once the key is released."""
+    """If a stream broke off, a call with the same key is made again once the key has been released."""
     server.lab.play({"one": ["error_event_mid", "ok"]})
     body: Any = {"model": "one/lab", "messages": HELLO, "stream": True, **with_key("broken")}
     with pytest.raises(openai.APIError):
         list(client.chat.completions.create(**body))
-    # 409 until the key is released.
+    # The status is 409 until the key is released.
     again = client.with_options(max_retries=8).chat.completions.create(**body)
     assert [chunk.choices[0].finish_reason for chunk in again][-1] == "stop"
 
 
 def test_while_the_log_is_locked_only_calls_with_a_key_are_503(client: openai.OpenAI, server: Server) -> None:
-    """While stored outcomes cannot be read, a call with a key is a 503 with Retry-After; other calls are served."""
+    """While stored outcomes cannot be read, a call with an idempotency key is a 503 with Retry-After. Other calls are
+    served.
+    """
     body: Any = {"model": "one/lab", "messages": HELLO}
     with locked(server.directory / LOG):
         with pytest.raises(openai.InternalServerError) as refused:
@@ -98,7 +100,7 @@ def test_while_the_log_is_locked_only_calls_with_a_key_are_503(client: openai.Op
 
 
 def test_outcomes_survive_a_restart(client: openai.OpenAI, server: Server) -> None:
-    """They are in the database."""
+    """Outcomes survive a restart because they are in the database."""
     first = client.chat.completions.create(model="one/lab", messages=HELLO, **with_key("kept"))
     server.process.terminate()
     server.process.wait(timeout=40)

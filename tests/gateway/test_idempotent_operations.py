@@ -1,4 +1,4 @@
-"""`Idempotency-Key` in the APIs beside chat, with the official client: forms, audio and images."""
+"""`Idempotency-Key` in the APIs other than chat, with the official client: forms, audio and images."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CALLS: dict[str, CallWithKey] = {
         model="one/draw", image=PICTURE, **with_key(word)
     ),
 }
-"""A call of each API. For forms the client generates a new boundary each time."""
+"""A call to each API. For forms, the client generates a new boundary for every call."""
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def client(server: Server) -> openai.OpenAI:
 
 
 def test_every_api_beside_chat_is_called_here() -> None:
-    """An API that is added must appear in `CALLS`."""
+    """An API that is added must be added to `CALLS`."""
     assert set(CALLS) == set(CHAT_APIS) - {"/v1/chat/completions", "/v1/messages", "/v1/responses"}
 
 
@@ -92,7 +92,7 @@ def test_repeated_call_makes_one_request(client: openai.OpenAI, server: Server, 
 
 
 def test_another_file_with_the_same_key_is_422(client: openai.OpenAI) -> None:
-    """A form may differ only in its boundary."""
+    """Two calls with the same key may differ in their form's boundary, but not in its file."""
     CALLS["/v1/audio/transcriptions"](client, "file")
     with pytest.raises(openai.UnprocessableEntityError, match="was used for a different request"):
         client.audio.transcriptions.create(model="one/hear", file=("b.wav", SOUND[1]), **with_key("file"))

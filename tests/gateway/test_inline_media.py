@@ -18,7 +18,7 @@ from routing_admin.gateway.media import PIECE_CHARS, decode_base64, part_of_data
 
 @given(data=st.binary(max_size=200), lead=st.text(max_size=10))
 def test_decoding_returns_the_encoded_bytes(data: bytes, lead: str) -> None:
-    """From any offset of a longer text."""
+    """Base64 can be decoded from any offset of a longer string."""
     assert decode_base64(lead + base64.b64encode(data).decode(), "file", len(lead)) == data
 
 
@@ -29,14 +29,14 @@ def test_text_decoded_in_pieces_returns_the_same_bytes() -> None:
 
 @pytest.mark.parametrize("wrong", ["QQ==QQ==", "Q", "QQ=", "QQ==" + "A" * PIECE_CHARS, "Q*==", "===="])
 def test_invalid_base64_is_refused_with_the_place(wrong: str) -> None:
-    """Padding is valid only at the end of the whole text, and the refusal names the field."""
+    """Padding is valid only at the end of the whole string. The refusal names the field."""
     with pytest.raises(BadRequestError) as refused:
         decode_base64(wrong, "messages[0].content[1].file.data")
     assert refused.value.param == "messages[0].content[1].file.data"
 
 
 def test_decoding_a_large_file_makes_one_copy() -> None:
-    """Decoding allocates one copy of the file and no second copy of the text."""
+    """Decoding allocates one copy of the file and no second copy of the base64 text."""
     size = 12 * 1024 * 1024
     url = "data:application/octet-stream;base64," + base64.b64encode(bytes(size)).decode()
     tracemalloc.start()
@@ -46,7 +46,7 @@ def test_decoding_a_large_file_makes_one_copy() -> None:
     finally:
         tracemalloc.stop()
     assert part.size == size
-    # One copy of the file, and less than half of another.
+    # The limit is one copy of the file and less than half of a second copy.
     assert peak < 1.5 * size
 
 

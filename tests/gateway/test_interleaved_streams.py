@@ -1,4 +1,4 @@
-"""In each chat API a stream arrives as the same blocks, however the provider interleaves its pieces."""
+"""In each chat API, a stream arrives as the same blocks, however the provider interleaves text, reasoning and calls."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from tests.gateway.stream_readers import ParsedAnswer, read_chat, read_gemini, r
 
 Json = dict[str, Any]
 Step = tuple[str, int, str]
-"""A piece of an answer: `text`, `reasoning`, or `call` with its number, whose empty first piece carries its name.
+"""A piece of an answer: `text`, `reasoning`, or `call` with the number of the call. The first piece of a call is empty
+and stands for its name.
 
-Vendors send calls one after another. Here their pieces may be mixed, but the arguments of a call begin no later than
-those of calls named after it.
+Vendors send calls one after another. The generated pieces may be mixed, but the arguments of a call begin no later than
+those of the calls named after it.
 """
 Call = tuple[str, Json]
 UNITS = st.lists(st.sampled_from(["a", "é", "中", "\ud83d", "\ude00", "\U0001f680"]), min_size=1, max_size=5).map(
     "".join
 )
-"""Text from a host that cuts by UTF-16 units: surrogate halves at either end, or alone."""
+"""Text from a host that cuts strings between UTF-16 units: surrogate halves at either end, or alone."""
 WORDS = st.text(min_size=1, max_size=6) | UNITS
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=6),
@@ -52,9 +53,9 @@ def joined(pieces: Iterable[str]) -> str:
 
 @st.composite
 def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
-    """Draw calls, and the pieces of an answer in any order that keeps each call's own pieces in sequence.
+    """Generate calls and the pieces of an answer in any order that keeps each call's own pieces in sequence.
 
-    A call without input may have no argument pieces, as some hosts do for tools without parameters.
+    A call without input may have no argument pieces, because some hosts send none for tools without parameters.
     """
     inputs = draw(st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), max_size=3))
     calls = [(f"tool_{number}", arguments) for number, arguments in enumerate(inputs)]
@@ -69,7 +70,7 @@ def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
         tracks.append(track)
     tracks += [[(kind, 0, words)] for kind in ("text", "reasoning") for words in draw(st.lists(WORDS, max_size=4))]
     steps: list[Step] = []
-    # Calls that are named and whose first piece of arguments is still to come.
+    # Calls whose name was sent, but none of their arguments.
     waiting: list[int] = []
     while tracks := [track for track in tracks if track]:
         allowed = [track for track in tracks if track[0][0] != "call" or track[0][1] not in waiting[1:]]
@@ -102,7 +103,7 @@ def openai_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def openai_late_names(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Send the name of a call in its second piece, where it has one, as some hosts do."""
+    """Send the name of a call in its second piece, if the call has one, as some hosts do."""
     names: Json = {}
     follows = {number for kind, number, piece in steps if kind == "call" and piece}
     for chunk in openai_chunks(calls, steps):
@@ -169,7 +170,7 @@ def response_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def gemini_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Send each call whole where its first piece would be, since Gemini has no pieces of calls."""
+    """Send each call whole at the place of its first piece, since Gemini does not split calls."""
     for kind, number, piece in steps:
         if kind == "call" and piece:
             continue
@@ -198,7 +199,7 @@ APIS: Mapping[str, tuple[Callable[[], Any], Callable[[bytes], ParsedAnswer]]] = 
 
 
 def transcode(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
-    """Decode what a provider sent and encode it as an API's stream."""
+    """Decode what a provider sent, and encode it as the stream of an API."""
     decoder, out = PROTOCOLS[protocol].decoder(), b""
     decoded = [event for value in sent for event in decoder.feed(f"data: {json.dumps(value)}\n\n".encode())]
     for event in [*decoded, *decoder.close()]:
@@ -217,7 +218,7 @@ def transcode(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
 def test_any_mixture_of_text_reasoning_and_calls_arrives_as_the_same_blocks(
     provider: str, api: str, pieces: tuple[list[Call], list[Step]]
 ) -> None:
-    """Text and reasoning arrive whole and in order, and each call once with its id, name and complete input."""
+    """Text and reasoning arrive whole and in order. Each call arrives once, with its id, name and complete input."""
     calls, steps = pieces
     if not any(kind != "reasoning" for kind, _, _ in steps):
         steps = [*steps, ("text", 0, "end")]

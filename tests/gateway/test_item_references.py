@@ -1,4 +1,6 @@
-"""`item_reference`: items of an answer are kept for the agent within limits, and a later call refers to them by id."""
+"""`item_reference`: the items of an answer are stored for the agent within limits, and a later call refers to them by
+id.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ MORE = {"role": "user", "content": "Go on"}
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clear answers waiting from other tests, and do not wait for other processes."""
+    """Remove answers of other tests that are waiting to be written, and do not wait for other processes."""
     monkeypatch.setattr(kept_answers(), "_waiting", {})
     monkeypatch.setattr(references, "RETRY_DELAYS", ())
 
@@ -64,7 +66,7 @@ def answer_text(answer: Any) -> str:
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_reference_resolves_to_the_answered_item(key: str, is_written: bool) -> None:
-    """A reference is resolved from memory before the rows are written, and from the rows afterwards."""
+    """A reference is resolved from memory before the rows are written, and from the database afterwards."""
     item = answered_item(key)
     if is_written:
         kept_answers().write()
@@ -75,16 +77,16 @@ def test_reference_resolves_to_the_answered_item(key: str, is_written: bool) -> 
 
 
 def test_the_rows_are_written_with_the_log(key: str) -> None:
-    """Rows are written after the answer, encrypted, under a digest that reveals neither agent nor id."""
+    """Rows are written after the response, encrypted, under a digest that reveals neither the agent nor the id."""
     answer = ask(key, USER)
     assert not KeptAnswer.objects.exists()
     logged(answer["x-request-id"])
     rows = KeptAnswer.objects.all()
     (item,) = answer.json()["output"]
-    # One row for the answer's items, one for the input they answer.
+    # One row has the answer's items, the other the input that they answer.
     assert len({row.owner for row in rows}) == len(rows) == 2
     for row in rows:
-        # The id without `msg_` and the two digits of the item names the answer.
+        # Without `msg_` and the item's two digits, the id is that of the answer.
         assert item["id"][4:-2] not in row.digest
         assert b"picnic" not in bytes(row.ciphertext)
         assert row.size == len(bytes(row.ciphertext))
@@ -130,8 +132,8 @@ def test_unknown_reference_is_refused_with_a_suggestion(key: str, reference: dic
 
 
 def test_reference_of_another_agent_is_refused(key: str) -> None:
-    """Another agent's reference is refused, from memory and from the rows. Another key of the same agent is
-    accepted.
+    """A reference to another agent's item is refused, from memory and from the database. A reference with another key
+    of the same agent is accepted.
     """
     item, other = answered_item(key), key_of("vision-agent")
     for _ in range(2):
@@ -153,7 +155,7 @@ def test_expired_answer_is_refused_and_its_row_removed(key: str) -> None:
 
 
 def test_installation_without_kept_answers_refuses_store_true(key: str, settings: Any) -> None:
-    """References are unknown there."""
+    """If an installation stores no answers, every reference is unknown."""
     settings.KEEP_ANSWERS = 0
     item = answered_item(key)
     kept_answers().write()
@@ -164,7 +166,7 @@ def test_installation_without_kept_answers_refuses_store_true(key: str, settings
 
 
 def test_repeated_reference_is_refused(key: str) -> None:
-    """As at OpenAI: a thousand references would multiply the body's size by a thousand."""
+    """OpenAI refuses a repeated reference, too. A thousand references would multiply the body's size by a thousand."""
     item = answered_item(key)
     refused = ask(key, USER, reference_to(item), reference_to(item))
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[2].id")
@@ -186,7 +188,7 @@ def kept_in(call_kept: list[Any]) -> list[Any]:
 
 
 def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
-    """Reasoning with its signature, text and calls are kept under ids that contain the answer's key."""
+    """Reasoning with its signature, text and calls are stored under ids that contain the answer's key."""
     kept: list[Any] = []
     call = parse({"model": "m", "input": "x"}, lambda _: None)
     assert call.is_stored
@@ -204,7 +206,7 @@ def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
 
 
 def test_items_of_openais_own_tools_keep_their_ids(key: str) -> None:
-    """Items of OpenAI's own tools keep their ids, and a reference resolves to the newest item with its id."""
+    """Items of OpenAI's own tools keep their ids. A reference resolves to the newest item with its id."""
     answer = PROTOCOLS["openai-responses"].decode(200, {}, json.dumps(RESPONSE).encode())
     assert isinstance(answer, Answer)
     call = parse({"model": "m", "input": "x"}, lambda _: None)
@@ -226,7 +228,7 @@ def test_items_of_openais_own_tools_keep_their_ids(key: str) -> None:
 @pytest.mark.parametrize("how", ["broke", "disconnected"])
 def test_complete_items_of_a_cut_stream_are_kept(how: str) -> None:
     """The client has seen the ids of complete items and may refer to them. A call that was cut off has incomplete
-    arguments and is not kept.
+    arguments and is not stored.
     """
     kept: list[Any] = []
     call = ChatCall(parse({"model": "m", "input": "x"}, lambda _: None).chat, "m")
@@ -243,7 +245,7 @@ def test_complete_items_of_a_cut_stream_are_kept(how: str) -> None:
 
 
 def test_kept_image_has_no_bytes() -> None:
-    """An image is stored as an artifact already, so the kept item has no data."""
+    """The image is already stored as an artifact, so the stored item has no data."""
     output = [{"id": "ig_1", "type": "image_generation_call", "result": "AAAA"}]
     assert without_images(output) == [{**output[0], "result": None}]
     assert output[0]["result"] == "AAAA"
@@ -261,7 +263,9 @@ def keys_of(kept: KeptAnswers, agent: str, answers: int) -> list[int]:
 
 
 def test_oldest_answers_are_evicted_per_agent_and_in_total(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits count stored bytes; one agent's answers never displace another's within its own limit."""
+    """The limits count stored bytes. One agent's answers never evict those of another agent that stays within its own
+    limit.
+    """
     kept = KeptAnswers()
     fill(kept, "one", 1, 10)
     stored = KeptAnswer.objects.get().size
@@ -296,7 +300,9 @@ def test_referenced_items_count_towards_the_size_limit(key: str, settings: Any) 
 
 
 def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that continues at once at another worker may be faster than the write, so the look-up is retried."""
+    """A client that continues at once with another worker may arrive before the row is written, so the look-up is
+    retried.
+    """
     item = answered_item(key)
     tries: list[object] = []
     find = KeptAnswers.find
@@ -317,7 +323,7 @@ def test_call_without_references_makes_no_look_up(key: str, monkeypatch: pytest.
 
 
 def test_id_older_than_kept_answers_is_refused_without_a_look_up(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids contain their time."""
+    """The age of an answer can be read from its id, which contains the time."""
     monkeypatch.setattr(references, "run_in_thread", None)
     old = f"msg_{int(time.time()) - 7200:08x}{'0' * 16}00"
     assert ask(key, {"type": "item_reference", "id": old}, MORE).status_code == 400

@@ -19,7 +19,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "") -> Any:
-    """Return the request the provider receives for a tool round whose second call uses a new connection."""
+    """Return the request that the provider receives second in a round with a tool call. The second call uses a new
+    connection.
+    """
     server.lab.play({})
     options: dict[str, Any] = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "reasoning": {"effort": "low"}}
     first = [{"role": "user", "content": "double 4"}]
@@ -44,16 +46,17 @@ def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "")
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_references_reach_the_provider_as_the_items_would(server: Server, upstream: str, streamed: bool) -> None:
-    """Reasoning with its signature, text and calls reach the provider alike, whichever worker answers."""
+    """Reasoning with its signature, text and calls reach the provider unchanged, whichever worker responds."""
     sent = conversation(server, upstream, streamed=streamed)
     for by in ("reference", "previous") * 3:
         assert without_ids(conversation(server, upstream, streamed=streamed, by=by)) == without_ids(sent)
 
 
 def without_ids(value: Any) -> Any:
-    """Drop call ids, which the lab generates for each answer, and Gemini's signatures of calls.
+    """Return the request without call ids, which the lab generates for each answer, and without Gemini's signatures of
+    calls.
 
-    The signatures are in no item, so only the worker that received them knows them.
+    The signatures are part of no item, so only the worker that received them knows them.
     """
     if isinstance(value, dict):
         return {

@@ -1,6 +1,7 @@
-"""A stream that waits for its content begins with comments and ends as its API's streams do, whatever the chain does.
+"""A stream that waits for its content begins with comments and ends as every stream of its API does, whatever the chain
+does.
 
-The provider answers when the test triggers it, so nothing here depends on timing.
+The provider responds when the test tells it to, so nothing in this module depends on timing.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ pytestmark = [
     pytest.mark.usefixtures("patient_calls"),
 ]
 SOON = 0.001
-"""Seconds after which a stream of these routes begins."""
+"""Seconds after which a stream of these routes begins early."""
 ID = (b"x-request-id", b"the-call")
 HELLO = [{"role": "user", "content": "hello"}]
 BODIES: dict[str, dict[str, Any]] = {
@@ -45,8 +46,8 @@ EACH_API = pytest.mark.parametrize("path", BODIES)
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Create providers and routes: `slow` has a first candidate that a test answers and a second that answers at once,
-    `alone` only the first, and `never` does not begin a stream early.
+    """Create providers and routes. In `slow`, a test triggers the response of the first candidate, and a second
+    candidate responds at once. `alone` has only the first candidate. `never` does not begin a stream early.
     """
     with loopback_providers() as providers:
         add_route("slow", "silent", "stream", seconds=SOON)
@@ -68,7 +69,7 @@ def call_to(route: str, key: str, *more: tuple[bytes, bytes], path: str = "/v1/c
     data = json.dumps(request).encode()
     call = chat_call(key, "silent", *more)
     call.pieces, call.path = [data], path
-    # The length was that of the replaced body.
+    # This header has the length of the body that was replaced.
     call.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
     return call
 
@@ -90,7 +91,7 @@ def comments_of(call: Call) -> dict[str, str]:
 
 
 def events_of(call: Call) -> list[Any]:
-    """Return the data of the events as an SSE reader sees them, without pings."""
+    """Return the data of the events as a parser of server-sent events sees them, without pings."""
     lines = call.answer.decode().split("\n")
     assert all(not line or line.startswith((":", "data: ", "event: ")) for line in lines)
     data = [json.loads(line[6:]) for line in lines if line.startswith("data: ") and line != "data: [DONE]"]
@@ -104,7 +105,7 @@ async def row_of(name: str = "the-call") -> Any:
 @EACH_API
 async def test_stream_without_content_begins_with_comments(key, loopback, path):
     """The stream begins with a 200 and the headers known so far. The other headers follow as comments before the first
-    event, and the log records the early start.
+    event, and the log records that the stream began early.
     """
     call, prompt = call_to("alone", key, ID, path=path), call_to("never", key, path=path)
     async with loopback.serve():
@@ -134,7 +135,9 @@ async def test_stream_without_content_begins_with_comments(key, loopback, path):
 
 @EACH_API
 async def test_fallback_continues_after_the_comments(key, loopback, path):
-    """A candidate that fails after the stream began is followed by the next, and the caller sees only the answer."""
+    """If a candidate fails after the stream has begun, the next candidate answers, and the caller sees only that
+    answer.
+    """
     call = call_to("slow", key, ID, path=path)
     async with loopback.serve():
         running = await begin(call)
@@ -148,8 +151,8 @@ async def test_fallback_continues_after_the_comments(key, loopback, path):
 @pytest.mark.parametrize("ending", ["stream", "fail"])
 @pytest.mark.parametrize("form", ["events", "list"])
 async def test_gemini_stream_begins_with_blank_lines(key, loopback, form, ending):
-    """Google's client parses every non-empty line as JSON, so blank lines are sent instead of comments; in a list they
-    are whitespace.
+    """Google's client parses every non-empty line as JSON, so blank lines are sent instead of comments. In a JSON list
+    they are whitespace.
     """
     call = call_to("alone", key)
     call.path = "/v1beta/models/task:alone:streamGenerateContent"
@@ -205,7 +208,7 @@ ERRORS: dict[str, Callable[[Any], str]] = {
     ],
 )
 async def test_begun_stream_of_a_failed_chain_ends_with_an_error_event(key, loopback, path, expected):
-    """An error event is the last, without a finish reason or `[DONE]`; late headers precede it, and the log has the
+    """The last event is an error, without a finish reason or `[DONE]`, and the late headers precede it. The log has the
     status 200 that was sent.
     """
     call = call_to("alone", key, ID, path=path)
@@ -222,7 +225,7 @@ async def test_begun_stream_of_a_failed_chain_ends_with_an_error_event(key, loop
 
 
 async def test_comments_are_repeated_until_content_comes(key, loopback, monkeypatch):
-    """Each comment is sent alone, so that a proxy forwards it."""
+    """Each comment is sent on its own, so that a proxy forwards it at once."""
     monkeypatch.setattr(keep_alive, "REPEAT_SECONDS", SOON)
     call = call_to("alone", key)
     async with loopback.serve():
@@ -237,7 +240,7 @@ async def test_comments_are_repeated_until_content_comes(key, loopback, monkeypa
 
 @pytest.mark.parametrize(("model", "installation"), [("task:never", SOON), ("silent/bench-model", 0)])
 async def test_zero_seconds_never_begin_a_stream_early(key, loopback, settings, model, installation):
-    """For a route and for the installation."""
+    """A setting of zero seconds turns early streams off, both for a route and for the installation."""
     settings.KEEP_ALIVE_SECONDS = installation
     call = call_to("", key, ID, model=model)
     async with loopback.serve():
@@ -250,7 +253,7 @@ async def test_zero_seconds_never_begin_a_stream_early(key, loopback, settings, 
 
 
 async def test_installations_seconds_apply_without_a_route(key, loopback, settings):
-    """The installation's setting applies to a model that is named directly."""
+    """The installation's setting applies to a model that the call names directly."""
     settings.KEEP_ALIVE_SECONDS = SOON
     call = call_to("", key, model="silent/bench-model")
     async with loopback.serve():
@@ -261,7 +264,7 @@ async def test_installations_seconds_apply_without_a_route(key, loopback, settin
 
 
 async def test_disconnect_from_a_begun_stream_ends_the_chain(key, loopback):
-    """A disconnect closes the upstream connection, leaves no task, and is logged as the client's."""
+    """A disconnect closes the upstream connection, leaves no task behind and is logged as caused by the client."""
     call = call_to("slow", key, ID)
     async with loopback.serve():
         running = await begin(call)
@@ -276,7 +279,7 @@ async def test_disconnect_from_a_begun_stream_ends_the_chain(key, loopback):
 
 
 async def test_stopping_process_ends_a_begun_stream_with_an_error_event(key, loopback):
-    """The status was sent already."""
+    """The status 200 has already been sent, so the error can only be an event."""
     call = call_to("alone", key, ID)
     async with loopback.serve():
         running = await begin(call)
@@ -289,7 +292,7 @@ async def test_stopping_process_ends_a_begun_stream_with_an_error_event(key, loo
 
 
 async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monkeypatch):
-    """An exception while the answer is prepared is an error event too."""
+    """An exception while the response is prepared is an error event as well."""
     monkeypatch.setattr("routing_admin.gateway.answers.AnswerStream", lambda *_: 1 / 0)
     call = call_to("alone", key, ID)
     async with loopback.serve():
@@ -302,7 +305,9 @@ async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monk
 
 @pytest.mark.parametrize("ending", ["stream", "fail"])
 async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopback, ending):
-    """A replay has the same events, real headers and no comments. A broken stream releases the key."""
+    """A replay has the same events, its headers are real headers, and it has no comments. A broken stream releases the
+    key.
+    """
     idempotency_key = (b"idempotency-key", b"k")
     call = call_to("alone", key, idempotency_key)
     async with loopback.serve():
@@ -321,7 +326,7 @@ async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopb
 
 @pytest.mark.parametrize(("ending", "tokens"), [("fail", 0), ("stream", None)])
 async def test_a_begun_stream_settles_its_limits_once(key, loopback, ending, tokens):
-    """Reservations are released or counted as for a stream that was answered at once."""
+    """Reservations are released or counted exactly as for a stream that did not begin early."""
 
     def limit() -> None:
         row = Agent.objects.get(agent_id="text-agent")
@@ -347,7 +352,7 @@ async def test_a_begun_stream_settles_its_limits_once(key, loopback, ending, tok
 
 
 async def test_stream_that_is_answered_in_time_makes_no_keep_alive_task(key, loopback, settings):
-    """A call that is answered in time costs a cancelled timer and no task."""
+    """A call that is answered in time creates a timer, which is cancelled, and no task."""
     keep_alive_tasks: list[int] = []
     loop = asyncio.get_running_loop()
     async with loopback.serve():

@@ -1,4 +1,4 @@
-"""Keep-alive comments over real sockets: the official clients ignore them and raise what fails later."""
+"""Keep-alive comments over real sockets. The official clients ignore them and raise errors for later failures."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def gate(server: Server) -> Iterator[threading.Event]:
-    """Block every provider until the event is set; a client that has its headers earlier has them from a stream begun
-    early.
+    """Block every provider until the event is set. A client that has its headers before that must have them from a
+    stream that began early.
     """
     opened = threading.Event()
     server.lab.on_request = lambda _: opened.wait(60) and None
@@ -56,7 +56,7 @@ def claude(server: Server) -> anthropic.Anthropic:
     ],
 )
 def test_disconnect_among_the_comments_closes_the_upstream_within_a_second(server, client, path, provider, step):
-    """The disconnect is logged as the client's, and the next call is answered."""
+    """The disconnect is logged as caused by the client, and the next call is answered."""
     server.lab.play({})
     body = {"model": f"{provider}/fault:{step}", "stream": True, "max_tokens": 9, "messages": HELLO, "input": "hello"}
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
@@ -83,7 +83,7 @@ NO_ANSWER = {"one": "http_503", "two": "http_503", "three": "http_503"}
 
 
 def test_openais_client_reads_a_chat_stream_begun_early(server, gate, client):
-    """A chat stream falls back after the comments; the log has the time of the early start and both attempts."""
+    """A chat stream falls back after the comments. The log has both attempts and when the stream began early."""
     server.lab.play(SECOND_ANSWERS)
     stream = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)
     headers = stream.response.headers
@@ -115,8 +115,8 @@ def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
 
 
 def test_official_clients_raise_errors_after_the_comments(server, gate, client, claude):
-    """The clients raise an error event as their vendor's; a Responses stream ends with `response.failed`, as OpenAI's
-    do.
+    """The clients raise the vendor's own error for an error event. A Responses stream ends with `response.failed`, as
+    OpenAI's streams do.
     """
     server.lab.play(NO_ANSWER)
     chat = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)

@@ -1,4 +1,4 @@
-"""Several keys of one provider over real sockets, where the upstream answers by the key of each request."""
+"""Several keys of one provider over real sockets. The upstream's response depends on the key of each request."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def client(server: Server) -> openai.OpenAI:
 
 
 def ask(client: openai.OpenAI, pool: str, question: str, **headers: str) -> str:
-    """Return the request id of a complete answer."""
+    """Return the request id of a complete response."""
     stream = pool.endswith("-stream")
     request = {"model": f"task:{pool}", "messages": [{"role": "user", "content": question}], "extra_headers": headers}
     raw = client.chat.completions.with_raw_response.create(**request, stream=stream)
@@ -63,13 +63,13 @@ def keys_used(server: Server) -> list[str]:
 
 @pytest.mark.parametrize("pool", ["dead", "dead-stream"])
 def test_dead_key_of_five_loses_no_call_and_is_logged(server, client, pool):
-    """A refused key is followed by the next key within the same attempt, then it is on cooldown. The log names it and
-    contains no secret.
+    """After a refused key, the next key is used within the same attempt, and the refused key is on cooldown. The log
+    names the key and contains no secret.
     """
     server.lab.play({f"{pool}/{KEYS[2]}": 401})
     request_ids = [ask(client, pool, f"question {number}") for number in range(20)]
     used = Counter(keys_used(server))
-    # One refusal, and twenty answers by the four other keys.
+    # One key refused a call, and the four other keys answered twenty calls.
     assert (used.pop("three"), sorted(used.values())) == (1, [5, 5, 5, 5])
     attempts = [server.timeline(request_id)["attempts"] for request_id in request_ids]
     assert {len(request_attempts) for request_attempts in attempts} == {1}
@@ -85,7 +85,9 @@ def test_dead_key_of_five_loses_no_call_and_is_logged(server, client, pool):
 
 @pytest.mark.parametrize("pool", ["limited", "limited-stream"])
 def test_rate_limited_key_is_used_again_after_its_wait(server, client, pool):
-    """A rate-limited key is skipped for as long as its answer asked, without waiting, and is used again afterwards."""
+    """A rate-limited key is skipped for as long as the provider's response demands, and used again afterwards. No call
+    waits for it.
+    """
     server.lab.play({f"{pool}/{KEYS[1]}": ["http_429:retry_after=1"]})
     for number in range(5):
         ask(client, pool, f"question {number}")
@@ -98,7 +100,7 @@ def test_rate_limited_key_is_used_again_after_its_wait(server, client, pool):
 
 
 def test_conversation_keeps_its_key_by_its_beginning_or_affinity(server, client):
-    """Turns that begin alike use one key, and so do calls with the same `x-routing-affinity`."""
+    """Turns of a conversation that begin alike use the same key, and so do calls with the same `x-routing-affinity`."""
     server.lab.play({})
     for _ in range(4):
         ask(client, "affine", "the same question")
@@ -110,7 +112,7 @@ def test_conversation_keeps_its_key_by_its_beginning_or_affinity(server, client)
 
 
 def test_embeddings_rotate_through_all_keys(server, client):
-    """Even for the same text; `x-routing-affinity` keeps them at one key."""
+    """Embeddings rotate through all keys even if their text is the same. With `x-routing-affinity` they use one key."""
     server.lab.play({})
     for _ in range(5):
         client.embeddings.create(model="task:passing", input="hello")

@@ -1,4 +1,6 @@
-"""Limits of a single key, which narrow those of its agent: set when issued, changed later, undone."""
+"""Limits on a single key, which narrow those of its agent. They are set when the key is issued, changed later, and
+undone.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def allow(*names: str) -> None:
 
 
 def forbids(key: str) -> bool:
-    """Whether the key may not use a model outside the planning route."""
+    """Return whether the key may not use a model outside the planning route."""
     return bool(post(key, chat_body("hi", model="text-model")).status_code == 403)
 
 
@@ -51,7 +53,9 @@ def own_limits(key: str) -> Any:
 
 
 def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
-    """A key's limits leave the agent's other keys unchanged, and a later limit of the agent applies to the key too."""
+    """A key's limits do not affect the agent's other keys. A limit that the agent gets later applies to the key as
+    well.
+    """
     free, narrow = key_of("text-agent"), key_of("text-agent", terms=PLANNING)
     assert [forbids(key) for key in (free, narrow)] == [False, True]
     assert post(narrow, chat_body("hi", model="task:planning")).status_code == 200
@@ -80,7 +84,7 @@ def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> 
 
 
 def test_a_keys_requests_are_counted_beside_its_agents() -> None:
-    """The refusal names the key, and the agent's other keys are served."""
+    """The refusal names the key. The agent's other keys are served."""
     free, narrow = key_of("text-agent"), key_of("text-agent", terms={"limits": {"tokensPerDay": 30}})
     answers = [post(narrow, chat_body("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
     refused = answers[-1]
@@ -93,7 +97,7 @@ def test_a_keys_requests_are_counted_beside_its_agents() -> None:
 
 
 def test_change_of_a_key_applies_at_once_and_can_be_undone() -> None:
-    """The change is a revision and an audit event."""
+    """A change to a key is a revision and an audit event."""
     key = key_of("text-agent")
     change = change_key(SYSTEM, row_of(key), label="night", terms=PLANNING)
     assert forbids(key)
@@ -109,7 +113,7 @@ def test_change_of_a_key_applies_at_once_and_can_be_undone() -> None:
 
 
 def test_restoring_keeps_the_limits_a_key_was_issued_with() -> None:
-    """Issuing is not a revision. A rolled key inherits the limits."""
+    """Issuing a key is not a revision, so restoring one does not undo it. A rolled key inherits the limits."""
     before = Revision.objects.order_by("-number").first()
     key = key_of("text-agent", terms=PLANNING)
     assert Revision.objects.order_by("-number").first() == before
@@ -123,7 +127,7 @@ def test_restoring_keeps_the_limits_a_key_was_issued_with() -> None:
 
 
 def test_the_page_issues_and_changes_keys_with_limits(admin: Client) -> None:
-    """A wrong value is a 422, and the agent's page shows the usage of each key."""
+    """An invalid value is a 422. The agent's page shows the usage of each key."""
     form = {
         "scopes": ["route"],
         "label": "night",

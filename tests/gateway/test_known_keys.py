@@ -1,4 +1,4 @@
-"""The cache of authenticated keys: no query for a recent key, and no access for a revoked or expired one."""
+"""The cache of authenticated keys: a recently used key needs no query, and a revoked or expired key is refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_recent_key_costs_no_query(key, django_assert_num_queries):
 
 
 def test_revoked_key_is_refused_and_a_new_one_accepted_at_once(key):
-    """In the process that revokes a key, the next call with it is refused."""
+    """In the process that revokes a key, the next call with that key is refused."""
     assert is_accepted(key)
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=key.split("_")[1]))
     assert not is_accepted(key)
@@ -41,7 +41,9 @@ def test_revoked_key_is_refused_and_a_new_one_accepted_at_once(key):
 
 
 def test_key_revoked_by_another_process_is_refused_after_a_refresh(key):
-    """A change of the stamp in the database invalidates the cached keys at the snapshot's next refresh."""
+    """If the configuration's version in the database has changed, the snapshot's next refresh invalidates the cached
+    keys.
+    """
     assert is_accepted(key)
     AgentKey.objects.update(revoked_at=timezone.now())
     Installation.objects.update(version=F("version") + 1)
@@ -50,7 +52,7 @@ def test_key_revoked_by_another_process_is_refused_after_a_refresh(key):
 
 
 def test_cached_key_expires_on_time(key):
-    """The expiry is cached with the key and checked for each call."""
+    """The time of expiry is cached with the key and compared at each call."""
     moment = timezone.now()
     AgentKey.objects.update(expires_at=moment + timedelta(hours=1))
     cache, headers = key_cache.KeyCache(snapshot.newest(), now=lambda: moment), {"authorization": f"Bearer {key}"}

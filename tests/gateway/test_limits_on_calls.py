@@ -66,7 +66,9 @@ async def call_concurrently(count: int, *arguments: Any) -> list[Call]:
 
 
 async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
-    """At most the limit is answered per minute. Other calls are a 429 with the seconds until the next minute."""
+    """No more calls than the limit are answered per minute. Every other call is a 429 with the seconds until the next
+    minute.
+    """
     await asyncio.to_thread(limit, requestsPerMinute=37)
     async with loopback.serve():
         began = datetime.now(UTC).minute
@@ -86,7 +88,7 @@ async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
 
 
 async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
-    """Each call reserves its maximum first, so that all accepted calls could use it."""
+    """Each call first reserves its maximum, so the budget suffices even if all accepted calls use their maximum."""
     await asyncio.to_thread(limit, tokensPerDay=10_000)
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", max_tokens=900).run() for _ in range(200)))
@@ -97,7 +99,7 @@ async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
 
 
 async def test_used_up_budget_says_when_it_resets(key, loopback):
-    """The message and Retry-After say when the limit resets; the client is asked not to retry, and the refusal is
+    """The message and Retry-After say when the limit resets. The client is asked not to retry, and the refusal is
     logged.
     """
     await asyncio.to_thread(limit, tokensPerMonth=100)
@@ -115,7 +117,7 @@ async def test_used_up_budget_says_when_it_resets(key, loopback):
 
 
 async def test_a_caller_is_warned_from_80_percent_on(key, loopback):
-    """A header names the limit and the percentage used."""
+    """From 80 % usage on, a header names the limit and the percentage used."""
     await asyncio.to_thread(limit, tokensPerDay=90)
     async with loopback.serve():
         calls = [await chat_call(key, "plain", max_tokens=1).run() for _ in range(4)]
@@ -141,7 +143,7 @@ async def test_disconnect_releases_the_reservation(key, loopback, stream):
 
 
 async def test_cut_stream_counts_the_text_received_so_far(key, loopback):
-    """A stream that was cut off counts the prompt and the text received so far, not its reservation."""
+    """For a stream that was cut off, the prompt and the text received so far are counted, not the reservation."""
     await asyncio.to_thread(limit, tokensPerDay=5000)
     async with loopback.serve():
         call = chat_call(key, "stall", stream=True)
@@ -171,7 +173,7 @@ async def test_each_of_several_answers_counts(key, loopback):
 
 
 async def test_several_answers_are_accepted_together_or_not_at_all(key, loopback):
-    """If the limit does not allow all of them, no upstream call is made and no reservation remains."""
+    """If the limit does not allow all of the answers, no upstream call is made and no reservation remains."""
     await asyncio.to_thread(several, "plain")
     await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=2)
     async with loopback.serve():
@@ -219,14 +221,14 @@ async def test_failed_call_releases_its_reservation(key, loopback):
     await asyncio.to_thread(limit, tokensPerDay=5000, requestsPerMinute=10**6)
     call = chat_call(key, "plain")
     failing = Call([json.dumps({"model": "echo/echo-503", "messages": [{"role": "user", "content": "x"}]}).encode()])
-    # The length was that of another body.
+    # This header has the length of another body.
     failing.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
     assert (await failing.run()).status == 502
     assert await find_used() == {Meter.TOKENS_PER_DAY: 0, Meter.REQUESTS_PER_MINUTE: 1}
 
 
 async def test_calls_beyond_the_concurrency_limit_are_refused(key, loopback):
-    """With 429, until another call ends."""
+    """Calls beyond the concurrency limit are a 429 until another call ends."""
     await asyncio.to_thread(limit, inFlight=2)
     async with loopback.serve():
         silent = [chat_call(key, "silent") for _ in range(2)]
@@ -276,7 +278,7 @@ COST = 11 * 10_000 + 7 * 100_000
 
 
 async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
-    """A call reserves its maximum cost and is settled with its actual cost."""
+    """A call reserves its maximum cost. After the call, its actual cost is counted."""
     await asyncio.to_thread(price_the_provider)
     await asyncio.to_thread(limit, moneyPerDay="1.00", currency="USD")
     async with loopback.serve():
@@ -296,7 +298,7 @@ def set_rate() -> None:
 
 
 async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
-    """A budget in yuan is used up by calls priced in dollars if an exchange rate is set."""
+    """If an exchange rate is set, calls priced in dollars count towards a budget in yuan."""
     await asyncio.to_thread(price_the_provider)
     await asyncio.to_thread(set_rate)
     await asyncio.to_thread(limit, moneyPerMonth="0.000001", currency="CNY")
@@ -306,8 +308,8 @@ async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
 
 
 async def test_money_of_another_currency_and_without_a_price_is_not_counted(key, loopback):
-    """Without an exchange rate or a price, a call is not counted: currencies are never added, and costs are not
-    guessed.
+    """Without an exchange rate or a price, a call is not counted. Different currencies are never added, and costs are
+    not guessed.
     """
     await asyncio.to_thread(limit, moneyPerMonth="0.000001", currency="CNY")
     async with loopback.serve():

@@ -1,4 +1,6 @@
-"""Limits across processes over real sockets: two share one ledger, workers are killed, the database is locked."""
+"""Limits across processes over real sockets: two processes share one ledger, workers are killed, the database is
+locked.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ BUDGET = (
 
 
 def limit(server: Server, **limits: Any) -> None:
-    """Set the text agent's limits from another process, and wait until no call uses the former ones."""
+    """Set the text agent's limits from another process, and wait until no call uses the previous limits."""
     manage(environment_of(server.directory, server.lab), "shell", "-c", SET % json.dumps(limits))
     # The snapshot that calls use is never older than `FRESH_SECONDS`; the agents' API reads the rows.
     refreshed_at = time.monotonic() + FRESH_SECONDS
@@ -99,13 +101,13 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: Server) -> None:
-    """Accepted calls could all use their maximum within the budget, and unused reservations are available to later
+    """The budget suffices even if all accepted calls use their maximum. Unused reservations are available to later
     calls.
     """
     limit(server, tokensPerDay=50_000)
     answers = await ask_together(server, 200, max_tokens=900)
     statuses = Counter(answer.status_code for answer in answers)
-    # A 503 on a busy machine, where a share of the limit takes long to arrive.
+    # On a busy machine a call is a 503 if a share of the limit takes too long to arrive.
     assert {200, 429} <= statuses.keys() <= {200, 429, 503}
     used_tokens = sum(answer.json()["usage"]["total_tokens"] for answer in answers if answer.status_code == 200)
     assert used_tokens <= 50_000
@@ -114,7 +116,9 @@ async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: S
 
 
 async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Server) -> None:
-    """At most the limit is answered per minute, and nearly all of it: no process keeps a share that another needs."""
+    """No more calls than the limit are answered per minute, and nearly as many as the limit, since no process keeps a
+    share that another process needs.
+    """
     limit(server, requestsPerMinute=50)
     answers = await ask_together(server, 200)
     # The Date header without seconds and time zone.
@@ -125,7 +129,7 @@ async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Ser
 
 
 async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_processes(server: Server) -> None:
-    """A call is reserved in both budgets or in neither, and settled in both; agent, team and log have the same cost."""
+    """A call is reserved in both budgets or in neither, and settled in both. Agent, team and log have the same cost."""
     manage(environment_of(server.directory, server.lab), "shell", "-c", BUDGET)
     limit(server, moneyPerDay="5.00", currency="USD")
     answers = await ask_together(server, 200, max_tokens=900, metadata={"team": "search"})
@@ -149,7 +153,7 @@ async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_
 
 
 async def test_embeddings_count_towards_the_limits(server: Server) -> None:
-    """Embeddings are reserved and settled like chat, and a route that is not allowed is refused."""
+    """Embeddings are reserved and settled like chat calls, and a route that is not allowed is refused."""
     limit(server, tokensPerMonth=1000, models=["task:chain"])
     headers = {"authorization": f"Bearer {server.key}"}
     async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
@@ -166,14 +170,14 @@ async def test_embeddings_count_towards_the_limits(server: Server) -> None:
 
 
 async def test_concurrency_slot_passes_between_processes(server: Server) -> None:
-    """With a concurrency limit of one, consecutive calls are answered by either process."""
+    """With a concurrency limit of one, either process can answer consecutive calls."""
     limit(server, inFlight=1)
     for _ in range(20):
         await ask_until(server, 200)
 
 
 async def test_usage_of_one_process_is_known_to_the_other(server: Server) -> None:
-    """Both processes report the same usage once both have written to the ledger."""
+    """Both processes report the same usage once both have written theirs to the ledger."""
     limit(server, tokensPerMonth=10**9)
     answers = [await ask_until(server, 200) for _ in range(8)]
     used_tokens = sum(answer.json()["usage"]["total_tokens"] for answer in answers)
@@ -183,13 +187,13 @@ async def test_usage_of_one_process_is_known_to_the_other(server: Server) -> Non
 
 
 async def test_while_the_database_is_locked_a_share_is_extended_once(server: Server) -> None:
-    """Each process extends its share once without the ledger. Then calls are a 503 with Retry-After, never a 429, and
-    are answered again after the lock.
+    """Each process extends its share once without the ledger. After that, a call is a 503 with Retry-After, never a
+    429. Calls are answered again after the lock.
     """
     limit(server, tokensPerDay=20_000)
     async with asyncio.timeout(120):
         statuses = Counter[int]()
-        # A process that returned its share just before has none to extend.
+        # A process that has just returned its share has none to extend.
         while not statuses[200]:
             await ask_until(server, 200, max_tokens=2000)
             # No call is settled before all are accepted or refused.
@@ -199,7 +203,7 @@ async def test_while_the_database_is_locked_a_share_is_extended_once(server: Ser
             server.lab.play({})
             statuses = Counter(answer.status_code for answer in answers)
             assert statuses.keys() <= {200, 503}
-    # All shares together are at most the limit, and each is extended by one draw.
+    # All shares together are at most the limit, and each share is extended by one draw.
     assert statuses[200] <= 2 * 20_000 / 2000
     refused = next(answer for answer in answers if answer.status_code == 503)
     assert refused.json()["error"]["code"] == "unavailable"
@@ -208,7 +212,9 @@ async def test_while_the_database_is_locked_a_share_is_extended_once(server: Ser
 
 
 async def test_killed_processes_lose_no_more_than_their_shares(server: Server) -> None:
-    """Their successors use at once what was not drawn, and the rest after the lease has expired."""
+    """The processes that replace the killed ones can use at once what was not drawn from the limit, and the rest after
+    the lease has expired.
+    """
     limit(server, tokensPerDay=400_000)
     await ask_together(server, 8, max_tokens=2000)
     for worker in workers(server):

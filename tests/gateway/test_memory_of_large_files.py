@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 MIB = 1024 * 1024
 SIZE = 25 * MIB - 64 * 1024
-"""Just below the upload limit, which includes the form around the file."""
+"""Just below the upload limit, which applies to the file together with the form around it."""
 
 BLOCK = bytes((n * 193 + n // 7) % 256 for n in range(64 * 1024))
 EDGE = "part-of-the-form"
@@ -73,7 +73,9 @@ def ask(
 
 
 def memory_of(server: Server, field: str) -> int:
-    """Return the server process's memory in bytes: `VmRSS` now, `VmHWM` the peak since `reset_peak`."""
+    """Return the server process's memory in bytes: the present size for `VmRSS`, the peak since `reset_peak` for
+    `VmHWM`.
+    """
     match = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text(), re.MULTILINE)
     assert match is not None
     return int(match[1]) * 1024
@@ -110,12 +112,14 @@ def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -
     assert [received.name for received in server.lab.requests] == ["one", "two", "three"]
     assert all(len(received.body) > SIZE * 4 // 3 for received in server.lab.requests)
     assert len(measure("download", "GET", f"/api/v1/artifacts/{artifact['ref']}/raw")) == artifact["size"]
-    # In MiB; the file has almost 25.
+    # The limits are in MiB; the file has almost 25 MiB.
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
 
 
 def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> None:
-    """`get_artifact` and `/messages/route` return the file as base64 in blocks. The upload has no Content-Length."""
+    """`get_artifact` and `/messages/route` return the file as base64 in blocks. The upload was sent without a
+    Content-Length.
+    """
     _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}")
     ref = json.loads(stored)["ref"]
     message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref}]}
@@ -134,7 +138,7 @@ def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> 
 
 
 def test_ten_concurrent_answers_take_a_few_blocks_each(server: Server) -> None:
-    """Twice ten concurrent downloads take a few blocks of memory each, and the memory is released afterwards."""
+    """Ten concurrent downloads, made twice, take a few blocks of memory each. The memory is released afterwards."""
     _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}")
     path = f"/api/v1/artifacts/{json.loads(stored)['ref']}?serviceId=eye-one"
     lengths: list[int] = []

@@ -1,4 +1,6 @@
-"""Blocks of the Messages API beyond text, files and calls: search results, and those only Anthropic understands."""
+"""Blocks of the Messages API other than text, files and calls: search results, and blocks that only Anthropic
+understands.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,8 @@ KINDS = {kind for param in PARAMS for kind in literals_in(get_type_hints(param)[
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_block_type_of_anthropics_client_is_read_or_listed(kind):
-    """Every block type of Anthropic's client is read or listed by its path, so that a conversation
-    that began at Anthropic continues. A new type in the client fails here.
+    """Every block type of Anthropic's client is read or listed by its path, so that a conversation that began with
+    Anthropic can continue. If a new version of the client adds a type, this test fails.
     """
     roles = ("assistant",) if kind in OF_A_MODEL else ("user",) if kind in ENOUGH else ("user", "assistant")
     for role in roles:
@@ -57,15 +59,15 @@ def test_every_block_type_of_anthropics_client_is_read_or_listed(kind):
 
 
 THROUGH = {"metadata", "service_tier", "thinking", "cache_control"}
-"""Parameters that other vendors have too, passed on."""
+"""Parameters that other vendors have as well. They are passed on."""
 
 
 REFUSED = {"thread"}
-"""Omitting these would change the meaning of a call."""
+"""Parameters whose omission would change the meaning of a call."""
 
 
 def test_every_parameter_of_anthropics_client_is_read_passed_on_or_listed():
-    """Claude Code sends parameters such as `context_management`; none of them is refused."""
+    """Claude Code sends parameters such as `context_management`. None of them is refused."""
     known = set(get_type_hints(MessageCreateParamsBase))
     assert known == (known & OURS) | THROUGH | (VENDORS_OWN.keys() - {BETA_HEADER}) | {BETAS} | REFUSED
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
@@ -76,7 +78,7 @@ def test_every_parameter_of_anthropics_client_is_read_passed_on_or_listed():
 
 
 def test_search_results_and_tool_references_become_text():
-    """As parts of a tool result."""
+    """Search results and tool references become text where they are parts of a tool result."""
     search_result = {"type": "search_result", **ENOUGH["search_result"]}
     result = {
         "type": "tool_result",

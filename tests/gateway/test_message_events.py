@@ -44,7 +44,7 @@ def decode(stream: bytes) -> list[object]:
 
 
 def test_text_stream_has_anthropics_events():
-    """Text is one block between one start and one end, and the finish reason has the usage."""
+    """A text is one block between one start and one end. The event with the finish reason has the usage."""
     names = [name for name, _ in read_events(encode_stream([Delta("Hel"), Delta("lo")]))]
     assert names == [
         *("message_start", "content_block_start", "content_block_delta", "content_block_delta"),
@@ -53,7 +53,7 @@ def test_text_stream_has_anthropics_events():
 
 
 def test_thinking_is_signed_and_precedes_the_text():
-    """The signature, marked with its origin, ends the thinking block; the text begins the next block."""
+    """The signature, marked with its origin, ends the thinking block. The text begins the next block."""
     events = read_events(encode_stream([Delta(reasoning="hm"), Delta(thoughts=(SIGNED,)), Delta("Yes")]))
     blocks = [value["content_block"]["type"] for name, value in events if name == "content_block_start"]
     deltas = [value["delta"]["type"] for name, value in events if name == "content_block_delta"]
@@ -71,7 +71,7 @@ def block_kinds(stream: bytes) -> list[object]:
 
 
 def test_unsigned_thinking_gets_a_signature_of_ours():
-    """Clients drop a block with an empty signature, so unsigned reasoning has a signature of ours."""
+    """Clients drop a block with an empty signature, so unsigned reasoning gets a signature of the gateway."""
     events = read_events(encode_stream([Delta(reasoning="hm"), Delta("Yes")]))
     signed = [value["delta"]["signature"] for _, value in events if "signature" in value.get("delta", {})]
     assert signed == [UNSIGNED]
@@ -90,7 +90,7 @@ def test_signature_of_another_vendor_is_never_the_last_block(after, kinds):
 
 
 def test_stream_without_thinking_has_only_text():
-    """A call without thinking and tools has only text, since its client reads `content[0]`."""
+    """If a call requests neither thinking nor tools, the response has only text: its client reads `content[0]`."""
     events = MessageEvents("m", ORIGIN, thinks=False)
     deltas_sent = [Delta(reasoning="hm"), Delta(thoughts=(SIGNED, FOREIGN)), Delta("Yes")]
     assert block_kinds(b"".join(map(events.write_delta, deltas_sent)) + events.write_finish(Finish("stop"))) == ["text"]
@@ -116,7 +116,7 @@ def test_parallel_calls_are_written_one_after_another():
 
 @pytest.mark.parametrize("first", [ToolCallDelta(0, "a", "now"), ToolCallDelta(0, "a", "patch", "*** x", custom=True)])
 def test_call_without_a_visible_end_ends_with_the_next_one(first: ToolCallDelta):
-    """Neither missing arguments nor free text have a visible end, so such a call ends when the next one sends
+    """A tool call without arguments or with free text has no recognisable end, so it ends when the next call sends
     arguments.
     """
     events = MessageEvents("m")
@@ -152,7 +152,9 @@ deltas = st.lists(
 
 @given(sent=deltas)
 def test_text_and_reasoning_arrive_complete_and_in_order(sent):
-    """In any order, the decoder finds all text, reasoning and signatures, and every block that starts also stops."""
+    """In whatever order they are sent, the decoder finds all text, reasoning and signatures. Every block that starts
+    also stops.
+    """
     stream = encode_stream([*sent, Delta("end")])
     received = [event for event in decode(stream) if isinstance(event, Delta)]
     assert "".join(delta.text for delta in received) == "".join(delta.text for delta in sent) + "end"
@@ -167,7 +169,7 @@ def test_text_and_reasoning_arrive_complete_and_in_order(sent):
     ("finish_reason", "reason"), [("stop", "end_turn"), ("length", "max_tokens"), ("odd", "end_turn")]
 )
 def test_last_event_has_the_stop_reason_and_usage(finish_reason, reason):
-    """The usage excludes cached tokens."""
+    """The input tokens exclude cached tokens."""
     last = dict(read_events(encode_stream([Delta("x")], Finish(finish_reason, Usage(5, 7, cached_tokens=2)))))[
         "message_delta"
     ]
@@ -176,7 +178,7 @@ def test_last_event_has_the_stop_reason_and_usage(finish_reason, reason):
 
 
 def test_generated_image_becomes_text_that_names_its_artifact():
-    """A message cannot contain a generated image."""
+    """A message cannot contain a generated image, so text with the reference to its artifact takes its place."""
     events = MessageEvents("m")
     stream = events.write_media([Media(Kind.IMAGE, "image/png", artifact_id="a1")])
     assert "[image/png artifact:a1]" in stream.decode()
@@ -184,7 +186,7 @@ def test_generated_image_becomes_text_that_names_its_artifact():
 
 
 def test_broken_stream_has_an_error_event():
-    """An error has Anthropic's shape and our code."""
+    """An error has Anthropic's format and the gateway's code."""
     stream = MessageEvents("m").write_error(GatewayError(502, "stream_broken", "The answer broke off."), "req_1")
     ((name, value),) = read_events(stream)
     assert (name, value["error"]["type"], value["error"]["code"]) == ("error", "api_error", "stream_broken")

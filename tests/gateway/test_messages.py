@@ -1,4 +1,4 @@
-"""Anthropic's Messages API in this process: tools, thinking, files, errors, and what Claude Code sends."""
+"""Anthropic's Messages API within the test process: tools, thinking, files, errors, and what Claude Code sends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def ask(key: str, body: object, path: str = "/v1/messages"):
 
 
 def test_question_is_answered_with_a_message(key):
-    """The key may be in `x-api-key`. The answer is a message, and our headers name the model."""
+    """The key may be in the header `x-api-key`. The response is a message, and the gateway's own headers name the
+    model.
+    """
     answer = ask(key, request("Plan a picnic", system="Be brief."))
     body = answer.json()
     assert (body["type"], body["role"], body["model"]) == ("message", "assistant", "echo-text")
@@ -50,15 +52,15 @@ def test_question_is_answered_with_a_message(key):
 
 
 def test_a_picture_for_a_text_model_is_described(key):
-    """An image is described for a text model, a header says so, and the base64 is not passed on."""
+    """An image is described for a text model, and a header says so. The base64 is not passed on."""
     answer = ask(key, request({"type": "image", "source": PICTURE}))
     assert answer.headers["x-routing-adaptation"] == "image=described"
     assert PICTURE["data"] not in answer.content.decode()
 
 
 def test_tool_results_become_separate_messages():
-    """A user message with tool results and text becomes several canonical messages in order, and a tool's error stays
-    one.
+    """A user message with tool results and text becomes several canonical messages in order. A tool's error stays an
+    error.
     """
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "42"}], "is_error": True}
     call = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}}
@@ -99,7 +101,7 @@ def test_documents_are_read_from_text_data_or_url(source, kind):
 
 
 def test_parameters_are_read_into_the_request():
-    """Stop sequences, tools, tool choice, effort and response format are read; parameters without an equivalent keep
+    """Stop sequences, tools, tool choice, effort and response format are read. Parameters without an equivalent keep
     their names.
     """
     schema = {"type": "object", "properties": {}}
@@ -173,7 +175,7 @@ def test_invalid_request_is_refused_with_the_place(body, param):
     ],
 )
 def test_errors_are_in_anthropics_shape(key, status, body, kind):
-    """An error has Anthropic's shape and type, and the request id."""
+    """An error has Anthropic's format and error type, and the request id."""
     answer = ask(key if body else "ra_wrong", body or request("x"))
     error_body = answer.json()
     assert answer.status_code == status
@@ -192,7 +194,7 @@ THOUGHTS = [
 
 @pytest.mark.parametrize("thought", THOUGHTS)
 def test_reasoning_survives_the_round_trip_through_a_block(thought):
-    """For every vendor, with its position and origin."""
+    """Every vendor's reasoning is restored from the block, with its position and origin."""
     (restored,) = thoughts_of_block(block_of_thought(thought, ORIGIN), thought.offset, thought.calls)
     assert (restored.form, restored.text, restored.proof, restored.origin) == (
         thought.form,
@@ -209,7 +211,7 @@ def test_altered_reasoning_data_is_ignored(data):
 
 
 def test_an_answer_has_its_blocks_in_order():
-    """Thinking, text and media are in order, and the input tokens exclude cached ones."""
+    """Thinking, text and media are in order. The input tokens exclude cached tokens."""
     thought = ReasoningBlock(ThoughtForm.TEXT, "hm", "sig", 0, 0, dialect="anthropic-claude-v1")
     answer = Answer(
         "Hello",
@@ -236,7 +238,7 @@ def list_nulls(value: object, path: str = "") -> list[str]:
 
 
 def test_nothing_but_the_stop_sequence_is_null_in_a_message():
-    """Keys that Anthropic omits are omitted: `"citations": null` breaks @ai-sdk/anthropic 3."""
+    """Keys that Anthropic omits are omitted, because `"citations": null` breaks @ai-sdk/anthropic 3."""
     body = message_json(Answer("x", (ToolCall("t1", "add", "{}"),)), call_of(request("x")), "m", ORIGIN)
     assert list_nulls(body) == [".stop_sequence"]
 
@@ -259,7 +261,7 @@ def test_unknown_category_of_a_refusal_is_null():
 
 @pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (8192, "medium"), (31999, "high"), ("many", None)])
 def test_thinking_budget_becomes_an_effort_for_other_vendors(budget, effort):
-    """The lowest effort that covers it; an explicit effort takes precedence."""
+    """A thinking budget becomes the lowest effort that covers it. An explicit effort takes precedence."""
     thinking = {"type": "enabled", "budget_tokens": budget}
     assert call_of(request("x", thinking=thinking)).chat.extra.get("reasoning_effort") == effort
     explicit = request("x", thinking=thinking, output_config={"effort": "max"})
@@ -268,7 +270,7 @@ def test_thinking_budget_becomes_an_effort_for_other_vendors(budget, effort):
 
 @pytest.mark.parametrize("model", ["claude-opus-4-6", "claude-haiku-4-5", "another-hosts-model"])
 def test_thinking_budget_reaches_a_claude_unchanged(model):
-    """Without a derived effort."""
+    """A Claude model receives the thinking budget, and no effort derived from it."""
     thinking = {"type": "enabled", "budget_tokens": 1024}
     target = Target("p", "https://llm.example/v1", model)
     sent = PROTOCOLS["anthropic"].encode(call_of(request("x", thinking=thinking)).chat, target, stream=False)
@@ -277,9 +279,7 @@ def test_thinking_budget_reaches_a_claude_unchanged(model):
 
 
 def test_unsigned_thinking_is_shown_and_not_sent_back():
-    """Unsigned reasoning of another vendor is returned as text for the reader, and is not sent back as a signed
-    thought.
-    """
+    """Another vendor's unsigned reasoning is shown to the user as thinking. It is not sent back as signed reasoning."""
     body = message_json(Answer("Hi", reasoning="let me see"), call_of(request("x", thinking=THINK)), "m", ORIGIN)
     assert body["content"][0] == {"type": "thinking", "thinking": "let me see", "signature": "routing:unsigned"}
     turn = request("again") | {"messages": [{"role": "assistant", "content": body["content"]}]}
@@ -301,7 +301,7 @@ TOOL = {"name": "add", "input_schema": {"type": "object"}}
     ],
 )
 def test_thinking_is_shown_if_thinking_or_tools_are_requested(options, kinds):
-    """Thinking is never the last block: Gemini signs at the end, where clients look for the answer."""
+    """Thinking is never the last block. Gemini sends its signature last, where clients look for the answer."""
     thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", 2, 0, dialect="google-gemini-v1")
     answer = Answer("Hi", reasoning="let me see", thoughts=(thought,))
     call = call_of(request("x", **options))
@@ -320,7 +320,7 @@ def test_message_with_only_another_vendors_signature_is_empty():
 
 
 def test_estimated_token_count_is_marked_in_a_header(key):
-    """The count grows with the text, and a header marks it as an estimate."""
+    """The count grows with the text, and a header says that it is an estimate."""
     short = ask(key, request("x"), "/v1/messages/count_tokens")
     long = ask(key, request("many words " * 100, system="Be brief."), "/v1/messages/count_tokens")
     assert long.json()["input_tokens"] > short.json()["input_tokens"] > 0
@@ -347,7 +347,7 @@ def test_only_stored_and_large_files_need_a_thread(block, threaded):
 
 
 def test_system_prompt_keeps_its_text_and_cache_mark():
-    """Claude Code sends such marks."""
+    """Claude Code sends cache marks in its system prompt."""
     system = [{"type": "text", "text": "You are", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
     system_message, user_message = call_of(request("x", system=system)).chat.messages
     (part,) = system_message.parts

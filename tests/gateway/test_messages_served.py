@@ -1,4 +1,4 @@
-"""The Messages API over real sockets with Anthropic's own client, as coding agents use it."""
+"""The Messages API over real sockets with Anthropic's own client, used as coding agents use it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_tool_call_and_its_result_pass_through(client, upstream, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_tool_name_that_the_vendor_refuses_is_replaced_and_restored(client, server, streamed):
-    """MCP servers use names with dots."""
+    """MCP servers use tool names with dots."""
     name = "calculator.numbers/double"
     request_fields = {"model": "one/fault:capable", "max_tokens": 50, "tools": [{**TOOL, "name": name}]}
     request_fields["messages"] = [{"role": "user", "content": "double 4"}]
@@ -91,7 +91,7 @@ def test_tool_name_that_the_vendor_refuses_is_replaced_and_restored(client, serv
 
 
 def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, server):
-    """After the first candidate fails, the second, a text model, receives a description of the image."""
+    """If the first candidate fails, the second, which is a text model, receives a description of the image."""
     server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
     use = {"type": "tool_use", "id": "t1", "name": "double", "input": {"n": 4}}
     shot = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": PICTURE}]}
@@ -107,7 +107,9 @@ def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, serve
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream):
-    """Whole answers, streams, tools and token counts work from an event loop, in the client's strict types."""
+    """Whole responses, streams, tools and token counts work from an event loop and fit the client's types in strict
+    mode.
+    """
     client_options = {
         "api_key": server.key,
         "base_url": server.url,
@@ -130,7 +132,7 @@ async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream
 
 
 class Doubled(BaseModel):
-    """An answer with a shape."""
+    """The structured output that is requested."""
 
     number: int
     doubled: int
@@ -138,7 +140,7 @@ class Doubled(BaseModel):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_an_answer_is_parsed_by_its_type(client, upstream):
-    """An answer follows the schema that the client derives from a type."""
+    """The answer follows the schema that the client derives from a type."""
     messages = [{"role": "user", "content": "the number 4"}]
     answer = client.messages.parse(
         model=f"{upstream}/fault:capable", max_tokens=50, messages=messages, output_format=Doubled
@@ -158,7 +160,7 @@ def test_an_answer_is_parsed_by_its_type(client, upstream):
     ],
 )
 def test_refusal_raises_the_clients_error_class(client, step, error, streamed):
-    """The class for its status, for a stream too."""
+    """A refusal raises the client's error class for its status, even if a stream was requested."""
     with pytest.raises(error) as caught:
         client.messages.create(model=f"one/fault:{step}", max_tokens=5, messages=HELLO, stream=streamed)
     assert caught.value.body["type"] == "error"
@@ -172,7 +174,7 @@ def test_wrong_key_raises_the_clients_authentication_error(server):
 
 
 def test_broken_stream_raises_in_the_client(client):
-    """A stream that breaks off raises at the error event instead of ending normally."""
+    """If a stream breaks off, the client raises an error at the error event instead of ending normally."""
     with (
         pytest.raises(anthropic.APIStatusError),
         client.messages.stream(model="one/fault:reset_mid_body", max_tokens=5, messages=HELLO) as stream,
@@ -182,7 +184,7 @@ def test_broken_stream_raises_in_the_client(client):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_thinking_is_sent_back_only_to_its_model(client, server, streamed):
-    """The caller holds a signature marked with its origin. The model that made it receives its own signature back;
+    """The caller holds a signature marked with its origin. The model that made the signature receives it back, and
     another model receives none.
     """
     request_fields = {"max_tokens": 3000, "tools": [TOOL], "thinking": {"type": "enabled", "budget_tokens": 2000}}
@@ -207,7 +209,7 @@ def test_thinking_is_sent_back_only_to_its_model(client, server, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_empty_answer_after_a_tool_result_is_valid(client, server, streamed):
-    """Claude may end a turn without content after a tool result. An empty answer to anything else is a fault."""
+    """Claude may end a turn without content after a tool result. In any other place, an empty answer is a fault."""
     server.lab.play({"by-anthropic": "empty_content"})
     request_fields = {"model": "by-anthropic/lab", "max_tokens": 50}
     if streamed:
@@ -222,8 +224,8 @@ def test_empty_answer_after_a_tool_result_is_valid(client, server, streamed):
 
 
 def test_thread_is_refused_and_the_client_continues_without_one(client, server):
-    """The tool runner of the newest SDK first asks for a thread. Once refused, it sends the whole conversation each
-    turn.
+    """The tool runner of the newest SDK first requests a thread. If the thread is refused, the tool runner sends the
+    whole conversation in each turn.
     """
 
     @anthropic.beta_tool

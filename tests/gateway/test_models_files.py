@@ -1,4 +1,4 @@
-"""/v1/models, /v1/files, similar URLs, keys and scopes."""
+"""/v1/models, /v1/files, URLs that resemble an API's, keys and scopes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def upload(key: str, data: bytes = PNG, name: str = "dot.png", kind: str = "imag
 
 
 def test_every_task_route_and_every_service_is_a_model(key):
-    """Every listed name is found, and so are other names that a call may use. An unknown one is a 404."""
+    """Every listed name is found, and so is any other name that a call may use. An unknown name is a 404."""
     listed = {model["id"]: model for model in get(key, "/v1/models").json()["data"]}
     assert listed["vision-model"]["capabilities"]["input"] == ["text", "vision"]
     assert "task:planning" in listed
@@ -39,7 +39,7 @@ def test_every_task_route_and_every_service_is_a_model(key):
 
 
 def test_list_of_models_has_anthropics_shape_for_its_clients(key):
-    """The list has Anthropic's types, and can be paged in both directions."""
+    """For Anthropic's clients, the list has Anthropic's types and can be paged in both directions."""
     names = [model["id"] for model in get(key, "/v1/models").json()["data"]]
 
     def ask(path: str) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def test_files_are_listed_in_pages(key):
     ],
 )
 def test_similar_url_is_404_and_names_the_right_one(key, path, suggestion):
-    """The error has the shape of its API."""
+    """The error has the format of the API that the URL resembles."""
     response = post(key, chat_body("hello"), path)
     assert response.status_code == 404
     assert response.headers["Content-Type"] == "application/json"
@@ -156,7 +156,7 @@ def test_wrong_method_is_refused_in_openais_shape(key):
 
 
 def test_upload_without_a_file_is_400(key):
-    """So is one that is not multipart. The error names `file`."""
+    """An upload without a file or without multipart is a 400. The error names `file`."""
     for body, kind in ((b"x", "text/plain"), (json.dumps({}), "application/json")):
         response = Client().post("/v1/files", body, content_type=kind, headers={"authorization": f"Bearer {key}"})
         assert (response.status_code, response.json()["error"]["param"]) == (400, "file")

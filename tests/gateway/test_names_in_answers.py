@@ -1,4 +1,4 @@
-"""The model's name in an answer, the headers that name the provider, and the language directive."""
+"""The model's name in a response, the headers that name the provider, and the directive to respond in a language."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def key_with_aliases(key: str) -> str:
 
 
 async def answer(key: str, model: str, *, stream: bool, **more: Any) -> tuple[dict[str, str], set[str], str]:
-    """Return the headers, the model names in every object of the answer, and its text."""
+    """Return the headers, the model names in every object of the response, and its text."""
     body = json.dumps(chat_body("hello", model=model, stream=stream, **more)).encode()
     call = await Call([body], headers(key, len(body))).run()
     assert call.status == 200, call.answer
@@ -44,8 +44,8 @@ async def answer(key: str, model: str, *, stream: bool, **more: Any) -> tuple[di
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", [*REPEATED_NAMES, *ROUTES])
 async def test_answer_repeats_the_callers_name_of_a_model(key_with_aliases: str, model: str, stream: bool) -> None:
-    """An alias, a service id and a `provider/model` are repeated; for a route the model that answered is named. The
-    headers always name the model that answered.
+    """The name of an alias, a service id or a `provider/model` is repeated in the response. A call to a route returns
+    the name of the model that answered. The headers always name the model that answered.
     """
     response_headers, models, _ = await answer(key_with_aliases, model, stream=stream)
     assert models == {model if model in REPEATED_NAMES else "echo-text"}
@@ -53,7 +53,7 @@ async def test_answer_repeats_the_callers_name_of_a_model(key_with_aliases: str,
 
 
 async def test_task_type_takes_precedence_over_the_name(key_with_aliases: str) -> None:
-    """The answer names the model that answered."""
+    """The response names the model that answered."""
     _, models, text = await answer(key_with_aliases, "echo-text", stream=False, task_type="planning")
     assert (models, DIRECTIVE in text) == ({"echo-text"}, True)
 
@@ -64,7 +64,7 @@ async def test_task_type_takes_precedence_over_the_name(key_with_aliases: str) -
 async def test_model_called_by_name_gets_a_directive_only_for_a_named_language(
     key_with_aliases: str, model: str, stream: bool
 ) -> None:
-    """A service, a `provider/model` and their aliases receive the messages unchanged unless the call names a language.
+    """A service, a `provider/model` and their aliases receive the messages unchanged, unless the call names a language.
     A route adds its language directive.
     """
     _, _, text = await answer(key_with_aliases, model, stream=stream)

@@ -1,4 +1,4 @@
-"""A large request to `/v1` stays in memory: no temporary file is created for it, not even an unnamed one."""
+"""A large request to `/v1` stays in memory. No temporary file is created for it, not even an unnamed one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def loopback(demo: None) -> Iterator[Loopback]:
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 @pytest.mark.parametrize("pieces", [1, 300])
 async def test_a_large_call_makes_no_file(key, loopback, files, pieces, settings):
-    """20 MB of text in one piece or many are received, parsed, sent upstream and answered without a file."""
+    """20 MB of text, in one piece or in many, are received, parsed, sent upstream and answered without a file."""
     settings.MAX_JSON_BYTES = 2 * len(TEXT)
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200
@@ -65,7 +65,7 @@ async def test_a_large_call_makes_no_file(key, loopback, files, pieces, settings
 
 
 def test_fixture_records_every_temporary_file(files):
-    """Named, unnamed and spooled files, which shows that it works."""
+    """The fixture records named, unnamed and spooled files."""
     with tempfile.NamedTemporaryFile(), tempfile.TemporaryFile(), tempfile.SpooledTemporaryFile(max_size=5) as body:
         body.write(b"longer")
     assert len(files) == 4
@@ -85,13 +85,13 @@ def server(tmp_path_factory: pytest.TempPathFactory, temporary: Path) -> Iterato
 
 
 def temporary_files(server: Server, temporary: Path) -> set[str]:
-    """Return the files in `temporary` that the process has open, and its open files without a name."""
+    """Return the files in `temporary` that the server process has open, and its open files without a name."""
     targets = set()
     for descriptor in Path(f"/proc/{server.process.pid}/fd").iterdir():
         try:
             target = os.readlink(descriptor)
         except FileNotFoundError:
-            # Closed meanwhile.
+            # The file was closed meanwhile.
             continue
         if target.startswith(str(temporary)) or target.endswith("(deleted)"):
             targets.add(target)
@@ -111,8 +111,8 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="which files a proces
 
 @linux
 def test_served_call_of_20_mb_creates_no_temporary_file(server, temporary):
-    """No file is open while the body is received or the provider is silent, and none was created and removed
-    meanwhile.
+    """No file is open while the body is received or while the provider is silent, and none was created and removed in
+    the meantime.
     """
     messages = [{"role": "user", "content": TEXT}]
     body = json.dumps({"model": "one/fault:silent", "messages": messages}).encode()
@@ -133,7 +133,7 @@ def test_served_call_of_20_mb_creates_no_temporary_file(server, temporary):
 
 @linux
 def test_large_body_of_a_page_is_detected_as_a_file(server, temporary):
-    """Django spools a large body to a file, which shows that the check of the process works."""
+    """Django spools a large body to a file, which shows that `temporary_files` finds such files."""
     open_before = temporary_files(server, temporary)
     with begin(server, "/api/v1/messages/route", b" " * 10 * MB) as caller:
         caller.sendall(b" " * 9 * MB)

@@ -1,4 +1,4 @@
-"""Whatever values a provider sends, its answer is read as an answer or a failure, and can be encoded."""
+"""Whatever values a provider sends, its response is decoded as an answer or a failure, and can be encoded."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def spoil(draw: st.DrawFn, value: Any) -> Any:
-    """Replace up to three places of the value by odd values."""
+    """Return a copy of the value in which up to three places have odd values."""
     value = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
         *path_to_holder, last = draw(st.sampled_from([*paths_in(value)][1:])) if value else [None]
@@ -89,7 +89,7 @@ EVENTS: list[Callable[[], AnswerEvents]] = [
 
 @given(case=bodies())
 def test_whole_answer_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
-    """No protocol and no API raises an exception."""
+    """No protocol raises an exception when it decodes the response, and no API when it encodes the answer."""
     protocol, body = case
     answer = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
     if isinstance(answer, Failure):
@@ -106,7 +106,7 @@ def test_whole_answer_with_odd_values_is_decoded_and_encoded(case: tuple[str, by
 
 @given(case=streams())
 def test_stream_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
-    """The same holds for each event of a stream."""
+    """No protocol and no API raises an exception for any event of a stream."""
     protocol, body = case
     decoder = PROTOCOLS[protocol].decoder()
     events = [*decoder.feed(body), *decoder.close()]
@@ -116,7 +116,7 @@ def test_stream_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) 
 
 
 def encode_event(events: AnswerEvents, event: StreamEvent) -> bytes:
-    """Encode an event as an API does, without stored media; a failure is encoded as its message."""
+    """Encode an event as an API does, without stored media. A failure is encoded as its message."""
     if isinstance(event, Delta):
         return events.write_delta(event)
     if isinstance(event, Supplement):
@@ -126,7 +126,7 @@ def encode_event(events: AnswerEvents, event: StreamEvent) -> bytes:
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**400])
 def test_number_beyond_64_bits_becomes_a_float(number: int) -> None:
-    """No encoder accepts it as an integer. The lone surrogate forces the slower parser."""
+    """No encoder accepts such a number as an integer. The lone surrogate makes the gateway use the slower parser."""
     part = {"functionCall": {"name": "f", "args": {"n": number, "half": "\ud83d"}}}
     body = json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}).encode()
     answer = mend_outcome(PROTOCOLS["gemini"].decode(200, {}, body), body)

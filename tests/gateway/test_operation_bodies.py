@@ -1,4 +1,4 @@
-"""What the APIs beside chat refuse before any upstream call: bodies, files, keys, methods."""
+"""What the APIs other than chat refuse before any upstream call: bodies, files, keys, methods."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_private_file_of_another_agent_is_not_found(key, demo) -> None:
     "content_type", ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=x"]
 )
 def test_a_form_that_cannot_be_read_is_refused(key, content_type) -> None:
-    """A form without its boundary, or with a different one, is a 400."""
+    """A form without its boundary or with a different boundary is a 400."""
     sent = {"authorization": f"Bearer {key}"}
     refused = Client().generic("POST", TRANSCRIPTS, b"--y\r\n\r\nz", content_type=content_type, headers=sent)
     assert refused.status_code == 400
@@ -113,7 +113,9 @@ def test_a_form_that_cannot_be_read_is_refused(key, content_type) -> None:
 
 
 def test_file_above_the_upload_limit_is_refused(key, settings) -> None:
-    """A file above its limit is a 413 that names the field. The whole body has a limit too, compressed or not."""
+    """A file above the limit on files is a 413 that names the field. The whole body has a limit as well, compressed or
+    not.
+    """
     settings.MAX_UPLOAD_BYTES = 1000
     assert error_of(post_form(key, model="m", file=wav(data=b"x" * 1001))) == (413, "file_too_large", "file")
     assert error_of(post_form(key, model="m", file=wav(data=b"x" * 1000))) == (404, "model_not_found", "model")
@@ -132,7 +134,7 @@ def test_model_that_is_not_allowed_is_403(key) -> None:
 
 
 def test_form_is_recorded_if_recording_is_on(key) -> None:
-    """A recorded body has the form's fields as text and describes its files without their bytes."""
+    """A recorded body has the form's fields as text. It describes the form's files and does not contain their bytes."""
     installation.record_bodies(SYSTEM, True)
     response = post_form(key, model="auto", file=wav(), language="de")
     (message,) = logged(response.headers["x-request-id"]).body["messages"]
@@ -142,7 +144,7 @@ def test_form_is_recorded_if_recording_is_on(key) -> None:
 
 
 def test_operation_that_only_the_demo_could_answer_is_refused(key) -> None:
-    """The demo's provider answers only chat, inside this process."""
+    """The demo's provider, which runs within the gateway, answers only chat."""
     refused = post(key, {"model": "auto", "input": "a"}, EMBEDDINGS)
     assert error_of(refused) == (400, "operation_not_offered", "model")
     assert logged(refused.headers["x-request-id"]).attempts.first().outcome == "skipped_protocol"
@@ -156,7 +158,7 @@ def loopback(transactional_db: None, demo: None) -> Iterator[Loopback]:
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 async def test_disconnect_ends_the_call(loopback: Loopback, key: str) -> None:
-    """The upstream connection is closed, and the log names the client as the cause."""
+    """The upstream connection is closed, and the log says that the client disconnected."""
     data = json.dumps({"model": "silent/m", "input": "a"}).encode()
     call = Call([data], headers(key, len(data), [(b"x-request-id", b"the-call")]), path=EMBEDDINGS)
     async with loopback.serve():

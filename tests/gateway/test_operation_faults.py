@@ -1,4 +1,4 @@
-"""The faults of the table in calls beside chat: embeddings as a whole answer, transcripts as a stream.
+"""The faults of the table in calls other than chat: embeddings as a whole response, transcripts as a stream.
 
 Each fault has its own provider, with and without a second provider of the same model. The expected results are in
 tests/fallback/expected_faults.py.
@@ -30,13 +30,13 @@ from tests.lab import SCENARIOS, Lab
 
 CONCURRENCY = 16
 OF_CHAT = frozenset({"empty_content", "strict"})
-"""An answer that is empty in a chat has content here, and the lab's strict hosts know only chat."""
+"""A response that is empty in chat has content in these calls, and the lab's strict hosts only know chat."""
 OTHER_TRIES = {"unsupported_parameter": 1, "capability_mismatch": 1}
-"""A call that passes through unchanged is never repeated with fewer parameters, so these are tried once."""
+"""A call that passes through unchanged is never repeated with fewer parameters, so these faults are tried once."""
 
 
 def is_played(scenario: str, *, stream: bool) -> bool:
-    """Whether the fault can occur in the bytes of this call."""
+    """Return whether the bytes of this call can show the fault."""
     known = SCENARIOS.get(scenario)
     if known is None:
         return not stream
@@ -61,7 +61,7 @@ def configured(lab: Lab, unreachable: dict[str, str]) -> dict[str, Any]:
     file["providers"] += [good, *(provider_of(case, lab, unreachable) for case in CASES)]
     for case in CASES:
         fallback = [] if case.alone else [{"provider": "good", "model": "lab-model"}]
-        # Short only where the deadline is the fault.
+        # The deadline is short only if the deadline is the fault.
         deadline = 6 if case.fault == "deadline" else 120
         file["routing"][case.name] = {"provider": case.name, "fallback": fallback, "deadline": deadline}
     return file
@@ -102,7 +102,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[CaseResult]:
 
 
 def check(results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]) -> None:
-    """Compare a value of each result with what its case expects, by the case's name."""
+    """Compare a value of each result with the value that its case expects. A failure shows the case's name."""
     assert results
     assert {result.case.name: actual(result) for result in results} == {
         result.case.name: expected(result.case) for result in results
@@ -115,7 +115,7 @@ def last_event(result: CaseResult) -> Any:
 
 
 def test_nearly_every_fault_is_played(results) -> None:
-    """Nearly every fault of the table applies to each call; the others need a chat."""
+    """Nearly every fault of the table applies to each call. The other faults only occur in chat."""
     played = {case.fault for case in CASES}
     assert {fault.value for fault in Fault} - played <= {
         "empty_content",
@@ -126,7 +126,7 @@ def test_nearly_every_fault_is_played(results) -> None:
 
 
 def test_refusal_has_the_status_and_code_of_the_table(results) -> None:
-    """In OpenAI's shape."""
+    """A refusal has the table's status and code, in OpenAI's error format."""
     refused = [result for result in results if not (result.case.falls_back or result.case.breaks_off)]
 
     def actual(result: CaseResult) -> Any:
@@ -137,7 +137,7 @@ def test_refusal_has_the_status_and_code_of_the_table(results) -> None:
 
 
 def test_second_provider_of_the_same_model_answers(results) -> None:
-    """Whole and streamed, where the table passes the fault on."""
+    """If the table passes a fault on, the second provider answers, whole and streamed."""
     fell_back = [result for result in results if result.case.falls_back]
 
     def actual(result: CaseResult) -> Any:
@@ -169,13 +169,13 @@ def test_the_log_has_each_attempt(results) -> None:
 
 
 def test_candidate_is_tried_as_often_as_the_table_says(results) -> None:
-    """A candidate is retried as in a chat, but never with fewer parameters."""
+    """A candidate is retried as in chat, but never with fewer parameters."""
     reached = [result for result in results if result.call_count]
     tries = {result.case.name: result.attempts[0]["retry_attempts"] + 1 for result in reached}
     check(reached, lambda result: tries[result.case.name], lambda case: OTHER_TRIES.get(case.fault or "", case.tries))
 
 
 def test_no_answer_holds_a_key_or_a_traceback(results) -> None:
-    """A provider's refusal may echo our key; no answer contains it."""
+    """A provider's refusal may repeat the provider's key. No response contains it."""
     texts = [result.body.decode("utf-8", "replace") for result in results]
     assert not [text for text in texts if PLANTED_KEY in text or "Traceback" in text]

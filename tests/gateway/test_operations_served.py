@@ -57,7 +57,7 @@ def post(server: Server, path: str, body: Any, **headers: str) -> httpx.Response
 
 
 def facts(server: Server, response: Any) -> dict[str, Any]:
-    """Return the logged request, without values that differ each time."""
+    """Return fields of the request's log entry whose values are the same in every run."""
     row = server.timeline(response.headers["x-request-id"])
     names = ("surface", "outcome", "status", "stream", "taskType", "model", "usage")
     return {name: row[name] for name in names if name in row}
@@ -74,8 +74,8 @@ def stored(server: Server, response: Any) -> list[bytes]:
 
 @pytest.mark.smoke
 def test_embeddings_are_decoded_by_the_official_client(client, server):
-    """The client requests base64 and decodes it. The answer has the caller's name of the model, the provider receives
-    its own.
+    """The client requests base64 and decodes it. The response has the caller's name of the model, and the provider
+    receives its own name of the model.
     """
     answer = client.embeddings.create(model="one/embed-1", input=["hello", "你好"])
     assert [item.embedding for item in answer.data] == [vector("hello"), vector("你好")]
@@ -86,13 +86,13 @@ def test_embeddings_are_decoded_by_the_official_client(client, server):
 
 
 async def test_asynchronous_client_gets_embeddings_as_numbers(async_client):
-    """Vectors are numbers if the client requests `float`."""
+    """Embeddings are lists of numbers if the client requests `float`."""
     answer = await async_client.embeddings.create(model="one/embed-1", input="hello", encoding_format="float")
     assert answer.data[0].embedding == vector("hello")
 
 
 def test_unknown_parameters_are_passed_on_unchanged(client, server):
-    """Unknown parameters reach the provider unchanged; our own `task_type` does not."""
+    """Parameters that the gateway does not know reach the provider unchanged. Its own `task_type` does not."""
     extra = {"task_type": "vectors", "truncate": "END", "n": {"deep": [1, None, "x"]}}
     client.embeddings.create(model="anything", input="a", dimensions=3, user="u", extra_body=extra)
     sent = server.lab.requests[0].json
@@ -127,8 +127,8 @@ def test_embeddings_fall_back_to_the_same_model_of_another_provider(client, serv
 
 
 def test_embeddings_never_go_to_another_model(client, server):
-    """Vectors of different models are not comparable, so a candidate with another model is skipped, and a header says
-    so.
+    """Embeddings of different models are not comparable, so a candidate with another model is skipped, and a header
+    says so.
     """
     server.lab.play({"one": [503]})
     raw = client.embeddings.with_raw_response.create(model="task:mixed-vectors", input="a")
@@ -141,7 +141,7 @@ def test_embeddings_never_go_to_another_model(client, server):
 
 
 def test_embeddings_fail_if_only_another_model_is_left(server):
-    """The error lists every candidate, skipped ones too."""
+    """The error lists every candidate, including those that were skipped."""
     server.lab.play({"one": [503], "two": [503], "three": ["ok"]})
     refused = post(server, "/v1/embeddings", {"model": "task:mixed-vectors", "input": "a"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "all_providers_failed")
@@ -153,7 +153,7 @@ def test_embeddings_fail_if_only_another_model_is_left(server):
 
 
 def test_idempotency_key_makes_one_request(client, server):
-    """With an Idempotency-Key, vectors and audio are replayed from the stored outcome."""
+    """With an Idempotency-Key, embeddings and audio are replayed from the stored outcome."""
     embedding_key = {"extra_headers": {"Idempotency-Key": "vectors"}}
     first, replay = (client.embeddings.create(model="one/embed-1", input="a", **embedding_key) for _ in range(2))
     assert first == replay
@@ -178,7 +178,7 @@ def test_idempotency_key_makes_one_request(client, server):
     ],
 )
 def test_candidates_of_other_protocols_are_skipped(server, path, body):
-    """The first candidate with OpenAI's protocol is called; the headers and the log name the skipped ones."""
+    """The first candidate with OpenAI's protocol is called. The headers and the log name the skipped candidates."""
     server.lab.play({})
     answer = post(server, path, {"model": "task:crossing", **body})
     assert (answer.status_code, answer.headers["x-routing-provider"]) == (200, "two")
@@ -230,7 +230,7 @@ def test_completion_is_passed_on_complete(client, server, prompt):
 @pytest.mark.parametrize("includes_usage", [True, False])
 @pytest.mark.parametrize("step", ["ok", "unstreamed"])
 def test_completion_is_streamed_with_its_usage(client, server, includes_usage, step):
-    """Each chunk has the caller's name of the model, and the usage follows the last text."""
+    """Each chunk has the caller's name of the model. The usage follows the last text."""
     server.lab.play({"one": [step]})
     options = {"stream_options": {"include_usage": True}} if includes_usage else {}
     stream = client.completions.create(model="one/instruct", prompt="Once", n=2, stream=True, **options)
@@ -247,14 +247,14 @@ def test_completion_is_streamed_with_its_usage(client, server, includes_usage, s
 
 
 def test_completion_stream_without_a_finish_reason_raises(client, server):
-    """The client does not take it for complete."""
+    """The client raises an error, so it does not take the text for complete."""
     server.lab.play({"one": ["reset_mid_body"]})
     with pytest.raises(openai.APIError, match="broke off"):
         list(client.completions.create(model="one/instruct", prompt="Once", stream=True))
 
 
 def test_moderation_is_passed_on_complete(client, server):
-    """Every result reaches OpenAI's client unchanged, also after a fallback."""
+    """Every result reaches OpenAI's client unchanged, even after a fallback."""
     server.lab.play({"one": [503]})
     raw = client.moderations.with_raw_response.create(model="task:chain", input=["harm", "hello"])
     answer = raw.parse()
@@ -267,7 +267,7 @@ def test_moderation_is_passed_on_complete(client, server):
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/moderations"])
 def test_refusal_of_a_provider_is_raised_by_the_client(client, server, path):
-    """With the provider's status and message."""
+    """The client's error has the provider's status and message."""
     with pytest.raises(openai.BadRequestError, match="is required") as caught:
         client.post(path.removeprefix("/v1"), cast_to=httpx.Response, body={"model": "one/instruct"})
     assert (caught.value.status_code, caught.value.code) == (400, "upstream_400")
@@ -319,7 +319,7 @@ def test_the_file_is_sent_again_to_the_next_candidate(client, server):
 
 @pytest.mark.parametrize("prefix", ["", "file-", "artifact:"])
 def test_form_may_name_a_stored_file(client, server, prefix):
-    """A form may name a stored file by any form of its id; the provider receives its bytes, name and type."""
+    """A form may name a stored file by any form of its id. The provider receives the file's bytes, name and type."""
     ref = client.files.create(file=SPEECH_FILE, purpose="user_data").id.removeprefix("artifact:")
     headers = {"authorization": f"Bearer {server.key}"}
     fields = {"model": (None, "one/whisper-1"), "file": (None, prefix + ref)}
@@ -373,7 +373,7 @@ def test_streamed_speech_is_stored_as_one_artifact(client, server):
 
 
 def test_generated_image_is_returned_and_stored(client, server):
-    """It is returned as base64."""
+    """The image is returned as base64."""
     raw = client.images.with_raw_response.generate(model="one/gpt-image-1", prompt="a cat", n=2)
     answer = raw.parse()
     assert [base64.b64decode(image.b64_json) for image in answer.data] == [PICTURE, PICTURE]
@@ -384,7 +384,7 @@ def test_generated_image_is_returned_and_stored(client, server):
 
 
 def test_url_of_a_generated_image_is_passed_on_unchanged(client, server):
-    """The URL is not fetched and not logged."""
+    """The gateway neither fetches nor logs the URL."""
     raw = client.images.with_raw_response.generate(model="one/dall-e-3", prompt="a cat", response_format="url")
     assert raw.parse().data[0].url == "https://images.example/1.png?signature=s"
     assert "x-routing-artifacts" not in raw.headers
@@ -414,7 +414,7 @@ def test_an_image_is_varied(client, server):
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_partial_images_are_passed_on_but_not_stored(client, server, count):
-    """Only completed ones are stored."""
+    """Only completed images are stored."""
     stream = client.images.generate(model="one/gpt-image-1", prompt="a cat", stream=True, partial_images=1, n=count)
     assert [event.type for event in stream] == [
         "image_generation.partial_image",
@@ -425,7 +425,9 @@ def test_partial_images_are_passed_on_but_not_stored(client, server, count):
 
 
 def test_unstreamed_answer_to_a_streamed_call_becomes_one_event(client, server):
-    """A provider that does not stream, as `whisper-1`, may answer a streamed call whole; it becomes one event."""
+    """A provider that does not stream, such as `whisper-1`, may answer a streamed call with a whole response, which
+    becomes one event.
+    """
     server.lab.play({"one": ["unstreamed"]})
     stream = client.audio.transcriptions.create(model="one/whisper-1", file=SPEECH_FILE, stream=True)
     (event,) = list(stream)
@@ -433,7 +435,7 @@ def test_unstreamed_answer_to_a_streamed_call_becomes_one_event(client, server):
 
 
 def test_a_stream_that_breaks_ends_with_an_error(client, server):
-    """A stream that breaks off raises in the client, and the log says why."""
+    """If a stream breaks off, the client raises an error, and the log has the reason."""
     server.lab.play({"one": ["reset_mid_body"]})
     stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPEECH_FILE, stream=True)
     with pytest.raises(openai.APIError, match="broke off"):

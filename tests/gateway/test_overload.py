@@ -1,4 +1,6 @@
-"""More calls than a process accepts: refused, shared fairly between agents, and every reservation is released."""
+"""More calls than a process accepts: calls are refused, slots are shared fairly between agents, and every reservation
+is released.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def four_slots(settings: Any) -> Iterator[None]:
 
 
 async def fill(semaphore: FairSemaphore, unanswered: list[Call]) -> list[asyncio.Task[Call]]:
-    """Start one caller's calls: three have a slot, one waits."""
+    """Start the calls of one caller. Three of them get a slot, and one waits."""
     running = []
     for call in unanswered:
         running.append(asyncio.create_task(call.run()))
@@ -67,7 +69,7 @@ async def disconnect_all(unanswered: list[Call], running: list[asyncio.Task[Call
 
 
 async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served(key, loopback, four_slots):
-    """The refusal is a logged 503 with Retry-After. After the disconnects every slot is free."""
+    """The refusal is a logged 503 with Retry-After. After the clients disconnect, every slot is free."""
     other_key = await asyncio.to_thread(key_of, "vision-agent")
     unanswered = [chat_call(key, "silent") for _ in range(4)]
     async with loopback.serve():
@@ -85,7 +87,7 @@ async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served
 
 
 async def test_concurrent_calls_with_a_new_key_share_one_lookup(key, loopback, settings):
-    """However few look-ups may run at a time."""
+    """Concurrent calls with the same key need one look-up, even if only one may run at a time."""
     settings.MAX_REQUESTS = 1
     renew(lookups)
     async with loopback.serve():
@@ -96,8 +98,8 @@ async def test_concurrent_calls_with_a_new_key_share_one_lookup(key, loopback, s
 
 
 async def test_requests_in_threads_are_limited_but_not_the_health_check(key, four_slots):
-    """Uploads without a body hold the slots of their address, other requests are refused, and the health check is
-    answered.
+    """Uploads whose bodies have not arrived occupy the slots of their client's address. Other requests are refused, but
+    the health check is answered.
     """
     stuck = [Call([], upload_headers(key), path="/v1/files") for _ in range(4)]
     running = await fill(requests(), stuck)
@@ -110,8 +112,8 @@ async def test_requests_in_threads_are_limited_but_not_the_health_check(key, fou
 
 
 async def test_memory_of_large_bodies_is_limited(key, loopback):
-    """Memory is reserved by Content-Length before a body is read; beyond the limit a call is a 503. Reservations are
-    released.
+    """Memory is reserved by Content-Length before a body is read. If too little memory is left, the call is a 503.
+    Reservations are released.
     """
     large = chat_call(key, "plain", pieces=8, user="x" * 800_000)
     async with loopback.serve():
@@ -132,7 +134,7 @@ def upload_headers(key: str) -> list[tuple[bytes, bytes]]:
 
 
 async def test_files_of_one_agent_do_not_occupy_all_threads():
-    """Reading a file takes seconds and occupies a thread."""
+    """Reading a file takes seconds and occupies a thread. One agent's files must leave threads for other agents."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     call = HttpCall("POST", "/", "", {}, "", "req_1", RequestBytes(b""), in_own_threads=True)
     is_read = threading.Event()

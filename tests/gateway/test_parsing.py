@@ -1,4 +1,4 @@
-"""Parsing of chat requests: every accepted form, and the place of each error."""
+"""Parsing of chat requests: every accepted form, and where each error is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ CSV = base64_of(b"a,b\n1,2\n")
 
 
 def test_thinking_blocks_in_the_history_become_reasoning():
-    """A conversation that began at the Messages API may continue here with its content unchanged."""
+    """A conversation that began with the Messages API can continue with chat completions without changes to its
+    content.
+    """
     blocks = [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
         {"type": "text", "text": "Yes."},
@@ -107,7 +109,7 @@ def test_a_remote_image_keeps_its_address_and_is_never_fetched():
 
 @pytest.mark.requirement("ABR-7.1")
 def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
-    """With or without `status`, the result's data is decoded and the artifact's id kept."""
+    """With or without `status`, the result's data is decoded and the artifact's id is kept."""
     result = {
         "status": "success",
         "contentType": "image",
@@ -189,7 +191,7 @@ BAD: list[tuple[Any, str | None]] = [
 
 @pytest.mark.parametrize(("body", "param"), BAD)
 def test_invalid_request_is_refused_with_the_place(body, param):
-    """The refusal is a 400 that names the place and does not repeat inline data."""
+    """The refusal is a 400 that names the place of the error and does not repeat inline data."""
     error = refusal(body)
     assert (error.status, error.param) == (400, param)
     assert "@@@" not in error.message
@@ -217,14 +219,14 @@ REQUESTS = st.recursive(
 
 @given(REQUESTS)
 def test_any_json_is_parsed_or_refused(value):
-    """Any input is parsed or raises `BadRequestError`, never another exception."""
+    """Any input is parsed or raises `BadRequestError`. No other exception is raised."""
     with suppress(BadRequestError):
         parse_body(value)
 
 
 @given(st.text(max_size=200).filter(lambda text: text.isprintable()), st.floats(0, 2), st.integers(1, 10**6))
 def test_text_and_parameters_are_read_unchanged(text, temperature, max_tokens):
-    """A parameter without a field of its own is passed on."""
+    """A parameter that has no field of its own is passed on."""
     call = parse_body(chat_body(text, temperature=temperature, max_tokens=max_tokens, seed=7, task_type="planning"))
     assert call.chat.messages[0].text == text
     assert (call.chat.temperature, call.chat.max_tokens, call.task_type) == (temperature, max_tokens, "planning")

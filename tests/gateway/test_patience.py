@@ -15,7 +15,7 @@ from routing_admin.gateway.admission import open_endpoint
 
 
 async def test_send_to_a_slow_reader_times_out():
-    """A send that waits longer than the limit raises `TimeoutError`, which closes the upstream connection."""
+    """If sending takes longer than the limit, it raises `TimeoutError`, which closes the upstream connection."""
     never = asyncio.Event()
     sent = []
 
@@ -35,7 +35,7 @@ LOCKED = OperationalError("database is locked")
 
 @pytest.mark.parametrize(("fault", "status", "retry"), [(LOCKED, 503, "true"), (ZeroDivisionError(), 500, "false")])
 def test_own_exception_is_an_error_object_without_details(fault, status, retry):
-    """A locked database is a 503 with Retry-After, any other exception a 500; neither message contains the
+    """A locked database is a 503 with Retry-After, any other exception a 500. Neither message contains the text of the
     exception.
     """
 

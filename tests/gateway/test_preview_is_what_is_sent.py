@@ -1,8 +1,10 @@
-"""A previewed payload is what is sent: the page, the agents' API, Simulate and the wire agree byte for byte.
+"""A previewed payload is what is sent: the page, the agents' API, the page Simulate and the upstream request agree byte
+for byte.
 
-Files of many types go to five readers in each vendor's protocol, as calls of `auto` whose default route has the reader
-as its candidate. The lab keeps the requests. A payload is compared whole, including its language directive, with each
-file's data inserted where it says `<N bytes>`. Inline files must arrive as the stored ones do.
+Files of many types go to five model services in each vendor's protocol. The calls use the model `auto`, and the service
+is the candidate of the default route. The lab stores the requests. A payload is compared whole, including its language
+directive, after each file's data has been inserted in place of `<N bytes>`. Inline files must arrive as the stored
+files do.
 """
 
 from __future__ import annotations
@@ -59,24 +61,24 @@ MADE = {
     "wide.png": picture("PNG", (9000, 4)),
     "scan.pdf": picture("PDF", (120, 90)),
 }
-"""A text that is cut, an image that is scaled, and a document without text that becomes page images."""
+"""A text that is truncated, an image that is scaled down, and a document without text that becomes page images."""
 
 TAKEN_APART = {
     *("photo.bmp", "photo.avif", "scan.pcx", "wide.png", "scan.pdf", "report.pdf", "office.docx", "openpyxl.xlsx"),
     *("talk.pptx", "letter.rtf", "book.epub", "letter.ott", "mail.msg", "study.ipynb", "page.html", "mail.eml"),
     *("page.mht", "files.zip", "tool.jar", "log.gz", "log.bz2", "log.xz", "files.tar", "letter.xhtml"),
 }
-"""Files that a process of their own parses, or may parse. Inline, these go to one reader of each protocol."""
+"""Files that a separate process parses or may parse. Inline, these files go to one service of each protocol."""
 
 UNTOUCHED = {"photo.png", "photo.jpg", "photo.gif", "photo.webp"}
 
 
 MANY = {Kind.TEXT: 2, Kind.AUDIO: 3, Kind.VIDEO: 3}
-"""Every second or third type of these kinds is enough. Audio and video are measured by a process of their own too."""
+"""For these kinds, every second or third type is enough. Audio and video are measured by a separate process as well."""
 
 
 def files() -> dict[str, bytes]:
-    """Return one sample of each type; of images and documents only those named above."""
+    """Return one sample of each type. Of the images and documents, return only those named above."""
     types: dict[str, tuple[str, bytes]] = {}
     kinds: dict[Kind, list[str]] = {kind: [] for kind in Kind}
     for sample in SAMPLES:
@@ -118,13 +120,13 @@ class PreviewedFile:
     row: Artifact
     payloads: Mapping[str, Any] = field(default_factory=dict)
     only_converted: frozenset[str] = frozenset()
-    """Services that receive the whole file in another form."""
+    """Services that receive the whole file in a converted form."""
     native: frozenset[str] = frozenset()
 
     def arrives_inline(self, body: bytes, reader_service: ReaderService) -> bytes:
         """Return what must arrive for the inline file, given what arrives for the reference.
 
-        An image or a scan that is converted whole is not stored for that, so its text names no reference.
+        If an image or a scan is converted as a whole, it is not stored for that, so its text contains no reference.
         """
         return REFERENCE.sub(b"", body) if reader_service.service in self.only_converted else body
 
@@ -134,7 +136,9 @@ class PreviewedFile:
         return {"type": "file", "file": {"file_id": self.row.ref}}
 
     def inline(self, reader_service: ReaderService) -> dict[str, Any]:
-        """Return the file as an inline part. An image that is sent unchanged needs no name and is an `image_url`."""
+        """Return the file as an inline part. An image that is sent unchanged needs no filename and becomes an
+        `image_url`.
+        """
         url = f"data:{self.row.mime_type};base64,{base64.b64encode(self.data).decode()}"
         if self.row.kind == Kind.IMAGE and reader_service.service in self.native:
             return {"type": "image_url", "image_url": {"url": url}}
@@ -146,7 +150,7 @@ def compact(value: Any) -> bytes:
 
 
 def put_back(shown: Any, sent: Any, data: bytes) -> Any:
-    """Replace each `<N bytes>` of the payload by the data that was sent, which is the file's or a converted image's."""
+    """Return the payload with each `<N bytes>` replaced by the data that was sent: the file or a converted image."""
     if isinstance(shown, str) and (elided := SIZE.search(shown)):
         lead = shown[: elided.start()]
         arrived = base64.b64decode(sent.removeprefix(lead), validate=True)
@@ -185,7 +189,7 @@ async def send(key: str, parts: Sequence[Mapping[str, Any]], lab: Lab) -> list[b
 
 @pytest.fixture(params=PROTOCOLS)
 def services(request: pytest.FixtureRequest, demo: None, lab: Lab) -> list[ReaderService]:
-    """Create five services at one provider of the lab, in place of the demo's."""
+    """Create five services at one provider in the lab. They replace the demo's services."""
     protocol = request.param
     Service.objects.update(enabled=False)
     provider = Provider.objects.create(
@@ -232,7 +236,7 @@ def artifacts(services: list[ReaderService], text_agent: AgentProgram) -> list[P
 def test_page_preview_simulation_and_wire_agree_for_every_file(
     artifacts: list[PreviewedFile], services: list[ReaderService], text_agent: AgentProgram, admin: Client, lab: Lab
 ) -> None:
-    """Whole payloads agree for five readers, for a reference and for an inline file."""
+    """Whole payloads agree for five services, for a reference and for an inline file."""
     assert len(artifacts) >= 150
     for artifact in artifacts:
         on_page = payloads_on_page(admin, artifact.row.pk, services)

@@ -25,7 +25,7 @@ FIRST, SECOND, THIRD = ({"role": "user", "content": text} for text in ("Plan a p
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clear answers waiting from other tests, and do not wait for other processes."""
+    """Remove answers of other tests that are waiting to be written, and do not wait for other processes."""
     monkeypatch.setattr(kept_answers(), "_waiting", {})
     monkeypatch.setattr(references, "RETRY_DELAYS", ())
 
@@ -47,7 +47,7 @@ def answer_text(answer: Any) -> str:
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_call_continues_as_if_it_had_sent_the_whole_conversation(key: str, is_written: bool) -> None:
-    """A call may continue from memory or from the rows, from the last answer or an earlier one. Instructions are not
+    """A call may continue the last answer or an earlier one, found in memory or in the database. Instructions are not
     inherited.
     """
     first = answered(key, "Plan a picnic", instructions="Be brief.")
@@ -63,7 +63,7 @@ def test_call_continues_as_if_it_had_sent_the_whole_conversation(key: str, is_wr
 
 
 def test_references_of_the_earlier_input_are_part_of_the_conversation(key: str) -> None:
-    """References are kept as the items they resolved to, since the answers they refer to may expire first."""
+    """References are stored as the items that they resolve to, because the answers they refer to may expire first."""
     item = answered(key, [FIRST])["output"][0]
     kept_answers().write()
     earlier = list(KeptAnswer.objects.values_list("pk", flat=True))
@@ -80,8 +80,8 @@ def test_reference_to_an_item_of_the_conversation_is_refused(key: str) -> None:
 
 
 def test_files_of_the_conversation_are_included(key: str) -> None:
-    """Images of the conversation are included. Places in errors and headers refer to the new input; those before it are
-    under `previous_response_id`.
+    """The conversation's images are included. Places in errors and headers refer to the new input. Places in earlier
+    input begin with `previous_response_id`.
     """
     picture = {"role": "user", "content": [{"type": "input_image", "image_url": PNG_URL}]}
     first = answered(key, [picture])
@@ -104,7 +104,7 @@ REFUSED = [
     "resp_1",
     "",
     "x" * 100_000,
-    # An id begins with its time: 1970 and 2106.
+    # An id begins with its time. These are from 1970 and 2106.
     f"resp_{'0' * 24}",
     f"resp_{'f' * 24}",
     # Arabic digits, which `int` accepts.
@@ -137,7 +137,7 @@ def test_call_that_continues_needs_an_input(key: str, items: object) -> None:
 
 
 def test_id_of_another_agent_is_refused(key: str) -> None:
-    """From memory and from the rows."""
+    """Another agent's id is refused, whether the answer is still in memory or already in the database."""
     first, other_key = answered(key, [FIRST]), key_of("vision-agent")
     for _ in range(2):
         assert ask(other_key, [SECOND], first["id"]).status_code == 400
@@ -161,7 +161,7 @@ def test_installation_without_kept_answers_refuses_to_continue(key: str, setting
 
 
 def test_continuing_extends_the_expiry_of_the_conversation(key: str) -> None:
-    """But not of a branch that was not continued."""
+    """Continuing a conversation does not extend the expiry of a branch that was not continued."""
     first = answered(key, [FIRST])
     branch = answered(key, [THIRD], first["id"])
     kept_answers().write()
@@ -169,7 +169,7 @@ def test_continuing_extends_the_expiry_of_the_conversation(key: str) -> None:
     KeptAnswer.objects.update(expires_at=soon)
     second = answered(key, [SECOND], first["id"])
     kept_answers().write()
-    # Two answers and the input of each.
+    # These rows are two answers and the input of each.
     assert KeptAnswer.objects.filter(expires_at__gt=soon).count() == 4
     KeptAnswer.objects.filter(expires_at=soon).delete()
     assert ask(key, [THIRD], second["id"]).status_code == 200
@@ -187,7 +187,7 @@ def test_whole_conversation_counts_towards_the_limits(key: str, settings: Any) -
 
 
 def test_an_input_that_is_too_large_is_not_kept(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call is answered, and the answer's items can be referred to."""
+    """The call is answered. The answer's items can be referred to, but the response cannot be continued."""
     monkeypatch.setattr(store, "MAX_BYTES", 2000)
     first = answered(key, [{**FIRST, "unknown": "x" * 4000}])
     assert ask(key, [SECOND], first["id"]).json()["error"]["code"] == "previous_response_not_found"
@@ -204,7 +204,9 @@ TURNS = st.lists(
 def test_every_branch_of_a_conversation_is_found_complete(
     turns: list[tuple[int, list[str], bool]], longest: int
 ) -> None:
-    """Whichever answer is continued, written yet or not, a conversation has no lost, repeated or misplaced items."""
+    """Whichever answer is continued, and whether or not it is written yet, no item of the conversation is lost,
+    repeated or misplaced.
+    """
     kept, conversations, usual_maximum = KeptAnswers(), [[]], store.MAX_TURNS  # type: ignore[var-annotated]
     keys: list[str] = []
     store.MAX_TURNS = longest
@@ -231,7 +233,7 @@ def test_every_branch_of_a_conversation_is_found_complete(
 
 
 def test_conversation_with_a_missing_row_is_refused() -> None:
-    """The rest would be a different conversation."""
+    """The remaining rows would be a different conversation."""
     kept = KeptAnswers()
     kept.keep("one", Turn.of(["a"]), "0" * 24, [])
     kept.keep("one", Turn.of(["a", "b"], ["0" * 24], 1), "1" * 24, [])

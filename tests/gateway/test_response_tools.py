@@ -1,4 +1,6 @@
-"""Tools and items of the Responses API beyond functions: namespaces, the shell, and those only OpenAI understands."""
+"""Tools and items of the Responses API other than functions: namespaces, the shell, and those that only OpenAI
+understands.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,8 @@ NAMESPACE = {
 
 
 def test_tools_of_a_namespace_are_offered_with_joined_names():
-    """Codex groups the tools of other servers in namespaces. They are offered with a joined name and returned with
-    their own, whole, streamed and in the next turn.
+    """Codex groups the tools of other servers in namespaces. The model is offered each tool under a joined name. The
+    client receives the tool's own name, whole, streamed and in the next turn.
     """
     call = call_of({"type": "additional_tools", "tools": [NAMESPACE]}, MESSAGE, tools=[TOOL])
     assert [tool.name for tool in call.chat.tools] == ["add", "files__find"]
@@ -71,7 +73,9 @@ def test_tools_of_a_namespace_are_offered_with_joined_names():
 
 
 def test_long_joined_names_are_cut_distinctly_and_stably():
-    """A joined name is cut to the 64 characters that every vendor accepts, and stays distinct and stable."""
+    """A joined name is cut to the 64 characters that every vendor accepts. The cut names stay distinct and do not
+    change.
+    """
     first, second = (join_name("n" * 60, name) for name in ("find", "list"))
     assert len(first) == len(second) == 64
     assert first != second
@@ -79,7 +83,7 @@ def test_long_joined_names_are_cut_distinctly_and_stably():
 
 
 def test_calls_of_openais_shell_become_ordinary_tool_calls():
-    """A conversation that began at OpenAI continues with OpenAI's shell calls as ordinary tool calls."""
+    """If a conversation began with OpenAI, calls of OpenAI's shell become ordinary tool calls for other vendors."""
     action = {"type": "exec", "command": ["ls"]}
     called, answered = call_of(
         {"type": "local_shell_call", "call_id": "c1", "action": action},
@@ -99,8 +103,8 @@ KINDS = {kind for param in get_args(ResponseInputItemParam) for kind in literals
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_item_type_of_openais_client_is_read_listed_or_refused(kind):
-    """Every item type of OpenAI's client is read, listed by its path or refused by name. A new type in the client fails
-    here.
+    """Every item type of OpenAI's client is read, listed by its path or refused by name. If a new version of the client
+    adds a type, this test fails.
     """
     item = {"type": kind, **ENOUGH.get(kind, {})}
     if kind == "item_reference":
@@ -121,11 +125,11 @@ THROUGH = {
     *("metadata", "moderation", "safety_identifier", "service_tier", "top_logprobs", "user"),
     *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
 }
-"""Parameters that chat completions have too, passed on."""
+"""Parameters that chat completions have as well. They are passed on."""
 
 
 def test_every_parameter_of_openais_client_is_read_passed_on_or_listed():
-    """Codex's own parameter, `client_metadata`, is accepted too."""
+    """Codex's own parameter `client_metadata` is accepted as well."""
     assert set(get_type_hints(ResponseCreateParamsBase)) - OURS == THROUGH | VENDORS_OWN.keys() - {"client_metadata"}
     chat = call_of(MESSAGE, **dict.fromkeys(sorted(VENDORS_OWN), "x")).chat
     assert [item.path for item in chat.vendor] == sorted(VENDORS_OWN)

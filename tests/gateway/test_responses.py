@@ -1,4 +1,4 @@
-"""OpenAI's Responses API in this process: items, tools, reasoning, files, refusals, and what Codex sends."""
+"""OpenAI's Responses API within the test process: items, tools, reasoning, files, refusals, and what Codex sends."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def encode_stream(deltas: Iterable[Delta], finish: Finish | None = None) -> list
 
 
 def test_question_is_answered_with_a_response(key):
-    """Text becomes one message item, and our headers name the model."""
+    """The text becomes one message item, and the gateway's own headers name the model."""
     answer = post(key, request("Plan a picnic", instructions="Be brief."), "/v1/responses")
     body = answer.json()
     assert (body["object"], body["status"], body["model"], body["store"]) == (
@@ -107,7 +107,7 @@ def test_items_of_one_answer_become_one_turn():
     ],
 )
 def test_files_are_read_in_messages_and_tool_results(part, kind):
-    """From inline data and from URLs."""
+    """Files are read from inline data and from URLs, in messages and in tool results."""
     user_message, tool_message = messages(
         request(user(part), {"type": "function_call_output", "call_id": "c", "output": [part]})
     )
@@ -118,8 +118,8 @@ def test_files_are_read_in_messages_and_tool_results(part, kind):
 
 
 def test_parameters_are_read_into_the_request():
-    """Response format, effort, verbosity, tools and custom tools are read; tools that the vendor runs are kept for it
-    by name.
+    """Response format, effort, verbosity, tools and custom tools are read. Tools that the vendor runs are kept by name
+    for that vendor.
     """
     schema = {"type": "object", "properties": {}}
     body = request(
@@ -180,7 +180,7 @@ def test_invalid_request_is_refused_with_the_place(body, param):
 
 
 def test_items_of_openais_own_tools_are_kept_for_openai():
-    """An item of OpenAI's own search is kept for OpenAI, and listed as dropped for another vendor."""
+    """An item of OpenAI's own search is kept for OpenAI. For another vendor it is listed as dropped."""
     chat = parse(
         request({"type": "web_search_call", "id": "ws_1"}, user({"type": "input_text", "text": "x"})), print
     ).chat
@@ -226,7 +226,7 @@ def test_an_answer_has_its_items_in_order():
      ("content_filter", "incomplete", "content_filter")],
 )  # fmt: skip
 def test_a_cut_answer_is_incomplete_whole_and_streamed(finish_reason, status, reason):
-    """The reason has the name of the Responses API."""
+    """`incomplete_details` gives the reason under its name in the Responses API."""
     whole = response_json(Answer("x", finish_reason=finish_reason), CALL, "m", ORIGIN)
     streamed = encode_stream([Delta("x")], Finish(finish_reason))[-1]
     for response in (whole, streamed["response"]):
@@ -236,7 +236,7 @@ def test_a_cut_answer_is_incomplete_whole_and_streamed(finish_reason, status, re
 
 
 def test_stream_ends_with_the_same_response_as_a_whole_answer():
-    """Every item is added and done, its deltas join to its text, and the last event has all items."""
+    """Every item is added and done, and its deltas join to its text. The last event has all items."""
     thought = Delta(thoughts=(THOUGHT,))
     calls = [
         ToolCallDelta(0, "c0", "add", '{"x"'), ToolCallDelta(1, "c1", "sub", "{"),
@@ -272,7 +272,9 @@ def test_a_refusal_and_citations_are_parts_of_the_message():
 
 
 def test_every_field_has_a_value_that_strict_clients_accept():
-    """The request's parameters are repeated. The others have OpenAI's defaults, since strict clients refuse null."""
+    """The response repeats the request's parameters. Other fields have OpenAI's defaults, since strict clients refuse
+    null.
+    """
     default = response_json(Answer("x"), CALL, "m", ORIGIN)
     shape = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
     parameters = {"metadata": {"a": "b"}, "prompt_cache_key": "k", "text": {"format": shape}}
@@ -292,7 +294,7 @@ def test_every_field_has_a_value_that_strict_clients_accept():
 
 
 def test_broken_stream_is_a_failed_response():
-    """An error has one of OpenAI's codes with ours beside it, and is the last event."""
+    """The last event is an error with one of OpenAI's codes. The gateway's own code is its type."""
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     last = read_events(
         events.write_delta(Delta("x")) + events.write_error(GatewayError(502, "stream_broken", "Broke."), "r")

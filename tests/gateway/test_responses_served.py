@@ -1,4 +1,4 @@
-"""The Responses API over real sockets with OpenAI's own client, as coding agents use it."""
+"""The Responses API over real sockets with OpenAI's own client, used as coding agents use it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def client(server: Server) -> openai.OpenAI:
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
-    """A whole answer and a stream have the same text, and the last event has the whole response with its usage."""
+    """A whole response and a stream have the same text. The last event has the whole response with its usage."""
     request_fields = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "store": False}
     whole = client.responses.create(**request_fields)
     with client.responses.stream(**request_fields) as stream:
@@ -69,8 +69,8 @@ def test_tool_call_and_its_result_pass_through(client, upstream, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_reasoning_is_sent_back_only_to_its_model(client, server, streamed):
-    """The reasoning item is opaque to the client. The model that made it receives its own signature back; another model
-    receives none.
+    """The reasoning item is opaque to the client. The model that made the item receives its signature back, and another
+    model receives none.
     """
     thinking = {"type": "enabled", "budget_tokens": 2000}
     request_fields = {"tools": [TOOL], "max_output_tokens": 3000, "extra_body": {"thinking": thinking}}
@@ -93,7 +93,7 @@ def test_reasoning_is_sent_back_only_to_its_model(client, server, streamed):
 
 
 def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, server):
-    """After the first candidate fails, the second, a text model, receives a description of the image."""
+    """If the first candidate fails, the second, which is a text model, receives a description of the image."""
     server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
     shot = {"type": "input_image", "image_url": PNG_URL}
     turns = [
@@ -110,7 +110,7 @@ def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, serve
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream):
-    """Whole answers, streams and tools work from an event loop, in the client's strict types."""
+    """Whole responses, streams and tools work from an event loop and fit the client's types in strict mode."""
     client_options = {"api_key": server.key, "base_url": server.url + "/v1", "max_retries": 0}
     async with openai.AsyncOpenAI(**client_options, _strict_response_validation=True) as client:
         whole = await client.responses.create(model=f"{upstream}/lab", input="hello")
@@ -123,7 +123,7 @@ async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream
 
 
 class Doubled(BaseModel):
-    """An answer with a shape."""
+    """The structured output that is requested."""
 
     number: int
     doubled: int
@@ -131,7 +131,7 @@ class Doubled(BaseModel):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_an_answer_is_parsed_by_its_type(client, upstream):
-    """An answer follows the schema that the client derives from a type, whole and streamed."""
+    """The answer follows the schema that the client derives from a type, whole and streamed."""
     request_fields = {"model": f"{upstream}/fault:capable", "input": "the number 4", "text_format": Doubled}
     with client.responses.stream(**request_fields) as stream:
         streamed = stream.get_final_response()
@@ -152,7 +152,7 @@ def test_an_answer_is_parsed_by_its_type(client, upstream):
     ],
 )
 def test_refusal_raises_the_clients_error_class(client, step, error, streamed):
-    """The class for its status, for a stream too."""
+    """A refusal raises the client's error class for its status, even if a stream was requested."""
     with pytest.raises(error) as caught:
         client.responses.create(model=f"one/fault:{step}", input="hello", stream=streamed)
     assert caught.value.code

@@ -37,8 +37,8 @@ def rotate(installation: Installation, *arguments: str) -> subprocess.CompletedP
 
 
 def test_no_call_fails_while_both_secrets_change(installation_with_key: Installation) -> None:
-    """Agent keys, sessions and stored provider keys remain valid, new keys work at once, and old secrets can be
-    dropped.
+    """Agent keys, sessions and stored provider keys remain valid, new keys work at once, and the old secrets can be
+    removed.
     """
     with installation_with_key.serve("--workers", "2") as server:
         person, statuses, finished = Person(server).sign_in(), [], []
@@ -65,8 +65,8 @@ def test_no_call_fails_while_both_secrets_change(installation_with_key: Installa
 
 
 def rotate_and_drop(installation: Installation, server: Server, person: Person) -> None:
-    """Rotate to new secrets and drop the old ones, with edits in between after which every process reads everything
-    again.
+    """Rotate to new secrets and remove the old ones. In between, edit the configuration so that every process reads
+    everything again.
     """
     before = (installation.directory / "secret_key").read_text()
     rotated = rotate(installation, "--new")
@@ -92,7 +92,7 @@ def rotate_and_drop(installation: Installation, server: Server, person: Person) 
 
 
 def rows_behind(installation: Installation) -> list[str]:
-    """Return the agents of used keys that are still signed with the older secret."""
+    """Return the agents whose used keys are still signed with the older secret."""
     newest = "select signed_with from capabilities_agentkey order by id desc limit 1"
     return [
         name

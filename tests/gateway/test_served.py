@@ -1,4 +1,4 @@
-"""/v1 over real sockets: the official client, streams, broken streams, disconnects, the log."""
+"""/v1 over real sockets: the official client, streams, broken streams, disconnects and the log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 
 def scenario(server: Server, **script: object) -> None:
-    """Give the lab a new script and forget the requests of the old one."""
+    """Give the lab a new script, and forget the requests received under the old script."""
     server.lab.play(script)  # type: ignore[arg-type]
 
 
@@ -65,7 +65,9 @@ async def test_the_official_asynchronous_client_gets_an_answer_and_a_stream(serv
 
 
 def test_uploaded_file_can_be_used_by_its_id(client, server):
-    """An id of the Files API works as `file_id`: a text file is read, an image is described with its reference."""
+    """An id from the Files API can be used as a `file_id`. A text file is read, and an image is described with its
+    reference.
+    """
     text_file = client.files.create(file=("notes.txt", b"The password is swordfish."), purpose="user_data")
     part = {"type": "file", "file": {"file_id": text_file.id}}
     answer = client.chat.completions.create(model="auto", messages=[{"role": "user", "content": [part]}])
@@ -81,7 +83,7 @@ def test_uploaded_file_can_be_used_by_its_id(client, server):
 
 
 def test_fallback_receives_the_image_and_the_timeline_shows_the_delivery(client, server):
-    """After a 503 the second candidate receives the image, and the timeline has each candidate's delivery."""
+    """After a 503 the second candidate receives the image. The request's timeline shows what each candidate got."""
     raw = client.chat.completions.with_raw_response.create(**chat_body(image(), model="task:design"))
     assert raw.headers["x-routing-attempts"] == "2"
     assert raw.headers["x-routing-adaptation"] == "image=native"
@@ -101,8 +103,8 @@ def test_described_inline_image_has_a_reference_to_its_artifact(client):
 
 
 def test_token_limit_is_sent_under_the_name_that_the_provider_accepts(client, server):
-    """A provider that refuses `max_tokens` is called again with `max_completion_tokens`, and from then on at once. The
-    limit is never dropped.
+    """A provider that refuses `max_tokens` is called again with `max_completion_tokens`. Later calls use that name at
+    once, and the limit is never dropped.
     """
     scenario(server)
     request = {"model": model("parameter:param=max_tokens"), "messages": HELLO}
@@ -138,8 +140,8 @@ def test_failing_provider_is_followed_by_the_next_candidate(client, server):
     ],
 )
 def test_raised_fault_reaches_the_caller_with_its_status(client, server, step, status, code):
-    """An upstream's 401 is not the agent's, so it becomes a 502 `upstream_auth`. Every error names the provider and has
-    the attempts.
+    """A 401 from the provider does not concern the agent's key, so it becomes a 502 `upstream_auth`. Every error names
+    the provider and has the attempts.
     """
     scenario(server, one=step)
     with pytest.raises(openai.APIStatusError) as caught:
@@ -154,7 +156,7 @@ def test_raised_fault_reaches_the_caller_with_its_status(client, server, step, s
 
 
 def test_chain_of_rate_limited_candidates_is_429(client, server):
-    """The answer has the shortest wait as Retry-After and asks the client not to retry."""
+    """The response has the shortest wait as Retry-After and asks the client not to retry."""
     scenario(server, one="http_429:retry_after=30")
     with pytest.raises(openai.RateLimitError) as caught:
         client.chat.completions.create(model=model("http_429:retry_after=30"), messages=HELLO)
@@ -171,7 +173,7 @@ def test_stream_that_fails_before_content_falls_back(client, server):
 
 @pytest.mark.parametrize("step", ["no_finish", "reset_mid_body", "error_event_mid"])
 def test_broken_stream_ends_with_an_error_event(server, step):
-    """There is no finish reason and no `[DONE]`, the body ends properly, and the log has the fault."""
+    """The stream has no finish reason and no `[DONE]`, the body ends properly, and the log has the fault."""
     request_id, events = stream(server, {"model": model(step), "messages": HELLO, "stream": True})
     assert "[DONE]" not in events
     last = json.loads(events[-1])
@@ -182,7 +184,7 @@ def test_broken_stream_ends_with_an_error_event(server, step):
 
 
 def test_disconnect_before_the_answer_closes_the_upstream_within_a_second(server):
-    """A disconnect before the answer closes the upstream connection and is logged as the client's."""
+    """A disconnect before the response closes the upstream connection and is logged as caused by the client."""
     server.lab.requests.clear()
     connection = ask(server, {"model": model("silent"), "messages": HELLO}, "left-early")
     assert server.lab.wait_until(lambda: bool(server.lab.requests))
@@ -196,7 +198,7 @@ def test_disconnect_before_the_answer_closes_the_upstream_within_a_second(server
 
 
 def test_disconnect_within_a_stream_closes_the_upstream_within_a_second(server):
-    """The same holds after the first content."""
+    """A disconnect after the first content closes the upstream connection and is logged as caused by the client."""
     server.lab.requests.clear()
     connection = ask(server, {"model": model("stall"), "messages": HELLO, "stream": True})
     response = connection.getresponse()
@@ -213,8 +215,8 @@ def test_disconnect_within_a_stream_closes_the_upstream_within_a_second(server):
 @pytest.mark.parametrize("step", ["silent", "stall_first", "stall", "slow_stream:seconds=30", "endless"])
 @pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-anthropic", "by-gemini"])
 def test_disconnected_call_does_not_disturb_later_calls(client, server, provider, step):
-    """The disconnected call's kept-alive connection is closed, and later calls receive their own answers over a new
-    one.
+    """The connection of the disconnected call is closed, even though it could be kept alive. Later calls receive their
+    own answers over a new connection.
     """
     scenario(server)
 
@@ -242,7 +244,7 @@ def test_disconnected_call_does_not_disturb_later_calls(client, server, provider
 
 
 def test_image_for_a_text_model_is_sent_as_a_reference(client, server):
-    """The request has none of its bytes."""
+    """The upstream request contains none of the image's bytes."""
     scenario(server, one="ok")
     client.chat.completions.create(**chat_body(image(), model="one/lab"))
     assert base64.b64encode(PNG) not in server.lab.requests[-1].body
@@ -251,7 +253,7 @@ def test_image_for_a_text_model_is_sent_as_a_reference(client, server):
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
 def test_every_protocol_answers_in_openais_shape(client, server, provider):
-    """Text and finish reason have OpenAI's shape for every protocol, whole and streamed."""
+    """Text and finish reason have OpenAI's format for every protocol, whole and streamed."""
     scenario(server, **{provider: "say:good morning"})
     whole = client.chat.completions.create(model=f"{provider}/lab", messages=HELLO)
     assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("good morning", "stop")
@@ -262,9 +264,7 @@ def test_every_protocol_answers_in_openais_shape(client, server, provider):
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
 def test_tool_call_and_its_result_pass_through(client, server, provider):
-    """A call has an id, a name and arguments, whole and streamed, and its result reaches the provider in the next
-    turn.
-    """
+    """A call has an id, a name and arguments, whole and streamed. Its result reaches the provider in the next turn."""
     tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
     scenario(server, **{provider: "tool_call"})
     request = {"model": f"{provider}/lab", "messages": HELLO, "tools": [tool]}
@@ -287,7 +287,9 @@ def test_tool_call_and_its_result_pass_through(client, server, provider):
 
 
 def test_disconnect_from_the_agents_api_ends_the_call(server):
-    """A disconnect from `/llm/send` closes the upstream connection within a second and is logged as the client's."""
+    """A disconnect from `/llm/send` closes the upstream connection within a second and is logged as caused by the
+    client.
+    """
     scenario(server, one="silent")
     body = {"prompt": "hello", "taskType": "chain"}
     connection = ask(server, body, "left-send", "/api/v1/llm/send")
@@ -301,8 +303,8 @@ def test_disconnect_from_the_agents_api_ends_the_call(server):
 
 @pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("evil.example", 400)])
 def test_chat_call_is_served_only_under_known_hosts(server, host, status):
-    """The application outside Django's middleware also refuses a foreign host, and sends Content-Length and
-    `nosniff`.
+    """The application, which runs outside Django's middleware, refuses an unknown host and sends Content-Length and
+    `nosniff` as well.
     """
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     headers = {"authorization": f"Bearer {server.key}", "host": host}

@@ -21,7 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def request(server: Server, method: str, path: str, body: object = None) -> tuple[int, bytes]:
-    """Return status and body of the first answer, without following redirects."""
+    """Return the status and body of the first response, without following redirects."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     data = None if body is None else json.dumps(body)
     connection.putrequest(method, path)
@@ -43,7 +43,7 @@ def request(server: Server, method: str, path: str, body: object = None) -> tupl
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_chat_call_with_extra_slashes_is_served(server, path, stream):
-    """The call is served directly, since clients follow a redirect with a GET without the body."""
+    """The call is served without a redirect, since clients follow a redirect with a GET and without the body."""
     status, answer = request(server, "POST", path, {**CHAT, "stream": stream})
     assert (status, b"hello" in answer) == (200, True)
     assert answer.endswith(b"data: [DONE]\n\n") is stream
@@ -57,7 +57,7 @@ def test_chat_call_with_extra_slashes_is_served(server, path, stream):
     ],
 )
 def test_other_paths_with_extra_slashes_are_served(server, path):
-    """The answer is that of the exact path."""
+    """The response is the same as for the exact path."""
     exact = "/" + "/".join(segment for segment in path.split("/") if segment)
     assert request(server, "GET", path) == request(server, "GET", exact)
     assert request(server, "GET", path)[0] == 200
@@ -69,7 +69,7 @@ def test_post_with_a_trailing_slash_keeps_its_body(server):
 
 
 def raw(server: Server, version: str, body: dict[str, object], path: str = "/v1/chat/completions") -> tuple[str, bytes]:
-    """Return the headers and the body, read until the connection closes."""
+    """Send a call and return the headers and body of its response, read until the connection closes."""
     data = json.dumps(body).encode()
     head = f"POST {path} HTTP/{version}\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.key}\r\n"
     head += f"Content-Type: application/json\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"

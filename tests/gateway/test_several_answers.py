@@ -1,4 +1,4 @@
-"""Several answers to one request (`n`, `candidateCount`) where the route allows them, with the official clients."""
+"""Several answers to one request (`n`, `candidateCount`) if the route allows them, with the official clients."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rows(server: Server, request_id: str, count: int) -> list[dict[str, Any]]:
 
 
 def test_each_of_several_answers_is_a_call_of_its_own(client: openai.OpenAI, server: Server) -> None:
-    """Each answer is a call of its own without `n`, has its index and its row, and the usage is the sum."""
+    """Each answer is made by a call of its own without `n`, and has its index and its log row. The usage is the sum."""
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=3)
     answer = raw.parse()
     assert [choice.index for choice in answer.choices] == [0, 1, 2]
@@ -69,7 +69,7 @@ def test_each_of_several_answers_is_a_call_of_its_own(client: openai.OpenAI, ser
 
 
 def test_each_call_falls_back_separately(client: openai.OpenAI, server: Server) -> None:
-    """Also to another protocol."""
+    """Each of the calls falls back on its own, even to another protocol."""
     server.lab.play({"one": [503]})
     raw = client.chat.completions.with_raw_response.create(model="task:crossing", messages=HELLO, n=2)
     assert len(raw.parse().choices) == 2
@@ -79,7 +79,9 @@ def test_each_call_falls_back_separately(client: openai.OpenAI, server: Server) 
 
 @pytest.mark.parametrize("counted", [True, False])
 def test_chunks_of_all_answers_come_in_one_stream(client: openai.OpenAI, server: Server, counted: bool) -> None:
-    """Chunks of all answers have one id and their index; a single usage and `[DONE]` follow the last one."""
+    """The chunks of all answers have the same id and the index of their answer. A single usage and `[DONE]` follow the
+    last chunk.
+    """
     more: Any = {"stream_options": {"include_usage": True}} if counted else {}
     stream = client.chat.completions.create(model="task:several", messages=HELLO, n=3, stream=True, **more)
     chunks = list(stream)
@@ -102,7 +104,7 @@ def test_chunks_of_all_answers_come_in_one_stream(client: openai.OpenAI, server:
 
 
 def test_stream_of_several_answers_has_one_done(server: Server) -> None:
-    """On the wire, the stream has one `[DONE]`, as its last event."""
+    """The bytes of the stream contain one `[DONE]`, as the last event."""
     server.lab.play({})
     body = {"model": "task:several", "messages": HELLO, "n": 2, "stream": True}
     answer = httpx.post(
@@ -114,7 +116,7 @@ def test_stream_of_several_answers_has_one_done(server: Server) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_failure_of_one_call_fails_the_request(client: openai.OpenAI, server: Server, stream: bool) -> None:
-    """If one call fails, the request fails; the log has the outcome of each call."""
+    """If one of the calls fails, the request fails. The log has the outcome of each call."""
     server.lab.play({"one": ["ok", 400, "ok"]})
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model="task:alone", messages=HELLO, n=3, stream=stream)
@@ -143,7 +145,7 @@ def test_broken_stream_ends_all_answers(client: openai.OpenAI, server: Server) -
     ],
 )
 def test_more_answers_than_allowed_are_refused(client: openai.OpenAI, server: Server, body: Any, message: str) -> None:
-    """Without `allowN` one answer is allowed, with it eight. A refusal makes no upstream call."""
+    """Without `allowN` one answer is allowed, with `allowN` eight. A refused request makes no upstream call."""
     with pytest.raises(openai.BadRequestError, match=message) as caught:
         client.chat.completions.create(messages=HELLO, **body)
     assert (caught.value.param, caught.value.code, server.lab.requests) == ("n", "unsupported_value", [])
@@ -159,7 +161,7 @@ def test_idempotent_call_replays_all_answers(client: openai.OpenAI, server: Serv
 
 
 def test_single_answer_is_logged_without_a_number(client: openai.OpenAI, server: Server) -> None:
-    """With `n` of 1 the log has no mark of several answers."""
+    """If `n` is 1, the log row has no number of an answer."""
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=1)
     assert len(raw.parse().choices) == 1
     assert "choice" not in server.timeline(raw.headers["x-request-id"])["answer"]
@@ -170,7 +172,9 @@ def candidates(count: int) -> types.GenerateContentConfig:
 
 
 def test_each_gemini_candidate_is_a_call_of_its_own(google: genai.Client, server: Server) -> None:
-    """Each candidate is a call of its own to a provider of any protocol, has its index, and the usage is the sum."""
+    """Each candidate is made by a call of its own to a provider of any protocol, and has its index. The usage is the
+    sum.
+    """
     server.lab.play({"one": [503]})
     answer = google.models.generate_content(model="task:crossing", contents="hello", config=candidates(3))
     assert answer.candidates
@@ -190,7 +194,7 @@ def test_each_gemini_candidate_is_a_call_of_its_own(google: genai.Client, server
 
 
 def test_chunks_of_all_candidates_come_in_one_stream(google: genai.Client) -> None:
-    """Chunks of all candidates have one id and their index, and one of them has the usage."""
+    """The chunks of all candidates have the same id and the index of their candidate. One of them has the usage."""
     stream = google.models.generate_content_stream(model="task:several", contents="hello", config=candidates(3))
     chunks = list(stream)
     assert len({chunk.response_id for chunk in chunks}) == 1
@@ -209,7 +213,7 @@ def test_chunks_of_all_candidates_come_in_one_stream(google: genai.Client) -> No
 
 @pytest.mark.parametrize("step", ["ok", "reset_mid_body"])
 def test_unstreamed_candidates_are_one_list(server: Server, step: str) -> None:
-    """Without `alt=sse` the list is complete, or has the error as its last element."""
+    """Without `alt=sse`, the list is complete or ends with the error."""
     server.lab.play({"one": ["ok", step]})
     path = f"{server.url}/v1beta/models/task:alone:streamGenerateContent"
     body = {**CONTENTS, "generationConfig": {"candidateCount": 2}}

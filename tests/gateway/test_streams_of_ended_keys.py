@@ -1,4 +1,4 @@
-"""A stream ends when its key ends, with an error in the shape of its API, and the log says why."""
+"""A stream ends when its key expires or is revoked, with an error in the API's format, and the log has the reason."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def revoke(key: str) -> None:
 
 @pytest.mark.parametrize("path", LAST)
 async def test_a_stream_whose_key_is_revoked_ends_with_an_error_event(key: str, loopback: Loopback, path: str):
-    """The stream ends while it waits for the provider, and the upstream connection is closed."""
+    """The stream ends even while it waits for the provider, and the upstream connection is closed."""
     call = stalled(key, path)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
@@ -64,7 +64,7 @@ async def test_a_stream_whose_key_is_revoked_ends_with_an_error_event(key: str, 
 
 
 async def test_stream_continues_while_its_key_is_valid(key: str, loopback: Loopback):
-    """Its key was rolled, and stays valid until the overlap has passed."""
+    """A key that was rolled stays valid until the overlap has passed."""
     call = stalled(key)
 
     def roll() -> None:

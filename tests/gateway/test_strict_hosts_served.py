@@ -1,4 +1,4 @@
-"""The official client through a served process to hosts as strict as the real ones, over real sockets."""
+"""The official client through a served process to fake hosts that are as strict as the real ones, over real sockets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def client(server: Server) -> openai.OpenAI:
 
 
 def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) -> dict[str, Any]:
-    """Return the next message of the host's model, accumulated by the SDK."""
+    """Return the next message of the host's model, assembled by the SDK."""
     request: Any = {"model": f"strict-{name}/m", "messages": messages, "tools": [OFFERED], "max_tokens": 50}
     # A reasoning model refuses a temperature.
     request["temperature"] = 0.5
@@ -47,7 +47,7 @@ def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) 
 
 
 def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the message as it is sent back, and the results of its calls."""
+    """Return the message as the client sends it back, followed by the results of its calls."""
     message.pop("parsed", None)
     for call in message.get("tool_calls") or ():
         call["function"].pop("parsed_arguments", None)
@@ -59,8 +59,8 @@ def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", list(PLACES))
 def test_tool_rounds_continue_with_the_next_host(client, name, stream):
-    """Each host receives back what it sent. The next host, which continues the conversation, receives nothing that is
-    specific to the first.
+    """Each host receives back what it sent. The next host, which continues the conversation, receives nothing that only
+    the first one understands.
     """
     following = next(islice(cycle(PLACES), list(PLACES).index(name) + 1, None))
     messages: list[Any] = [{"role": "user", "content": "Look three times."}]

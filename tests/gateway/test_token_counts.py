@@ -1,4 +1,6 @@
-"""Token counts: the provider's own where its API has a counter, else an estimate that a header marks as such."""
+"""Token counts: the provider's own count if its API has a counter, and otherwise an estimate that is marked in a
+header.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ ACCEPTED_FIELDS = {
     "anthropic": set(get_type_hints(MessageCountTokensParams)),
     "gemini": {"generateContentRequest"},
 }
-"""The fields that each counter accepts, by the vendors' clients."""
+"""The fields that each counter accepts, taken from the vendors' clients."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,7 @@ def client(server: Server) -> anthropic.Anthropic:
     [("openai-responses", "/input_tokens"), ("anthropic", "/count_tokens"), ("gemini", ":countTokens")],
 )
 def test_counter_receives_what_the_call_would_send(client, server, protocol, end):
-    """The counter receives the same turns and tools as the call would, and the result is no estimate."""
+    """The counter receives the same turns and tools as the call would, and the result is not an estimate."""
     request_fields = {"model": f"by-{protocol}/lab", "messages": HELLO, "tools": [TOOL], "system": "Be brief."}
     raw = client.messages.with_raw_response.count_tokens(**request_fields)
     client.messages.create(**request_fields, max_tokens=50)
@@ -68,7 +70,7 @@ def test_count_without_a_counter_is_an_estimate(client, server):
 
 @pytest.mark.parametrize("upstream", ["by-openai-responses", "by-anthropic", "by-gemini", "one"])
 def test_count_of_a_response_has_openais_shape(server, upstream):
-    """Whichever vendor's counter or estimate it is."""
+    """The count has OpenAI's format, whether a vendor counts the tokens or the gateway estimates them."""
     server.lab.play({})
     client = openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
     tool = {"type": "function", "name": "double", "parameters": TOOL["input_schema"], "strict": False}
@@ -106,7 +108,7 @@ def test_failing_counter_is_replaced_by_an_estimate(client, server, step):
 
 
 def test_described_image_is_counted_as_text_and_not_stored(client, server):
-    """The counted description has a reference of the same length as the call's."""
+    """The description that is counted has a reference of the same length as that of the call."""
     messages = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
     request_fields = {"model": "by-anthropic/lab", "messages": messages}
     before = server.get("/v1/files")["data"]

@@ -1,4 +1,4 @@
-"""Spending limits and calls without a known price, which pass uncounted, are refused or are counted."""
+"""Spending limits and calls without a known price. Such calls pass uncounted, are refused or are counted."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ async def find_used() -> Mapping[tuple[str, Meter], int]:
 async def test_uncounted_call_is_reported_in_header_page_and_doctor(
     key, loopback, admin: Client, capsys: pytest.CaptureFixture[str]
 ):
-    """By default unpriced calls pass, and a header, the agent's page and `doctor` report that they were not counted."""
+    """By default, calls without a price pass. A header, the agent's page and `doctor` report that they were not
+    counted.
+    """
     await asyncio.to_thread(limit, **BUDGET)
     async with loopback.serve():
         whole = await chat_call(key, "plain").run()
@@ -75,7 +77,9 @@ async def test_uncounted_call_is_reported_in_header_page_and_doctor(
 
 
 async def test_budget_that_refuses_unpriced_calls_says_how_to_set_a_price(key, loopback):
-    """A refused call is a 429 with its own code, asks the client not to retry, and reserves nothing."""
+    """A refused call is a 429 with an error code for unpriced calls. It asks the client not to retry and reserves
+    nothing.
+    """
     await asyncio.to_thread(limit, **BUDGET, unpriced="refuse")
     async with loopback.serve():
         call = await chat_call(key, "plain", (b"x-request-id", b"unpriced")).run()
@@ -91,7 +95,7 @@ async def test_budget_that_refuses_unpriced_calls_says_how_to_set_a_price(key, l
 
 
 async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
-    """Tokens are reserved and settled at the price that the limit itself names."""
+    """Tokens without a price are reserved and settled at the price that is set in the limit."""
     await asyncio.to_thread(limit, **BUDGET, unpriced="count", unpricedPrice="1000")
     async with loopback.serve():
         call = await chat_call(key, "plain", max_tokens=10).run()
@@ -110,7 +114,7 @@ def price_the_provider() -> None:
 
 @pytest.mark.parametrize("policy", [{"unpriced": "refuse"}, {"unpriced": "count", "unpricedPrice": "1000"}])
 async def test_priced_call_counts_at_its_price_whatever_the_policy(key, loopback, policy: dict[str, str]):
-    """The limit's own price applies only to calls without a price."""
+    """The price set in the limit applies only to calls that have no price."""
     await asyncio.to_thread(price_the_provider)
     await asyncio.to_thread(limit, **BUDGET, **policy)
     async with loopback.serve():
@@ -126,7 +130,7 @@ def test_free_call_is_not_unpriced(text_agent):
 
 
 def test_policy_for_unpriced_calls_is_read_from_the_row():
-    """Without `unpriced`, calls pass, as in rows from before the policy existed."""
+    """Without `unpriced`, calls pass. Rows from before the policy existed have no `unpriced`."""
     assert limits_of(BUDGET) == AgentLimits(models=None, most={Meter.MONEY_PER_MONTH: 10**9}, currency="USD")
     refusing, counting = (
         limits_of(BUDGET | {"unpriced": "refuse"}),
@@ -140,7 +144,7 @@ def test_policy_for_unpriced_calls_is_read_from_the_row():
 
 
 def test_form_of_an_agent_accepts_a_policy(demo: None):
-    """The policy `count` needs a price, and is refused at that field without one."""
+    """The policy `count` needs a price. Without a price, the form is refused at that field."""
     row, counting = Agent.objects.get(agent_id="text-agent"), BUDGET | {"unpriced": "count"}
     data = {"name": row.name, "service": row.service_id, "version": row.version, **counting}
     assert [*AgentForm(data, instance=row).errors] == ["unpricedPrice"]
@@ -150,7 +154,7 @@ def test_form_of_an_agent_accepts_a_policy(demo: None):
 
 
 def test_page_of_budgets_accepts_a_policy(admin: Client, demo: None):
-    """A price is kept only with the policy `count`, which needs one."""
+    """A price is stored only with the policy `count`, which needs one."""
     data = {"kind": "team", "name": "search", "moneyPerDay": "5", "currency": "USD"}
     admin.post("/usage/budgets/save/", {**data, "unpriced": "refuse", "unpricedPrice": "3"})
     assert LabelBudget.objects.get().limits == {"moneyPerDay": "5", "currency": "USD", "unpriced": "refuse"}

@@ -1,4 +1,4 @@
-"""A vendor's own tools through a served process: a route that drops nothing calls only candidates with the tool."""
+"""A vendor's own tools through a served process. A route that refuses drops only calls candidates with the tool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 VENDORS = {"/v1/messages": "by-anthropic", "/v1/responses": "by-openai-responses", "/v1beta": "by-gemini"}
 PLACES = {"/v1/messages": "tools[0]", "/v1/responses": "tools[0]", "/v1beta": "tools[0].googleSearch"}
-"""The path that is reported where the tool is dropped."""
+"""The path that is reported if the tool is dropped, by API."""
 KINDS = {
     "/v1/messages": "invalid_request_error",
     "/v1/responses": "invalid_request_error",
@@ -32,7 +32,9 @@ KINDS = {
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """Add routes with other candidates before the vendor's, one of them of its protocol without the tool."""
+    """Add routes whose chains have other candidates before the vendor's, one of them with the vendor's protocol but
+    without the tool.
+    """
     file = routing(lab)
     for provider in file["providers"]:
         if provider["providerName"] == "one":
@@ -77,8 +79,8 @@ def ask(server: Server, path: str, model: str, *, stream: bool = False, **header
 def test_route_that_forbids_drops_calls_only_candidates_with_the_tool(
     server: Server, path: str, route: str, stream: bool
 ) -> None:
-    """Candidates of other protocols are skipped, and so is one of the vendor's protocol without the tool; the log names
-    the tool.
+    """Candidates of other protocols are skipped, and so is a candidate of the vendor's protocol that does not have the
+    tool. The log names the tool.
     """
     answer = ask(server, path, f"task:insists-{route}", stream=stream)
     assert answer.status_code == 200, answer.text
@@ -97,7 +99,9 @@ def test_route_that_forbids_drops_calls_only_candidates_with_the_tool(
 def test_call_is_refused_by_name_if_no_candidate_has_the_tool(
     server: Server, path: str, model: str, headers: dict[str, str]
 ) -> None:
-    """If the route or the call forbids dropping, the call is a 400 in the API's shape, and no upstream call is made."""
+    """If the route or the call forbids dropping, the call is a 400 in the API's format that names the tool. No upstream
+    call is made.
+    """
     if path == "/v1beta" and model == "task:insists-alone":
         model += "-google"
     answer = ask(server, path, model, **headers)

@@ -28,14 +28,14 @@ def refusal(body: dict[str, Any]) -> BadRequestError:
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 def test_minus_one_is_no_limit(name):
-    """LM Studio sends -1 for no limit; it is read as absent, while 0 and -2 are refused."""
+    """LM Studio sends -1 if there is no limit. -1 is read as absent, while 0 and -2 are refused."""
     assert parse_chat(chat_body("hi", **{name: -1})).max_tokens is None
     assert refusal(chat_body("hi", **{name: 0})).param == name
     assert refusal(chat_body("hi", **{name: -2})).param == name
 
 
 def test_more_than_eight_answers_are_refused():
-    """Each answer is a call, so their number is limited; one is the default."""
+    """Each answer is a call, so the number of answers is limited. The default is one."""
     error = refusal(chat_body("hi", n=9))
     assert (error.status, error.param) == (400, "n")
     assert parse_chat(chat_body("hi", n=1)).extra == {}
@@ -58,7 +58,9 @@ def test_deprecated_functions_become_tools():
 
 
 def test_a_custom_tool_and_its_call_are_read():
-    """Free text replaces the arguments; both tool and call are listed for vendors without custom tools."""
+    """A custom tool's call has free text in place of arguments. The tool and the call are listed for vendors without
+    custom tools.
+    """
     tool = {"type": "custom", "custom": {"name": "sql", "format": {"type": "text"}}}
     body = chat_body("hi", tools=[tool], tool_choice={"type": "custom", "custom": {"name": "sql"}})
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
@@ -98,7 +100,7 @@ def test_a_video_part_is_a_file(url):
     ],
 )
 def test_cache_marks_are_read_on_parts_messages_and_tools(mark, seconds):
-    """A message's cache mark is read as that of its last part."""
+    """A message's cache mark is read as the cache mark of its last part."""
     (name,) = mark
     body = chat_body({"type": "text", "text": "hi", **mark}, image() | mark)
     body["messages"].append({"role": "assistant", "content": "yes", **mark})
@@ -123,7 +125,9 @@ def test_plain_conversation_has_no_unread_fields():
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_dropped_fields_are_in_a_header_and_in_the_log(key):
-    """A header of whole and streamed answers lists the dropped fields, and so does the attempt that answered."""
+    """A header of the response, whole or streamed, lists the dropped fields. The attempt that answered lists them as
+    well.
+    """
     body = chat_body({"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}, seed=7)
     for stream in (False, True):
         response = post(key, body | {"stream": stream})
@@ -138,8 +142,8 @@ def test_dropped_fields_are_in_a_header_and_in_the_log(key):
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_strict_request_is_refused_if_every_candidate_would_drop_something(key):
-    """With `x-routing-strict: true`, a call that every candidate would change is a 400 with `param`, and the attempts
-    name the reasons.
+    """With `x-routing-strict: true`, a call is a 400 with `param` if every candidate would drop something. The attempts
+    have the reasons.
     """
     refused = post(key, chat_body("hi", seed=7), **{"x-routing-strict": "true"})
     error = refused.json()["error"]
