@@ -96,7 +96,7 @@ def test_previewed_payload_equals_the_payload_sent(key, name):
 
 
 def test_retry_after_a_capability_mismatch_describes_the_image(key):
-    """The same candidate is called again with the image described; other candidates would still get the image."""
+    """The same candidate is called again with the image described. Other candidates would still receive the image."""
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     transport = Script([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
@@ -108,7 +108,9 @@ def test_retry_after_a_capability_mismatch_describes_the_image(key):
 
 
 def test_native_only_route_skips_a_candidate_that_needs_a_description(key):
-    """Its attempt says why, nothing is sent to it, and the next candidate that reads the file answers."""
+    """The candidate's attempt has the reason, nothing is sent to it, and the next candidate that reads the file
+    answers.
+    """
     state, row = snapshot.current(), artifact("dot.png")
     chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
     route = RouteSpec("draft", chain, content={"policy": "native_only"})
@@ -120,7 +122,7 @@ def test_native_only_route_skips_a_candidate_that_needs_a_description(key):
 
 
 def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
-    """A model that reads images needs no reference; for one that does not, an image is stored once per agent."""
+    """A model that reads images needs no reference. For a model that does not, an image is stored once per agent."""
     post(key, chat_body(image(), model="echo-vision"))
     assert not Artifact.objects.exists()
     first, second = post(key, chat_body(image(), model="echo-text")), post(key, chat_body(image(), model="echo-text"))
@@ -132,7 +134,7 @@ def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
 
 
 def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
-    """Neither an earlier candidate's payload nor its failure affects the next one's."""
+    """Neither an earlier candidate's payload nor its failure affects the payload of the next candidate."""
     state = snapshot.current()
     chat = inject_directive(request_for(open_artifact(artifact("dot.png"))), "")
     text, vision = CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision")
@@ -161,7 +163,9 @@ def test_missing_bytes_are_described_and_the_request_is_answered(key):
 
 
 def test_the_description_names_the_tool_only_when_the_request_has_it(key):
-    """A plain client reads which agents can process the image; one with `send_message` also how to pass it on."""
+    """A client without tools reads which agents can process the image. A client with the tool `send_message` also reads
+    how to pass the image on.
+    """
     tool = {"type": "function", "function": {"name": "send_message", "parameters": {"type": "object"}}}
     plain = post(key, chat_body(image(), model="echo-text")).json()["choices"][0]["message"]["content"]
     tooled = post(key, chat_body(image(), model="echo-text", tools=[tool])).json()["choices"][0]["message"]["content"]

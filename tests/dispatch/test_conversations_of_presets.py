@@ -1,6 +1,6 @@
-"""Three rounds of tool calls with each preset's strict host, with and without switching to another host.
+"""Three rounds of tool calls with each provider preset's strict fake host, with and without switching to another host.
 
-The client either sends back every field it received or only those of OpenAI's API.
+The client sends back either every field that it received or only the fields of OpenAI's API.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ENDPOINTS = {name: endpoint_of(name) for name in PLACES}
 
 
 class Conversation:
-    """A client's conversation; with `keeps` it sends back fields it does not know."""
+    """A client's conversation. With `keeps`, the client sends back fields that it does not know."""
 
     def __init__(self, *, stream: bool, keeps: bool) -> None:
         self.hosts = {name: strict_host(name, PLACES[name][0]) for name in PLACES}
@@ -116,7 +116,7 @@ whole_and_streamed = pytest.mark.parametrize("stream", [False, True], ids=["whol
 @whole_and_streamed
 @pytest.mark.parametrize("name", list(PLACES))
 def test_three_rounds_of_tools_with_one_host(name: str, *, stream: bool, keeps: bool) -> None:
-    """Each host accepts its own tool calls when they are sent back, and ends with "done"."""
+    """Each host accepts its own tool calls when they are sent back, and finally answers "done"."""
     conversation = Conversation(stream=stream, keeps=keeps)
     for _ in range(ROUNDS):
         assert conversation.ask(name)["tool_calls"]
@@ -126,7 +126,7 @@ def test_three_rounds_of_tools_with_one_host(name: str, *, stream: bool, keeps: 
 @both_clients
 @whole_and_streamed
 def test_conversation_may_switch_to_any_other_host(*, stream: bool, keeps: bool) -> None:
-    """One round with each of two hosts, one more with the first, and the final answer from the second."""
+    """Each of two hosts has one round, the first host has another round, and the second host gives the final answer."""
     for first, second in permutations(PLACES, 2):
         conversation = Conversation(stream=stream, keeps=keeps)
         for name in (first, second, first):
@@ -134,7 +134,7 @@ def test_conversation_may_switch_to_any_other_host(*, stream: bool, keeps: bool)
         assert conversation.ask(second)["content"] == "done", (first, second)
 
 
-# How a valid history is changed so that the host refuses it.
+# By host, a change to a valid history that the host must refuse.
 BREAKS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "deepseek": lambda message: message.pop("reasoning_content"),
     "moonshot": lambda message: message.pop("reasoning_content"),
@@ -147,7 +147,7 @@ BREAKS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("name", list(BREAKS))
 def test_strict_hosts_refuse_broken_histories(name: str) -> None:
-    """Checks the fake hosts: each rule refuses a history that violates it."""
+    """Tests the fake hosts themselves: each of their rules refuses a history that violates it."""
     host = strict_host(name, "openai")
     history: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
     answer = json.loads(host.answer({"messages": history}, stream=False))["choices"][0]["message"]
@@ -181,7 +181,7 @@ def test_claude_s_host_refuses_thoughts_that_are_missing_or_forged() -> None:
 
 
 def test_gemini_s_host_refuses_calls_whose_proof_is_missing_or_forged() -> None:
-    """A call of Gemini's own needs its genuine signature; the placeholder is only for calls of other models."""
+    """A call made by Gemini itself needs its genuine signature. The placeholder is only for calls of other models."""
     host = strict_host("gemini", "gemini")
     question = {"role": "user", "parts": [{"text": "Look."}]}
     call = json.loads(host.answer({"contents": [question]}, stream=False))["candidates"][0]["content"]["parts"][1]

@@ -1,4 +1,4 @@
-"""What depends on the configuration alone is computed once per snapshot and never mixed up."""
+"""Values that depend only on the configuration are computed once per snapshot and never confused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def state(demo: None) -> Snapshot:
 
 
 def test_names_plans_and_endpoints_are_computed_once(state: Snapshot) -> None:
-    """The cached objects themselves are returned."""
+    """The second look-up returns the same objects as the first."""
     cache = decisions_of(state)
     resolved = cache.resolve("task:design", None)
     plan = cache.plan(resolved.route, QUERY, matched=True)
@@ -58,7 +58,7 @@ def test_next_snapshot_has_its_own_cache(state: Snapshot) -> None:
 
 
 def test_new_draft_never_gets_the_plan_of_a_deleted_one(state: Snapshot) -> None:
-    """Drafts are short-lived; a new one never gets the plan of a deleted one, even at the same memory address."""
+    """Drafts are short-lived. A new draft never gets the plan of a deleted draft, even at the same memory address."""
     cache = decisions_of(state)
     for number in range(50):
         draft = RouteSpec(f"draft-{number}", (CandidateSpec("echo", f"echo-{number}"),))
@@ -96,10 +96,12 @@ def test_uncallable_and_unknown_names_are_not_cached(state: Snapshot) -> None:
 
 
 def test_full_cache_is_cleared_and_plans_stay_correct(state: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callers choose names and parameters, so a full cache is cleared; the plans stay correct."""
+    """Callers choose names and parameters, so their number is unlimited. A full cache is cleared, and the plans stay
+    correct.
+    """
     monkeypatch.setattr(decisions, "MAX_DECISIONS", 3)
     cache, route = Decisions(state), RouteSpec("draft", (ECHO,))
-    # More plans than the cache holds, then the first one again.
+    # Request more plans than the cache holds, then the first plan again.
     for tokens in (*range(1, 9), 1):
         plan = cache.plan(route, RoutingQuery("draft", None, Params(None, tokens)), matched=True)
         assert plan.candidates[0].max_tokens == tokens

@@ -35,7 +35,7 @@ def exhaust(name: str) -> None:
 
 
 def set_key(name: str, key: str) -> str:
-    """Run `set_provider_key` with the key on standard input and return its output."""
+    """Run `set_provider_key` with the key on standard input, and return the command's output."""
     out, stdin = StringIO(), sys.stdin
     sys.stdin = StringIO(key)
     try:
@@ -46,7 +46,7 @@ def set_key(name: str, key: str) -> str:
 
 
 def cooling_providers() -> set[str]:
-    """Return the providers that are cooling down or whose key is."""
+    """Return the providers that are on cooldown or whose key is."""
     context = process_run_context()
     with_cooling_key = {name for name in ("echo", "openai") if context.pools.look(name, KEY)}
     return {provider for (provider, _), _ in context.cooldowns.list_cooling()} | with_cooling_key
@@ -54,7 +54,7 @@ def cooling_providers() -> set[str]:
 
 @pytest.fixture
 def context(demo: None) -> Iterator[RunContext]:
-    """This process's run context, with two providers cooling down."""
+    """This process's run context, with two providers on cooldown."""
     for name in ("echo", "openai"):
         exhaust(name)
     yield process_run_context()
@@ -65,7 +65,7 @@ def context(demo: None) -> Iterator[RunContext]:
 def test_command_ends_cooldowns_and_is_audited(
     context: RunContext, providers: tuple[str, ...], remaining: set[str]
 ) -> None:
-    """It covers all providers, or those named, with their candidates and keys."""
+    """The command covers all providers, or those it is given, with their candidates and keys."""
     out = StringIO()
     call_command("try_again", *providers, stdout=out)
     assert "openai" in out.getvalue()
@@ -82,7 +82,7 @@ def test_unknown_provider_is_refused_with_the_known_ones(context: RunContext) ->
 
 
 def test_reset_reaches_another_process_once(context: RunContext) -> None:
-    """The audit log carries the reset to other processes; failures found later count again."""
+    """Other processes learn of the reset from the audit log. Failures that they find later count again."""
     snapshot.refresh()
     other_process = CooldownResets()
     other_process.look()
@@ -96,7 +96,7 @@ def test_reset_reaches_another_process_once(context: RunContext) -> None:
 
 
 def test_new_key_ends_the_cooldown_of_its_provider(context: RunContext) -> None:
-    """Other providers keep theirs."""
+    """A new key does not end the cooldown of other providers."""
     snapshot.refresh()
     other_process = CooldownResets()
     other_process.look()
@@ -106,7 +106,7 @@ def test_new_key_ends_the_cooldown_of_its_provider(context: RunContext) -> None:
 
 
 def test_key_is_read_from_standard_input_and_never_printed(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """Set a provider's first key without a browser; output and errors never contain the key."""
+    """A provider's first key can be set without a browser. Neither output nor errors contain the key."""
     output = set_key("openai", "sk-another-key-0123456789\n")
     assert "openai is now called with the key …6789" in output
     assert snapshot.current().keys["openai"].value == "sk-another-key-0123456789"

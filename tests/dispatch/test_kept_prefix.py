@@ -1,4 +1,4 @@
-"""A conversation on `/v1` keeps its prefix when agents are added or removed and when a limit is reached."""
+"""A conversation on `/v1` keeps its prefix when agents are added or removed and when the limit on images is reached."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def conversation(turns: int) -> ChatRequest:
 
 
 def payload(model: str, chat: ChatRequest) -> list[Any]:
-    """Return the messages that a model of the demo would be sent."""
+    """Return the messages that this model of the demo would receive."""
     route = RouteSpec("now", (CandidateSpec("echo", model),))
     done = simulate(snapshot.current(), route, chat, language="en", agent="text-agent")
     return list(done.stops[0].payload["messages"])
 
 
 def test_agent_created_at_run_time_changes_no_message(demo: None) -> None:
-    """Descriptions name configured agents only, so an agent created at run time does not change earlier messages."""
+    """Descriptions name only configured agents, so an agent created at run time does not change earlier messages."""
     before = payload("echo-text", conversation(10))
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     snapshot.refresh()
@@ -65,7 +65,7 @@ def test_configured_agents_are_named_in_the_order_of_the_pages(demo: None) -> No
     ],
 )
 def test_message_says_if_no_configured_agent_can_process_the_file(demo: None, language: str, sentence: str) -> None:
-    """An agent created at run time does not count."""
+    """An agent created at run time does not count as configured."""
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     Agent.objects.filter(agent_id__in=["vision-agent", "multimodal-agent"]).update(service=None)
     snapshot.refresh()
@@ -76,7 +76,7 @@ def test_message_says_if_no_configured_agent_can_process_the_file(demo: None, la
 
 
 def test_reached_image_limit_replaces_half_of_the_images_at_once(demo: None) -> None:
-    """At the ninth image the four oldest are replaced at once; no earlier message changes in the next three turns."""
+    """At the ninth image, the four oldest are replaced at once. No earlier message changes in the next three turns."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": 8}})
     snapshot.refresh()
     turns = [payload("echo-vision", conversation(count)) for count in range(1, 14)]
@@ -84,5 +84,5 @@ def test_reached_image_limit_replaces_half_of_the_images_at_once(demo: None) -> 
         sum(before != after for before, after in zip(earlier, later, strict=False))
         for earlier, later in itertools.pairwise(turns)
     ]
-    # Four images are replaced at the ninth one, and four at the thirteenth.
+    # Four images are replaced at the ninth image, and four more at the thirteenth.
     assert changed == [0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 4]

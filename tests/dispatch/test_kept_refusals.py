@@ -1,4 +1,6 @@
-"""Parameters that models refuse are stored: restarts and other processes know them until model or address changes."""
+"""Parameters that a model refuses are stored. Restarted and other processes know them until the model or the URL
+changes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ MODEL_KEY = ("picky", "gpt-5")
 
 @dataclass
 class Process:
-    """One process with its own memory; the test triggers its periodic sync."""
+    """One process with its own memory. The test triggers its periodic synchronisation."""
 
     clock: Clock = field(default_factory=Clock)
 
@@ -33,7 +35,7 @@ class Process:
         self.kept.begin()
 
     def look(self) -> Process:
-        """Run one sync, at a time when the rows are due to be read again."""
+        """Synchronise once, at a time when the rows are due to be read again."""
         self.clock.sleep(READ_SECONDS)
         self.kept.look()
         return self
@@ -63,7 +65,7 @@ LEARNED = {"temperature": None, "top_p": None, "max_tokens": "max_completion_tok
 
 
 def test_refusals_survive_a_restart() -> None:
-    """Both refused parameters and the other name of the token limit are stored."""
+    """Both refused parameters are stored, and so is the other name of the token limit."""
     learn("temperature", "top_p")
     assert Process().look().known == LEARNED
 
@@ -118,7 +120,7 @@ def delete(row: Service) -> None:
 def test_refusals_are_forgotten_when_model_or_address_changes(
     service: Service, change: Callable[[Service], None], is_running: bool
 ) -> None:
-    """Running processes and later ones forget it, refused values included, and the rows are deleted."""
+    """Running and new processes forget what was refused, including refused values, and the rows are deleted."""
     process = learn("temperature")
     process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     change(service)
@@ -138,7 +140,7 @@ def test_other_configuration_changes_forget_no_refusal(service: Service) -> None
 
 
 def test_refused_values_and_unconfigured_models_are_kept_in_memory_only() -> None:
-    """Another value may be accepted, and callers can invent any number of model names."""
+    """The model may accept another value of the parameter, and callers can invent any number of model names."""
     process = Process().look()
     process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     process.memory.refuse("picky", "made-up", "seed")

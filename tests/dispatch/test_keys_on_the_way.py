@@ -1,4 +1,6 @@
-"""One invalid key of five over real sockets, with a simulated clock: it is skipped, and used again once valid."""
+"""One invalid key of five over real sockets, with a simulated clock. The key is skipped, and used again once it is
+valid.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ TEN_MINUTES = 600
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """A provider with five keys, one of which it rejects."""
+    """A provider with five keys. It rejects one of them."""
     with Lab({f"pool/{DEAD}": 401}) as lab:
         provider = {
             "providerName": "pool",

@@ -1,4 +1,4 @@
-"""A token limit is never dropped: if one parameter name is refused, the other is tried, over real sockets."""
+"""A token limit is never dropped. If one parameter name is refused, the other name is tried, over real sockets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HELLO = ChatRequest((Message(Role.USER, (TextPart("hello"),)),), max_tokens=7)
 
 @dataclass
 class Plane:
-    """The lab's providers in the configuration, and one run context with a simulated clock."""
+    """The configuration with the lab's providers, and one run context with a simulated clock."""
 
     lab: Lab
     stage: Stage = field(default_factory=Stage)
@@ -45,7 +45,7 @@ class Plane:
         snapshot.refresh()
 
     def ask(self, name: str, chat: ChatRequest = HELLO, **route: Any) -> RouterError | tuple[Attempt, ...]:
-        """Send one request to this provider alone; return its attempts or the error it raised."""
+        """Send one request to this provider alone. Return its attempts or the error it raised."""
         draft = RouteSpec("draft", (CandidateSpec(name),), **route)
         dispatch = Dispatch(plan_request(snapshot.current(), draft, chat), run_context=self.stage.run_context)
         try:
@@ -55,27 +55,27 @@ class Plane:
 
     @property
     def limits(self) -> list[dict[str, int]]:
-        """The limits that the lab received, by parameter name, in order."""
+        """The token limits that the lab received, by parameter name, in order."""
         bodies = [{**received.json, **received.json.get("generationConfig", {})} for received in self.lab.requests]
         return [{name: body[name] for name in sorted(NAMES & set(body))} for body in bodies]
 
 
 @pytest.fixture
 def plane(request: pytest.FixtureRequest, demo: None) -> Iterator[Plane]:
-    """The lab with the script given by the decorator `lab`."""
+    """The lab with the script that the decorator `lab` gives it."""
     with Lab(request.param) as lab:
         yield Plane(lab)
         run_sync(process_upstream().close())
 
 
 def lab(**script: str) -> pytest.MarkDecorator:
-    """Parametrize a test with the lab's script: the fault of each provider."""
+    """Run a test with this script of the lab, which names the fault of each provider."""
     return pytest.mark.parametrize("plane", [script], indirect=True, ids=["lab"])
 
 
 @lab(picky=f"parameter:param={NEW}")
 def test_refused_newer_limit_name_is_replaced_by_the_older(plane: Plane) -> None:
-    """The same limit is sent under the other name within the same request, and later requests start with it."""
+    """The same limit is sent under the other name within the same request. Later requests start with that name."""
     plane.provider("picky", max_tokens_field=NEW)
     first, second = plane.ask("picky"), plane.ask("picky")
     assert plane.limits == [{NEW: 7}, {OLD: 7}, {OLD: 7}]
@@ -85,7 +85,7 @@ def test_refused_newer_limit_name_is_replaced_by_the_older(plane: Plane) -> None
 
 @lab(picky=f"parameter:param={OLD}")
 def test_refused_older_limit_name_is_replaced_by_the_newer(plane: Plane) -> None:
-    """The same in the other direction; the refusal costs one retry, once."""
+    """The older name is replaced in the same way. The refusal costs one retry, and only once."""
     plane.provider("picky")
     first, second = plane.ask("picky"), plane.ask("picky")
     assert plane.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
@@ -94,7 +94,7 @@ def test_refused_older_limit_name_is_replaced_by_the_newer(plane: Plane) -> None
 
 @lab(picky=f"parameter:param={OLD}")
 def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
-    """The refusal precedes the stream, which then runs under the other name."""
+    """The provider refuses the limit before the stream begins, and the stream then runs under the other name."""
     plane.provider("picky")
     route = RouteSpec("draft", (CandidateSpec("picky"),))
     planned = plan_request(snapshot.current(), route, HELLO, stream=True)
@@ -109,7 +109,7 @@ def test_a_streamed_request_keeps_its_limit_too(plane: Plane) -> None:
 
 @lab(picky=f"parameter:param={NEW}+temperature")
 def test_refusal_is_remembered_after_a_day(plane: Plane) -> None:
-    """The limit keeps its other name, and the refused parameter stays omitted."""
+    """After a day, the limit is still sent under its other name, and the refused parameter is still omitted."""
     plane.provider("picky", max_tokens_field=NEW)
     chat = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     plane.ask("picky", chat)
@@ -122,7 +122,7 @@ def test_refusal_is_remembered_after_a_day(plane: Plane) -> None:
 
 @lab(picky="parameter:param=temperature")
 def test_parameter_dropped_from_memory_is_listed_if_the_request_had_it(plane: Plane) -> None:
-    """Every attempt lists the parameters it omitted, also when an earlier refusal was the reason."""
+    """Every attempt lists the parameters that it omitted, even if they were omitted because of an earlier refusal."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     dropped = [plane.ask("picky", chat)[0].dropped_params for chat in (warm, warm, HELLO)]
@@ -139,7 +139,7 @@ def test_parameter_without_an_equivalent_is_listed_as_dropped(plane: Plane) -> N
 
 @lab(picky=f"parameter:param={OLD}+temperature")
 def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane: Plane) -> None:
-    """Renaming the limit omits nothing, so one parameter may still be omitted after it."""
+    """Renaming the limit does not count as omitting a parameter, so one parameter may still be omitted afterwards."""
     plane.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     attempts = plane.ask("picky", warm)
@@ -150,7 +150,7 @@ def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane:
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
 def test_request_fails_rather_than_being_sent_without_a_limit(plane: Plane) -> None:
-    """The refusal is returned as the fault table says, and nothing is remembered because neither name works."""
+    """The refusal is handled as the fault table says. Nothing is remembered, because neither name works."""
     plane.provider("stern")
     for _ in range(2):
         error = plane.ask("stern")
@@ -161,7 +161,7 @@ def test_request_fails_rather_than_being_sent_without_a_limit(plane: Plane) -> N
 
 @lab(stern=f"parameter:param={OLD}+{NEW}", good="ok")
 def test_next_candidate_is_called_if_both_limit_names_are_refused(plane: Plane) -> None:
-    """The next candidate gets the limit under its own name."""
+    """The next candidate receives the limit under the name that it accepts."""
     plane.provider("stern")
     plane.provider("good")
     chain = (CandidateSpec("stern"), CandidateSpec("good"))
@@ -176,7 +176,7 @@ def test_next_candidate_is_called_if_both_limit_names_are_refused(plane: Plane) 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 @lab(stern=f"parameter:param={OLD}+maxOutputTokens")
 def test_protocol_with_one_limit_name_never_drops_it(plane: Plane, protocol: str) -> None:
-    """`max_tokens` and `maxOutputTokens` have no other name here, so the refusal is final after one try."""
+    """In these protocols, `max_tokens` and `maxOutputTokens` have no other name, so the refusal is final at once."""
     plane.provider("stern", protocol)
     name = {"anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
     for _ in range(2):
@@ -187,7 +187,7 @@ def test_protocol_with_one_limit_name_never_drops_it(plane: Plane, protocol: str
 @pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
 @lab(up="ok")
 def test_drop_params_never_removes_a_limit(plane: Plane, protocol: str) -> None:
-    """`drop_params` never removes a limit; where the protocol has two names, listing one selects the other."""
+    """`drop_params` never removes a limit. If the protocol has two names for it, listing one selects the other."""
     plane.provider("up", protocol, drop_params=["max_tokens", "maxOutputTokens", "temperature"])
     plane.ask("up", ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7))
     name = {"openai": NEW, "anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
@@ -197,7 +197,7 @@ def test_drop_params_never_removes_a_limit(plane: Plane, protocol: str) -> None:
 
 @lab(picky=f"parameter:param={OLD}")
 def test_limit_in_extra_body_is_renamed_too(plane: Plane) -> None:
-    """`extraBody` is merged last, and a limit in it is retried under the other name too."""
+    """`extraBody` is merged last. A limit in it is retried under the other name as well."""
     plane.provider("picky")
     Service.objects.create(
         service_id="own", provider=Provider.objects.get(name="picky"), model="lab", extra_body={OLD: 5}

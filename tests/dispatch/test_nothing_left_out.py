@@ -1,4 +1,4 @@
-"""When nothing of a request may be dropped, candidates that do not support all of it are skipped with a reason."""
+"""If nothing of a request may be dropped, candidates that do not support all of it are skipped with a reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNSUPPORTED = Failure(Fault.UNSUPPORTED_PARAMETER, "no seed here", 400, param="s
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """A host of Anthropic's protocol, which has no `seed`, and one of OpenAI's, which has it."""
+    """A host with Anthropic's protocol, which has no `seed`, and a host with OpenAI's protocol, which has it."""
     with Lab({"claude": "ok", "gpt": "ok"}) as lab:
         for name, protocol in (("claude", "anthropic"), ("gpt", "openai")):
             url = lab.url(protocol, name)
@@ -50,7 +50,7 @@ def send(route: RouteSpec, **more: Any) -> Any:
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize(("on_drop", "strict"), [(REFUSE, False), ("", True)])
 def test_candidate_that_would_drop_a_parameter_is_skipped(lab: Lab, on_drop: str, strict: bool):
-    """Set by the route's `onDrop` or by the request; the attempt names what would have been dropped."""
+    """The route's `onDrop` or the request can forbid dropping. The attempt names what would have been dropped."""
     result = send(RouteSpec("draft", ROUTE.candidates, on_drop=on_drop), refuses_drops=strict)
     first, second = result.attempts
     assert (first.outcome, first.param, second.outcome) == (SkipReason.WOULD_DROP, "seed", "ok")
@@ -67,7 +67,7 @@ def test_by_default_the_first_candidate_answers_and_lists_what_it_dropped(lab: L
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_request_is_refused_if_every_candidate_would_drop_something(lab: Lab):
-    """The status is 400 with `param`, because a retry would not help."""
+    """The request is a 400 with `param`, because a retry would not help."""
     with pytest.raises(RequestNotAcceptedError) as caught:
         send(RouteSpec("draft", (CandidateSpec("claude"),), on_drop=REFUSE))
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, "would_drop", "seed")
@@ -84,7 +84,7 @@ def test_simulation_skips_the_same_candidates(lab: Lab):
 
 
 def test_refused_parameter_is_not_dropped_for_a_retry():
-    """The next candidate is called instead; the refused parameter is not dropped for a retry."""
+    """If a provider refuses a parameter, the next candidate is called, and there is no retry without the parameter."""
     upstream = FakeUpstream({"a": [UNSUPPORTED], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b"), refuses_drops=True), upstream)
     assert isinstance(end, RunResult)
@@ -92,7 +92,7 @@ def test_refused_parameter_is_not_dropped_for_a_retry():
 
 
 def test_outage_among_skipped_candidates_is_still_an_outage():
-    """The error is 400 only if every candidate was skipped because of the request; otherwise it stays 502."""
+    """The request is a 400 only if every candidate was skipped because of the request. Otherwise it is a 502."""
     alone = Stage().run(Plan(chain("a"), refuses_drops=True), FakeUpstream({"a": [UNSUPPORTED]}))
     assert isinstance(alone, RequestNotAcceptedError)
     assert alone.param == "seed"
@@ -103,7 +103,7 @@ def test_outage_among_skipped_candidates_is_still_an_outage():
 
 
 def test_refusal_of_all_candidates_is_translated_without_the_attempts() -> None:
-    """The page lists the attempts itself, so the message does not repeat them."""
+    """The page lists the attempts itself, so the message on it does not repeat them."""
     refused = RequestNotAcceptedError(
         (Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed"
     )

@@ -1,4 +1,4 @@
-"""With `onOverflow`, a request skips the models it is too long for, and each skipped attempt says why."""
+"""With `onOverflow`, the models for which a request is too long are skipped, and the attempt of each has the reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.fallback.scripted_runs import Stage
 from tests.lab import Lab
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-# About 5,500 tokens.
+# This text has about 5,500 tokens.
 LONG = "many words " * 2000
 CHAIN = (CandidateSpec("small"), CandidateSpec("large"))
 ROUTE = RouteSpec("draft", CHAIN, on_overflow=SKIP)
@@ -33,7 +33,7 @@ LIMITS: dict[str, dict[str, int]] = {
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """Models whose services declare context windows of 2,000 and 9,000 tokens, and one without limits."""
+    """Models whose services declare context windows of 2,000 and 9,000 tokens, and one model without limits."""
     with Lab({"small": "ok", "large": "ok", "strict": "context_length"}) as lab:
         for name in ("small", "large", "strict"):
             row = Provider.objects.create(
@@ -56,7 +56,7 @@ def send(route: RouteSpec, request: ChatRequest) -> Any:
 
 
 def test_model_is_skipped_if_the_request_clearly_exceeds_its_context(lab: Lab):
-    """The attempt gives the model's limit and the estimated length; the next candidate is called."""
+    """The attempt has the model's limit and the estimated length. The next candidate is called."""
     first, second = send(ROUTE, chat(LONG)).attempts
     assert (first.outcome, second.outcome, second.provider) == (SkipReason.TOO_LONG, "ok", "large")
     assert first.error == "It reads up to about 2,000 tokens; this request has about 5,500."
@@ -64,13 +64,13 @@ def test_model_is_skipped_if_the_request_clearly_exceeds_its_context(lab: Lab):
 
 
 def test_estimate_near_the_limit_skips_no_candidate(lab: Lab):
-    """An estimate may be off by half, so only a clear excess counts."""
+    """An estimate may be off by half, so a candidate is skipped only if the estimate clearly exceeds its limit."""
     (attempt,) = send(ROUTE, chat("many words " * 1000)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
 def test_model_is_skipped_if_the_requested_output_is_too_long(lab: Lab):
-    """The requested output length is exact, so there is no margin."""
+    """The requested output length is exact, so no margin applies to it."""
     first, second = send(ROUTE, chat("hello", max_tokens=501)).attempts
     assert (first.error, second.provider) == ("It writes up to 500 tokens; this request asks for up to 501.", "large")
     (only,) = send(ROUTE, chat("hello", max_tokens=500)).attempts
@@ -89,7 +89,7 @@ def test_request_too_long_for_all_models_is_sent_anyway(lab: Lab):
 
 
 def test_model_without_known_limits_is_called(lab: Lab):
-    """If it reports an overflow itself, the next candidate is called."""
+    """If that model reports an overflow itself, the next candidate is called."""
     route = RouteSpec("draft", (CandidateSpec("strict"), CandidateSpec("large")), on_overflow=SKIP)
     first, second = send(route, chat("hello")).attempts
     assert (first.outcome, second.outcome) == ("http_400_context", "ok")

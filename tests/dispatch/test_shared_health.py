@@ -1,4 +1,4 @@
-"""Processes share cooldowns, key states and conversation keys through Redis; no call waits for it."""
+"""Processes share cooldowns, key states and the keys of conversations through Redis. No call waits for Redis."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def process(redis_server: RedisServer) -> Callable[[], Process]:
 
 
 def test_cooldown_of_a_candidate_is_shared(process):
-    """For the same remaining time and with the same failure, whatever the offset of their clocks."""
+    """The other process has the same failure and the same remaining time, whatever the offset between the clocks."""
     first, second = process(), process()
     first.fail()
     first.share()
@@ -69,7 +69,9 @@ def test_cooldown_of_a_candidate_is_shared(process):
 
 
 def test_usage_of_the_failed_call_is_not_shared(process):
-    """Another process learns why a candidate cools down but not the usage of the failed call, which is billed once."""
+    """Another process learns why a candidate is on cooldown. It does not learn the usage of the failed call, which must
+    be billed only once.
+    """
     first, second = process(), process()
     first.fail(failure=LIMITED.counted(Usage(7, 3)))
     first.share()
@@ -80,7 +82,7 @@ def test_usage_of_the_failed_call_is_not_shared(process):
 
 
 def test_recovery_of_a_candidate_is_shared(process):
-    """Also for the process that found the failure itself."""
+    """The recovery also reaches the process that found the failure."""
     first, second = process(), process()
     first.fail()
     first.share()
@@ -104,7 +106,7 @@ def test_failures_in_a_row_are_counted_across_processes(process):
 
 
 def test_own_later_success_wins_over_a_shared_failure(process):
-    """The failure was found before the success."""
+    """The process has called the provider successfully since the other process found the failure."""
     first, second = process(), process()
     second.fail()
     second.share()
@@ -126,7 +128,7 @@ def test_cooldown_of_a_key_is_shared(process):
 
 
 def test_key_of_a_conversation_is_shared(process):
-    """The second process uses the shared assignment instead of choosing a key itself."""
+    """The second process uses the key that the first has chosen instead of choosing one itself."""
     first, second = process(), process()
     key = first.memory.pools.choose("one", KEYS, "talk", frozenset())
     first.share()
@@ -136,7 +138,7 @@ def test_key_of_a_conversation_is_shared(process):
 
 
 def test_new_process_learns_earlier_findings(process):
-    """A worker that replaces another starts with its findings."""
+    """A worker that replaces another worker starts with the cooldowns that are already known."""
     first = process()
     first.fail()
     first.share()

@@ -1,4 +1,4 @@
-"""Simulation of a route without a network, and an administrator's connection tests over a real one."""
+"""Simulation of a route without a network, and administrators' connection tests over a real one."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ def state(demo: None) -> snapshot.Snapshot:
 
 
 def test_draft_chain_is_simulated_without_waiting(state):
-    """Retries with their backoff, then the next candidate; every candidate has its payload, also one not reached."""
+    """The simulation has the retries with their backoff, then the next candidate. Every candidate has its payload, even
+    if it is not reached.
+    """
     chain = (
         CandidateSpec("openai", "gpt-4"),
         CandidateSpec("echo", "echo-vision"),
         CandidateSpec("echo", "echo-text"),
     )
-    # Candidate 0 fails at each of its three tries, candidate 1 answers.
+    # Candidate 0 fails in each of its three tries, and candidate 1 answers.
     script = {0: ["429", "503", "500"], 1: ["200"]}
     simulation = simulate(state, RouteSpec("draft", chain), LOOK, script, assume_usable=True)
     assert [stop.outcome for stop in simulation.stops] == ["http_500", "ok", NOT_REACHED]
@@ -53,7 +55,7 @@ def test_draft_chain_is_simulated_without_waiting(state):
     assert f"<{len(PNG)} bytes>" in repr(simulation.stops[1].payload)
 
 
-# Status that a caller gets when the only candidate answers so, stream or not.
+# By scripted outcome of the only candidate, the status that the caller receives, streamed or not.
 SEEN = {
     "200": 200,
     "cut": 200,
@@ -81,7 +83,7 @@ SEEN = {
 
 @pytest.mark.parametrize("word", sorted(SCRIPTED))
 def test_every_scripted_outcome_ends_as_a_real_request_would(state, word):
-    """It ends with an answer, or with a status and a code."""
+    """The simulation ends with an answer, or with a status and an error code."""
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     simulation = simulate(state, route, LOOK, {0: [word]}, stream=True)
     assert simulation.ok == (word == "200")
@@ -120,7 +122,7 @@ def test_unknown_scripted_outcome_is_refused(state):
 
 
 def test_provider_check_reports_an_answer_or_a_missing_key(demo: None):
-    """The embedded provider answers; one without a key is not called and says so."""
+    """The embedded provider answers. A provider without a key is not called, and the result says so."""
     assert provider_checker().test("echo", "").fault == ""
     assert provider_checker().models("echo").models == ("echo-text", "echo-vision", "echo-503")
     refused = provider_checker().test("openai", "")

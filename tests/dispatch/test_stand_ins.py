@@ -11,7 +11,7 @@ from routing_admin.dispatch.simulation import TYPES, stand_in
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_placeholder_has_the_stated_size(kind: Kind) -> None:
-    """For every kind, its blocks add up to the stated size."""
+    """For every kind of file, the blocks of the placeholder add up to the stated size."""
     part = stand_in(kind, 200_000)
     assert (part.kind, part.mime_type, part.size) == (kind, TYPES[kind][0], 200_000)
     assert part.content is not None
@@ -19,7 +19,7 @@ def test_placeholder_has_the_stated_size(kind: Kind) -> None:
 
 
 def test_only_texts_and_documents_have_text() -> None:
-    """A document has less text than bytes."""
+    """A document's text is shorter than its size in bytes."""
     lengths = {}
     for kind in Kind:
         content = stand_in(kind, 2_000).content
@@ -36,7 +36,7 @@ def test_only_texts_and_documents_have_text() -> None:
 
 
 def test_image_placeholder_is_converted_to_an_accepted_type() -> None:
-    """An image is converted to the first accepted type within the size limit; audio is not converted."""
+    """An image is converted to the first accepted type within the size limit. Audio is not converted."""
     target = ConvertTo(("image/jpeg", "image/png"), max_bytes=5_000)
     content = stand_in(Kind.IMAGE, 9_000).content
     converted = content.convert(target) if content else None

@@ -1,7 +1,7 @@
-"""Conversations that switch vendors every other turn: no vendor refuses what another one produced.
+"""Conversations that switch vendors every other turn. No vendor refuses what another vendor produced.
 
-Covers each chat API against strict fakes of the vendors, with tools, images, reasoning and several turns; the client
-sends back everything it received.
+The tests cover each chat API against strict fakes of the vendors, with tools, images, reasoning and several turns. The
+client sends back everything it received.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ QUESTIONS = ("Look three times.", "And now?")
 
 
 class Chat:
-    """A client of Chat Completions."""
+    """A client of Chat Completions. The methods of the other clients do the same for their APIs."""
 
     def __init__(self) -> None:
         picture = {"type": "image_url", "image_url": {"url": PNG_URL}}
@@ -93,7 +93,7 @@ class Chat:
         return Chunks("m", origin=origin)
 
     def take(self, value: Json | bytes) -> str:
-        """Append an answer or a stream, with results of its tool calls; return its text, or "" if it called a tool."""
+        """Append an answer or a stream, with results of its tool calls. Return its text, or "" if it called a tool."""
         message = assemble_message(value) if isinstance(value, bytes) else value["choices"][0]["message"]
         calls = message.get("tool_calls") or ()
         for call in calls:
@@ -107,7 +107,7 @@ class Chat:
 
 
 class Messages:
-    """A client of Anthropic's Messages with thinking enabled, whose tools return images."""
+    """A client of Anthropic's Messages API with thinking enabled. Its tools return images."""
 
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 
@@ -144,7 +144,7 @@ class Messages:
 
 
 class Responses:
-    """A client of OpenAI's Responses that keeps the conversation itself."""
+    """A client of OpenAI's Responses API that keeps the conversation itself."""
 
     def __init__(self) -> None:
         content = [{"type": "input_text", "text": QUESTIONS[0]}, {"type": "input_image", "image_url": PNG_URL}]
@@ -205,13 +205,13 @@ class Conversation:
         self.memory = ReasoningCache()
 
     def turn(self, name: str) -> str:
-        """Return the text of the vendor's answer, or "" if it called a tool; the tool result is appended at once."""
+        """Return the text of the vendor's answer, or "" if it called a tool. The tool result is appended at once."""
         endpoint = ENDPOINTS[name]
         call = self.client.parse(json.loads(json.dumps(self.client.body())))
         chat = self.memory.complete("ada", call.chat)
         prepared = prepare(chat, endpoint, text_style_for(chat, "en", lambda _: ()), stream=self.stream)
         assert not isinstance(prepared, CannotRead)
-        # Files in the payload are replaced by a single letter in base64.
+        # Each file in the payload is replaced by one letter in base64.
         body = json.loads(
             b"".join(
                 chunk if isinstance(chunk, bytes) else b"eA==" for chunk in split_payload(prepared.request.payload)
@@ -246,7 +246,7 @@ class Conversation:
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_every_vendor_accepts_conversations_with_turns_of_others(api: str, *, stream: bool) -> None:
-    """Three rounds of tool calls in turns, the final answer, and another question."""
+    """Two vendors take turns: up to three rounds of tool calls, the answer to them, and another question."""
     for first, second in permutations(VENDORS, 2):
         conversation = Conversation(api, stream=stream)
         for name in (first, second, first)[:ROUNDS]:
@@ -278,7 +278,7 @@ TOO_MANY_STOPS: Mapping[str, Json] = {
 
 @pytest.mark.parametrize("protocol", GOOD)
 def test_strict_vendors_refuse_invalid_requests(protocol: str) -> None:
-    """Checks the strict hosts: each kind of rule refuses a request that violates it."""
+    """Tests the fake hosts themselves: each kind of rule refuses a request that violates it."""
     valid, tool = GOOD[protocol], TOOL_OF[protocol]
     assert not list(refusals_of(protocol, valid))
     assert not list(refusals_of(protocol, {**valid, "tools": [tool("look", {"type": "object"})]}))

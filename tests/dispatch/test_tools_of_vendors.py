@@ -1,4 +1,4 @@
-"""Names, call ids and number of tools, where one vendor's limits are stricter than another's."""
+"""Names, call ids and numbers of tools. Some vendors' limits are stricter than others'."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def chat_of(name: str, call_id: str = "call_1") -> ChatRequest:
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
-# All but `add` are too long or have characters that a vendor refuses.
+# All names but `add` are too long or have characters that a vendor refuses.
 @pytest.mark.parametrize("name", ["files.read/line", "x" * 90, "7 days", "名前", "add"])
 def test_tool_name_is_valid_for_the_vendor_in_every_place(protocol: str, name: str) -> None:
     chat, names = fit_tools(chat_of(name), protocol)
@@ -71,7 +71,7 @@ def test_different_names_stay_different_and_are_restored(names: list[str]) -> No
     ],
 )
 def test_too_many_tools_are_a_capability_mismatch(sentence: str) -> None:
-    """The next candidate is called; a retry with the files described would be refused again."""
+    """The next candidate is called, since a retry with the files described would be refused again."""
     body = json.dumps({"error": {"message": sentence, "type": "invalid_request_error", "param": "tools"}}).encode()
     failure = PROTOCOLS["openai"].decode(400, {}, body)
     assert isinstance(failure, Failure)

@@ -1,4 +1,4 @@
-"""Reasoning that preceded tool calls is restored when a client did not send it back."""
+"""The reasoning that preceded tool calls is restored if a client did not send it back."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def answer_with_calls(*ids: str, **more: object) -> Answer:
 
 
 def history(call_id: str = "c1", **more: object) -> ChatRequest:
-    """Return what a client sends back that does not know reasoning fields."""
+    """Return what is sent back by a client that does not know the fields of reasoning."""
     bare = Message(Role.ASSISTANT, (), (ToolCall(call_id, "look", "{}"),), **more)  # type: ignore[arg-type]
     return ChatRequest((Message(Role.USER, (TextPart("hi"),)), bare))
 
 
 def test_turn_is_completed_by_its_call_id() -> None:
-    """Text, proof and signature are restored, marked with their origin."""
+    """The reasoning text, its proof and the call's signature are restored and marked with their origin."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(answer_with_calls("c1", "c2")), ORIGIN)
     completed = memory.complete("ada", history("c2")).messages[1]
@@ -41,7 +41,7 @@ def test_reasoning_that_the_caller_sent_is_not_replaced() -> None:
 
 
 def test_other_agents_and_unknown_calls_get_no_reasoning() -> None:
-    """A call id gives no access to the reasoning of another agent's model."""
+    """A call id does not give an agent access to reasoning that another agent received."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(answer_with_calls("c1")), ORIGIN)
     for agent, call_id in (("bob", "c1"), ("ada", "c9")):
@@ -50,7 +50,7 @@ def test_other_agents_and_unknown_calls_get_no_reasoning() -> None:
 
 
 def test_streamed_turn_is_cached_from_its_deltas() -> None:
-    """Reasoning arrives in fragments, then the block with its proof, then the tool call."""
+    """Reasoning arrives in pieces, followed by the block with its proof and by the tool call."""
     turn = AnsweredTurn()
     for delta in (
         Delta(reasoning="h"),
@@ -72,7 +72,7 @@ def _whole_turn() -> ChatRequest:
 
 
 def test_answer_without_calls_is_not_cached() -> None:
-    """Without a call id the turn could not be found again."""
+    """Without a call id, the turn could not be found again."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
     chat = history()
@@ -80,7 +80,7 @@ def test_answer_without_calls_is_not_cached() -> None:
 
 
 def test_oldest_turns_are_evicted() -> None:
-    """The limits are on the number of turns and on their total size."""
+    """Both the number of turns and their total size are limited."""
     by_number, by_size = ReasoningCache(max_turns=2), ReasoningCache(max_characters=25)
     for memory in (by_number, by_size):
         for call_id in ("c1", "c2", "c3"):

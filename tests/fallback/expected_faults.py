@@ -1,10 +1,15 @@
 """The expected result of each fault, written by hand from docs/faults.md and not taken from the product's table.
 
-A row says: what a route of each preset does (retry, next, raise); how often the failing candidate is called by a route
-of preset seed with two retries; its cooldown in seconds after the first and after the third failure in a row (of the
-model, or of its whole provider); the status and code the agent sees when the fault is raised (`own`: the provider's
-status; `stream`: the content so far, then an error event); the status of a chain in which every candidate failed this
-way (`-`: the chain ends at the first); and whether an administrator is alerted.
+Each row has these columns:
+
+- `seed`, `resilient`, `strict`: what a route with that preset does (retry, next, raise).
+- `tries`: how often a route with the preset `seed` and two retries calls the failing candidate.
+- `1st`, `3rd`: the cooldown in seconds after the first and after the third failure in a row.
+- `cools`: whether the cooldown is that of the model or of its whole provider.
+- `status`, `code`: what the agent sees if the fault is raised. `own` stands for the provider's status, and `stream` for
+  the content so far followed by an error event.
+- `exhausted`: the status of a chain in which every candidate failed in this way, or `-` if the chain ends at the first.
+- `mark`: whether an administrator is alerted.
 """
 
 from __future__ import annotations
@@ -74,7 +79,7 @@ fire_drill            next  next      next   1     -     -     -        503    f
 
 @dataclass(frozen=True)
 class ExpectedFault:
-    """One row as values; cooldowns in seconds, None for none."""
+    """One row as values. Cooldowns are in seconds, or None if there is no cooldown."""
 
     fault: str
     seed: str
@@ -95,10 +100,10 @@ class ExpectedFault:
 
 
 NAMED_WAIT = 90.0
-"""Seconds in the Retry-After of the faults that have one."""
+"""The Retry-After in seconds of the faults that have a Retry-After."""
 
 REFUSED_STATUS = 418
-"""A 4xx status without a row of its own."""
+"""A 4xx status that has no row of its own."""
 
 
 def _seconds(cell: str) -> float | None:
@@ -130,4 +135,4 @@ KEY_COOLDOWNS = {
     "http_429_wait": NAMED_WAIT,
     "http_429_bad_header": 60,
 }
-"""Cooldown in seconds of one key of several; every other fault concerns the provider or the request."""
+"""The cooldown in seconds of one of several keys. Every other fault concerns the provider or the request."""

@@ -1,4 +1,4 @@
-"""A fallback run over real sockets: the run, the upstream session and the fault lab, combined as in the data plane."""
+"""A fallback run over real sockets. The run, the upstream session and the fault lab are combined as in the gateway."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def protocol(name: str) -> WireProtocol:
 
 @dataclass
 class NetworkRun:
-    """A run of one request over the network: providers by URL, all of one protocol, streamed or not."""
+    """A run of one request over the network. All providers, given by URL, have the same protocol."""
 
     urls: Mapping[str, str]
     wire_protocol: WireProtocol
@@ -50,7 +50,7 @@ class NetworkRun:
     async def run(
         self, *candidates: PlannedCandidate, timeouts: Timeouts = QUICK
     ) -> RunResult[Answer | Stream] | RouterError:
-        """Return the result or the error; read a stream to its end and keep its events."""
+        """Return the result or the error. A stream is read to its end, and its events are stored in `events`."""
         run: FallbackRun[Answer | Stream] = FallbackRun(
             Plan(candidates, timeouts=timeouts), self.stage.run_context, stream=self.stream
         )

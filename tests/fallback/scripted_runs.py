@@ -1,4 +1,4 @@
-"""A scripted upstream, a clock that tests move, and generated chains: shared by the tests of routing."""
+"""Helpers for the tests of routing: a scripted upstream, a clock that tests move, and generated chains."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Outcome = Answer | Failure
 
 
 def outcome(word: Word) -> Outcome:
-    """Turn a status into its failure and a text into an answer."""
+    """Return the failure for a status, or the answer with a text."""
     if isinstance(word, Failure):
         return word
     if isinstance(word, int):
@@ -57,7 +57,7 @@ class Clock:
 
 
 class RealClock(Clock):
-    """The machine's clock, for runs over real sockets."""
+    """The system clock, for runs over real sockets."""
 
     def __call__(self) -> float:
         return time.monotonic()
@@ -65,9 +65,9 @@ class RealClock(Clock):
 
 @dataclass
 class FakeUpstream:
-    """Answer from a script by provider, repeating its last word. Every call takes `seconds`.
+    """Respond from each provider's script, and repeat the last entry at its end. Every call takes `seconds`.
 
-    The script of one of several keys is found under `provider/key`.
+    If a provider has several keys, each key's script is found under `provider/key`.
     """
 
     script: Mapping[str, Sequence[Word]]
@@ -86,7 +86,9 @@ class FakeUpstream:
 
     @property
     def called(self) -> list[str]:
-        """Return the providers called, or their keys, in order and with every try."""
+        """Return the providers that were called, or `provider/key` if they have several keys, in order and with every
+        try.
+        """
         return [place_of(call) for call in self.calls]
 
 

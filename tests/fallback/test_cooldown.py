@@ -28,7 +28,7 @@ def cooldowns(clock: Clock) -> LocalCooldowns:
 
 
 def test_the_third_failure_in_a_row_begins_a_cooldown(cooldowns):
-    """Two failures start no cooldown; an answer resets the count."""
+    """Two failures start no cooldown, and an answer resets the count."""
     for _ in range(2):
         record_failure(cooldowns, Fault.HTTP_500)
     assert cooldowns.enter("a", "m") is None
@@ -41,7 +41,7 @@ def test_the_third_failure_in_a_row_begins_a_cooldown(cooldowns):
 
 
 def test_cooldowns_grow_up_to_five_minutes_and_an_answer_resets_them(cooldowns, clock):
-    """A cooldown lasts 30 s times its round, at most 300 s, and an answer resets the round."""
+    """The n-th cooldown in a row lasts n · 30 s, at most 300 s. An answer starts the count again."""
     lengths = []
     for _ in range(12):
         record_failure(cooldowns, Fault.TOO_LARGE)
@@ -54,7 +54,9 @@ def test_cooldowns_grow_up_to_five_minutes_and_an_answer_resets_them(cooldowns, 
 
 
 def test_exhausted_quota_cools_for_at_least_ten_minutes(cooldowns):
-    """Gemini sends the delay of its rate limit with an exhausted daily quota. Ten minutes apply, or a longer delay."""
+    """With an exhausted daily quota, Gemini sends the delay of its rate limit. The cooldown is ten minutes, or that
+    delay if it is longer.
+    """
     record_failure(cooldowns, Fault.HTTP_429_QUOTA, retry_after=34)
     assert cooldowns.look("a", "m").seconds == 600
     record_failure(cooldowns, Fault.HTTP_402, retry_after=1800)
@@ -62,7 +64,7 @@ def test_exhausted_quota_cools_for_at_least_ten_minutes(cooldowns):
 
 
 def test_after_a_cooldown_one_request_probes_and_others_are_skipped(cooldowns, clock):
-    """The first request claims the probe; it is released if it ends without a result, and success ends the cooldown."""
+    """The first request claims the probe and releases it if it ends without a result. A success ends the cooldown."""
     record_failure(cooldowns, Fault.TOO_LARGE)
     clock.now += 30
     assert cooldowns.enter("a", "m") is None
@@ -74,7 +76,7 @@ def test_after_a_cooldown_one_request_probes_and_others_are_skipped(cooldowns, c
 
 
 def test_a_probe_that_fails_begins_a_longer_cooldown_at_once(cooldowns, clock):
-    """After a cooldown a single failure is enough, even of a fault that is otherwise counted."""
+    """After a cooldown, a single failure is enough, even if the fault normally needs three."""
     for _ in range(3):
         record_failure(cooldowns, Fault.HTTP_503)
     clock.now += 30
@@ -92,7 +94,7 @@ def test_claim_on_a_probe_expires(cooldowns, clock):
 
 
 def test_provider_fault_cools_all_models_of_the_provider(cooldowns):
-    """A refused connection cools the whole provider, an oversized answer only its model."""
+    """A refused connection puts the whole provider on cooldown, a response that is too large only its model."""
     record_failure(cooldowns, Fault.TOO_LARGE, "m")
     assert cooldowns.look("a", "other") is None
     record_failure(cooldowns, Fault.CONNECT_REFUSED, "m")
@@ -102,8 +104,8 @@ def test_provider_fault_cools_all_models_of_the_provider(cooldowns):
 
 @given(st.floats(0.001, 10_000))
 def test_a_named_wait_is_kept_exactly_up_to_an_hour(seconds):
-    """A provider's Retry-After is used exactly, up to one hour."""
-    # The highest jitter, which must not be added to a named wait.
+    """A provider's Retry-After is used exactly, but at most one hour."""
+    # This is the highest jitter. It must not be added to a named wait.
     cooldowns = LocalCooldowns(Clock(), lambda: 0.999)
     record_failure(cooldowns, Fault.HTTP_429_WAIT, retry_after=seconds)
     assert cooldowns.look("a", "m").seconds == pytest.approx(min(seconds, 3600), abs=1e-6)
@@ -115,11 +117,11 @@ def test_a_named_wait_is_kept_exactly_up_to_an_hour(seconds):
     st.floats(0, 1, exclude_max=True),
 )
 def test_jitter_adds_at_most_a_tenth_to_a_cooldown(fault, failures, chance):
-    """A cooldown of our own is 30 s per round, one minute, or ten minutes for payment."""
+    """Jitter is added to cooldowns that the gateway chooses: multiples of 30 s, a minute, or ten minutes."""
     cooldowns = LocalCooldowns(lambda: 0.0, lambda: chance)
     for _ in range(failures):
         record_failure(cooldowns, fault)
-    # Of counted faults, the third failure in a row is the first round.
+    # If failures are counted, the third failure in a row starts the first cooldown.
     rounds = {Fault.HTTP_500: failures - 2, Fault.TOO_LARGE: failures}
     floor = {Fault.HTTP_429_BAD_HEADER: 60, Fault.HTTP_402: 600}.get(fault) or min(30 * rounds[fault], 300)
     assert floor <= cooldowns.look("a", "m").seconds <= floor * 1.1
@@ -137,7 +139,7 @@ def test_processes_draw_different_jitter():
 
 
 def test_rate_limit_with_an_invalid_wait_cools_for_a_minute(cooldowns):
-    """The call is retried as if no wait were named, then the candidate cools down after one failure, not three."""
+    """The call is retried as if no wait were named. After that, one failure is enough for a cooldown, not three."""
     record_failure(cooldowns, Fault.HTTP_429_BAD_HEADER)
     assert cooldowns.look("a", "m").seconds == 60
     assert cooldowns.look("a", "other") is None
@@ -152,14 +154,16 @@ def test_payment_faults_cool_the_provider_for_ten_minutes(cooldowns, fault):
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_400, Fault.CONTEXT_LENGTH, Fault.HTTP_422, Fault.CAPABILITY_MISMATCH])
 def test_fault_of_the_request_starts_no_cooldown(cooldowns, fault):
-    """However often it occurs."""
+    """A fault of the request starts no cooldown, however often it occurs."""
     for _ in range(10):
         record_failure(cooldowns, fault)
     assert cooldowns.look("a", "m") is None
 
 
 def test_cooldowns_are_listed_and_cleared_by_provider(cooldowns, clock):
-    """The list has cooling providers and models, without ended cooldowns; clearing one provider keeps the others."""
+    """The list has the providers and models on cooldown, without those whose cooldown has ended. Clearing one
+    provider's cooldowns keeps the others.
+    """
     record_failure(cooldowns, Fault.HTTP_402)
     record_failure(cooldowns, Fault.TOO_LARGE, "n")
     verdict = Policy().verdict(Failure(Fault.HTTP_402))

@@ -1,6 +1,7 @@
-"""A route's error policy: presets, overrides by word, and what a caller can see.
+"""A route's error policy: presets, overrides, and what a caller can see.
 
-The row of each fault is in expected_faults.py and tested in test_fault_outcomes.py.
+An override names a fault, a status or a group of faults by its word. The expected row of each fault is in
+expected_faults.py and tested in test_fault_outcomes.py.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ RAISED = ["400", "401", "403", "404", "413", "415", "422", "4xx"]
 @pytest.mark.requirement("MMR-P8", "MMR-P10")
 @pytest.mark.parametrize(("codes", "action"), [(RETRIED, Action.RETRY), (RAISED, Action.RAISE), (["402"], Action.NEXT)])
 def test_statuses_are_retried_passed_on_or_raised(codes, action):
-    """429 and 5xx are retried, 402 moves on to the next candidate, 400, 401, 403 and other 4xx are raised."""
+    """429 and 5xx are retried. 402 makes the chain move on to the next candidate. 400, 401, 403 and other 4xx are
+    raised.
+    """
     for code in codes:
         assert Policy().verdict(Failure(Fault(f"http_{code}"))).action is action
 
@@ -48,7 +51,7 @@ REFINED_AWAY = [
 
 
 def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
-    """`strict` differs from `seed` only for the faults that `seed` passes on without a retry."""
+    """`strict` differs from `seed` only for faults that `seed` passes on to the next candidate without a retry."""
     for fault in Fault:
         seed, strict = (Policy(preset).verdict(Failure(fault)).action for preset in (SEED, ErrorPreset.STRICT))
         if fault.value in REFINED_AWAY:
@@ -58,7 +61,7 @@ def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
 
 
 def test_resilient_passes_the_providers_refusals_on_with_an_alert():
-    """Only 401, 403, 404, 413 and 422 move on, each with an alert."""
+    """Of the 4xx that `seed` raises, only 401, 403, 404, 413 and 422 move on, each with an alert."""
     for fault in Fault:
         seed, resilient = (Policy(preset).verdict(Failure(fault)) for preset in (SEED, ErrorPreset.RESILIENT))
         if fault.value in ("http_401", "http_403", "http_404", "http_413", "http_422"):
@@ -68,7 +71,7 @@ def test_resilient_passes_the_providers_refusals_on_with_an_alert():
 
 
 def test_payment_and_quota_cool_for_long_and_alert():
-    """402 and an exhausted quota do not end within seconds, so the cooldown is long and an alert is raised."""
+    """A 402 or an exhausted quota does not end within seconds. The cooldown is long, and there is an alert."""
     for fault in (Fault.HTTP_402, Fault.HTTP_429_QUOTA):
         verdict = Policy().verdict(Failure(fault))
         assert (verdict.effect, verdict.alert) == (Effect.LONG, True)
@@ -76,7 +79,7 @@ def test_payment_and_quota_cool_for_long_and_alert():
 
 @given(st.sampled_from(Fault), st.integers(400, 599), st.sampled_from(Action))
 def test_most_specific_word_of_a_route_wins(fault, status, action):
-    """A fault's own code wins over its status, and the status over a group."""
+    """A fault's own code takes precedence over its status, and the status over a group."""
     failure = Failure(fault, status=status)
     words = error_classes_of(failure)
     other = next(member for member in Action if member is not action)
@@ -92,14 +95,14 @@ def test_broken_stream_is_raised_whatever_the_route_says():
 
 
 def test_unknown_word_is_refused_with_the_known_groups():
-    """The message names the unknown word and the groups that are allowed."""
+    """The message names the unknown word and the known groups."""
     assert "nonsense" in error_class_problem("nonsense")
     assert all(group in error_class_problem("nonsense") for group in GROUPS)
 
 
 @given(st.sampled_from(Fault), st.none() | st.integers(100, 599))
 def test_a_caller_never_sees_a_provider_s_401_or_403_as_its_own(fault, status):
-    """Upstream 401 and 403 become 502 with a code of their own; another raised 4xx keeps its status."""
+    """A provider's 401 or 403 becomes a 502 with its own error code. Other 4xx that are raised keep their status."""
     shown, code = caller_of(Failure(fault, status=status))
     assert 400 <= shown <= 599
     if fault in (Fault.HTTP_401, Fault.HTTP_403):
@@ -109,7 +112,7 @@ def test_a_caller_never_sees_a_provider_s_401_or_403_as_its_own(fault, status):
 
 
 def test_an_error_can_be_explained():
-    """The explanation has the meaning, the verdict and the words by which a route can override it."""
+    """The explanation has the fault's meaning, what the route does, and the words by which a route can override it."""
     explanation = explain(Failure(Fault.HTTP_404, status=404))
     assert explanation.meaning
     assert explanation.verdict.action is Action.RAISE
@@ -118,6 +121,8 @@ def test_an_error_can_be_explained():
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_401, Fault.HTTP_404])
 def test_misconfiguration_cools_only_if_the_route_passes_it_on(fault):
-    """Raised, the fault starts no cooldown, so the next request gets the same error; passed on, it does."""
+    """If the fault is raised, it starts no cooldown, so the next request gets the same error. If it is passed on, it
+    does.
+    """
     assert Policy().verdict(Failure(fault)).effect is Effect.NONE
     assert Policy(ErrorPreset.RESILIENT).verdict(Failure(fault)).effect is Effect.NOW

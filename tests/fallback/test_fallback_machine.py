@@ -14,12 +14,12 @@ from tests.fallback.expected_faults import EXPECTED
 from tests.fallback.scripted_runs import FakeUpstream, Stage, chain
 
 PROVIDERS = ("a", "b", "c", "d")
-# The others change the next call or end the run, which the model below does not cover.
+# The other faults change the next call or end the run, which the state machine below does not model.
 STATELESS = sorted(set(Fault) - {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH, Fault.DEADLINE})
 
 
 class FallbackMachine(RuleBasedStateMachine):
-    """Providers fail and recover, time passes and requests run; attempts and calls always follow the rules."""
+    """Providers fail and recover, time passes and requests run. Attempts and calls always follow the rules."""
 
     @initialize()
     def begin(self) -> None:

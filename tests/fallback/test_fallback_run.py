@@ -23,7 +23,7 @@ def outcomes(end: RunResult | RouterError) -> list[str]:
 
 @pytest.mark.requirement("MMR-P8")
 def test_rate_limited_provider_is_retried_then_the_next_one_answers():
-    """A 429 is retried twice by default, then the next candidate is called; the tries count as one attempt."""
+    """By default, a 429 is retried twice, then the next candidate is called. All tries count as one attempt."""
     upstream = FakeUpstream({"deepseek": [429], "gemini": ["hello"]})
     end = Stage().run(Plan(chain("deepseek", "gemini")), upstream)
     assert isinstance(end, RunResult)
@@ -41,7 +41,7 @@ def test_a_retry_that_succeeds_stays_with_its_candidate():
 
 
 def test_waits_grow_with_the_retry_and_none_follows_the_last_try():
-    """Before retry n the backoff is random · min(2, 0.2·2ⁿ); after the last try the next candidate is called."""
+    """Before retry n, the backoff is random · min(2, 0.2·2ⁿ). No wait follows the last try."""
     stage = Stage(random=0.5)
     stage.run(Plan(chain("a", "b"), policy=Policy(retries=4)), FakeUpstream({"a": [500], "b": ["ok"]}))
     assert stage.waits == [0.2, 0.4, 0.8, 1.0]
@@ -49,7 +49,7 @@ def test_waits_grow_with_the_retry_and_none_follows_the_last_try():
 
 @pytest.mark.parametrize("fault", [Fault.READ_TIMEOUT, Fault.BAD_SHAPE, Fault.HTTP_501, Fault.HTTP_529, Fault.REDIRECT])
 def test_fault_without_retries_is_passed_on_at_once(fault):
-    """A fault that the table does not retry moves on without another call or a wait."""
+    """If the table does not retry a fault, the chain moves on without another call or a wait."""
     stage, upstream = Stage(), FakeUpstream({"a": [Failure(fault)], "b": ["ok"]})
     stage.run(Plan(chain("a", "b")), upstream)
     assert upstream.called == ["a", "b"]
@@ -64,7 +64,9 @@ def test_a_short_retry_after_is_waited_out_exactly():
 
 
 def test_long_retry_after_moves_on_and_cools_the_candidate_exactly_that_long():
-    """A 429 with a long Retry-After moves on without a wait or retry; the candidate cools for exactly that time."""
+    """After a 429 with a long Retry-After, the chain moves on without a wait or a retry. The candidate's cooldown lasts
+    exactly that long.
+    """
     stage = Stage()
     upstream = FakeUpstream(
         {"a": [Failure(Fault.HTTP_429, "slow down", 429, retry_after=60), "back"], "b": ["ok"]}, seconds=0
@@ -93,7 +95,7 @@ def test_invalid_retry_after_is_ignored(nonsense):
     [(400, 400, "upstream_400"), (401, 502, "upstream_auth"), (403, 502, "upstream_forbidden")],
 )
 def test_a_refusal_is_raised_at_once_also_in_mid_chain_with_the_attempts_so_far(status, caller, code):
-    """400, 401 and 403 end the run; the caller sees the mapped status and every attempt so far."""
+    """400, 401 and 403 end the run. The caller sees the mapped status and every attempt so far."""
     upstream = FakeUpstream({"a": [503], "b": [status], "c": ["never"]})
     end = Stage().run(Plan(chain("a", "b", "c")), upstream)
     assert isinstance(end, UpstreamRefused)
@@ -103,7 +105,7 @@ def test_a_refusal_is_raised_at_once_also_in_mid_chain_with_the_attempts_so_far(
 
 
 def test_route_may_pass_a_refusal_on():
-    """`on_error`, `fallback_on` and the preset can let a refused request move on."""
+    """`on_error`, `fallback_on` or the preset can make the chain move on after a refusal."""
     for policy in (Policy(on_error={"404": Action.NEXT}), Policy(fallback_on=("4xx",)), Policy(ErrorPreset.RESILIENT)):
         end = Stage().run(Plan(chain("a", "b"), policy=policy), FakeUpstream({"a": [404], "b": ["ok"]}))
         assert outcomes(end) == ["http_404", "ok"]
@@ -121,7 +123,9 @@ def test_route_may_pass_a_refusal_on():
 )
 @pytest.mark.requirement("MMR-P9")
 def test_exhausted_chain_has_one_status(script, status):
-    """The status is 429 if all candidates were rate limited, 504 if all timed out, else 502, with one attempt each."""
+    """The status is 429 if all candidates were rate limited, 504 if all timed out, and otherwise 502. Each candidate
+    has one attempt.
+    """
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream(script))
     assert isinstance(end, AggregateRouterError)
     assert (end.status, end.code, end.should_retry) == (status, "all_providers_failed", False)
@@ -138,7 +142,9 @@ def test_retry_after_is_the_shortest_wait_of_the_chain():
 
 
 def test_uncallable_candidates_are_attempts_with_a_message():
-    """Missing, disabled, keyless and unreadable candidates are skipped with a message, and the chain continues."""
+    """Candidates that are missing, disabled, without a key, unable to read the request or not allowed by their origin
+    are skipped with a message. The chain continues.
+    """
     reasons = [
         SkipReason.MISSING,
         SkipReason.DISABLED,
@@ -153,13 +159,13 @@ def test_uncallable_candidates_are_attempts_with_a_message():
 
 
 def test_repeated_candidate_is_skipped_as_duplicate():
-    """The same provider and model are called once; the repeat is an attempt of its own."""
+    """The same provider and model are called only once. The repetition has an attempt of its own."""
     end = Stage().run(Plan(chain("a", "b", "a")), FakeUpstream({"a": [500], "b": [500]}))
     assert outcomes(end) == ["http_500", "http_500", "skipped_duplicate"]
 
 
 def test_unsupported_parameter_is_dropped_for_a_retry_and_from_then_on():
-    """The refused parameter is dropped for one further try, and remembered for later requests to the model."""
+    """The candidate is tried once more without the refused parameter. Later requests to the model omit it as well."""
     stage = Stage()
     refused = Failure(Fault.UNSUPPORTED_PARAMETER, "no temperature", 400, param="temperature")
     upstream = FakeUpstream({"a": [refused, "ok"]})
@@ -172,7 +178,7 @@ def test_unsupported_parameter_is_dropped_for_a_retry_and_from_then_on():
 
 
 def test_parameters_refused_in_sequence_are_dropped_in_one_attempt():
-    """Parameters that one refusal names are dropped together; the next request leaves all of them out."""
+    """Parameters named in the same refusal are dropped together. The next request omits all of them."""
     refusals = [
         Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="temperature", further_params=("top_p",)),
         Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="seed"),
@@ -188,12 +194,14 @@ def test_refusals_of_ever_new_parameters_are_retried_a_dozen_times():
     names = iter(range(100))
     upstream = FakeUpstream({"a": [Failure(Fault.UNSUPPORTED_PARAMETER, "", 400, param=f"p{n}") for n in names]})
     assert isinstance(Stage().run(Plan(chain("a")), upstream), UpstreamRefused)
-    # The first call and a dozen adjusted ones.
+    # These are the first call and a dozen adjusted calls.
     assert len(upstream.called) == 13
 
 
 def test_capability_refusal_is_retried_with_a_description_then_passed_on():
-    """A capability refusal leads to one try with a description, then to the next candidate, never to an error."""
+    """After a capability refusal, the candidate is tried once with a description, then the next candidate is called.
+    The refusal is never raised.
+    """
     refused = Failure(Fault.CAPABILITY_MISMATCH, "no images", 404, param="vision")
     upstream = FakeUpstream({"a": [refused], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b")), upstream)
@@ -202,17 +210,17 @@ def test_capability_refusal_is_retried_with_a_description_then_passed_on():
 
 
 def test_total_time_ends_the_run_with_504():
-    """After the deadline no further candidate is called, and attempts cover only the candidates reached."""
+    """After the deadline, no further candidate is called. Only the candidates that were reached have attempts."""
     upstream = FakeUpstream({"a": [500], "b": ["late"]}, seconds=6)
     end = Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=10)), upstream)
     assert isinstance(end, AggregateRouterError)
     assert (end.status, end.code) == (504, "deadline_exceeded")
-    # Each call takes six of the ten seconds, so the second one reaches the deadline.
+    # Each call takes six of the ten seconds, so the second call reaches the deadline.
     assert upstream.called == ["a", "a"]
 
 
 def test_calls_get_the_remaining_time():
-    """The total of each call is the request's remaining time, and no other timeout is longer."""
+    """The total timeout of each call is the request's remaining time, and no other timeout is longer."""
     upstream = FakeUpstream({"a": [Failure(Fault.BAD_SHAPE)], "b": ["ok"]}, seconds=100)
     Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=110)), upstream)
     assert [call.timeouts.total for call in upstream.calls] == [110, 10]
@@ -220,7 +228,7 @@ def test_calls_get_the_remaining_time():
 
 
 def test_all_cooling_after_rate_limits_calls_no_provider_and_returns_429():
-    """If every candidate is cooling after a 429, nothing is called; the answer is 429 with a Retry-After."""
+    """If every candidate is on cooldown after a 429, no provider is called. The response is a 429 with Retry-After."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     limited = {name: [Failure(Fault.HTTP_429, "", 429, retry_after=wait)] for name, wait in (("a", 90), ("b", 40))}
     stage.run(plan, FakeUpstream(limited, seconds=0))
@@ -232,7 +240,7 @@ def test_all_cooling_after_rate_limits_calls_no_provider_and_returns_429():
 
 
 def test_all_cooling_after_outages_tries_the_first_to_recover_once():
-    """The candidate whose cooldown ends first is called once, without retries; the others count as cooling."""
+    """The candidate whose cooldown ends first is called once, without retries. The others are recorded as cooling."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {"a": [Failure(Fault.CONNECT_REFUSED)], "b": [Failure(Fault.DNS_ERROR)]}
     stage.run(plan, FakeUpstream(down))
@@ -243,7 +251,7 @@ def test_all_cooling_after_outages_tries_the_first_to_recover_once():
 
 
 def test_the_last_resort_try_is_one_try():
-    """The last resort is not retried, so that requests during an outage do not overload the provider."""
+    """The last resort is tried only once, so that requests do not overload the provider during an outage."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {name: [Failure(Fault.CONNECT_REFUSED)] for name in ("a", "b")}
     stage.run(plan, FakeUpstream(down))
@@ -253,7 +261,9 @@ def test_the_last_resort_try_is_one_try():
 
 
 def test_retry_budget_of_a_failing_provider_runs_out():
-    """A hundred unanswered retries use up a provider's retry budget; others keep theirs, and answers refill it."""
+    """A hundred unanswered retries use up a provider's retry budget. Other providers keep theirs, and answers refill
+    it.
+    """
     stage = Stage()
     plan = Plan(chain("a", "b"))
     stage.run_context.budget.refund("b", 0)
@@ -288,7 +298,7 @@ def test_dropped_parameter_is_listed_in_the_attempt():
 
 
 def test_strict_raises_a_400_whatever_its_fault():
-    """`strict` decides by status: it does not retry without a parameter and passes no exhausted quota on."""
+    """`strict` decides by status. It neither retries without a parameter nor moves on after an exhausted quota."""
     for fault in (Fault.HTTP_429_QUOTA, Fault.CAPABILITY_MISMATCH, Fault.UNSUPPORTED_PARAMETER, Fault.CONTEXT_LENGTH):
         upstream = FakeUpstream({"a": [Failure(fault, "", 400, param="vision")], "b": ["ok"]})
         end = Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
@@ -297,7 +307,7 @@ def test_strict_raises_a_400_whatever_its_fault():
 
 
 def test_refusal_has_no_retry_after_of_another_candidate():
-    """A 400 after a rate limit has no Retry-After: waiting does not help its caller."""
+    """A 400 after another candidate's rate limit has no Retry-After, since waiting does not help the caller."""
     limited = Failure(Fault.HTTP_429_WAIT, "later", 429, retry_after=30)
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [limited], "b": [400]}))
     assert isinstance(end, UpstreamRefused)
@@ -326,7 +336,7 @@ def test_each_switch_of_provider_is_logged(caplog):
 
 
 def test_skipped_candidate_is_logged_below_warning(caplog):
-    """Skipping a cooling provider is logged below WARNING; only the request's attempts show it."""
+    """Skipping a provider on cooldown is logged below WARNING. Only the request's attempts show it."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     slow_down = Failure(Fault.HTTP_429, "slow down", 429, retry_after=60)
     stage.run(plan, FakeUpstream({"a": [slow_down], "b": ["ok"]}, seconds=0))
@@ -347,7 +357,7 @@ def test_closed_run_records_the_attempt_in_progress_as_cancelled():
 
 
 def test_attempt_is_written_with_the_field_names_of_the_api():
-    """Absent fields are left out."""
+    """Fields without a value are omitted."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [Failure(Fault.HTTP_529, "busy", 529)], "b": ["ok"]}))
     assert [attempt.as_json() for attempt in end.attempts] == [
         {
@@ -364,7 +374,7 @@ def test_attempt_is_written_with_the_field_names_of_the_api():
 
 
 def test_broken_stream_is_recorded_and_counts_against_its_candidate():
-    """The attempt gets the result of the stream, and three broken streams in a row start a cooldown."""
+    """The attempt has the result of the stream. Three broken streams in a row start a cooldown."""
     stage, plan = Stage(), Plan(chain("a"))
     for _ in range(3):
         done = stage.run(plan, FakeUpstream({"a": ["once"]}), stream=True)
@@ -377,7 +387,7 @@ def test_broken_stream_is_recorded_and_counts_against_its_candidate():
 
 
 def test_error_has_its_attempts_and_retry_headers():
-    """The error lists all attempts; the headers give Retry-After in whole seconds and disable the client's retries."""
+    """The error lists all attempts. The headers have Retry-After in whole seconds and disable the client's retries."""
     end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "slow", 429, retry_after=29.2)]}))
     assert isinstance(end, AggregateRouterError)
     assert retry_headers(end) == {"x-should-retry": "false", "Retry-After": "30"}
@@ -392,7 +402,7 @@ def test_error_has_its_attempts_and_retry_headers():
 
 
 def test_candidate_that_uses_up_its_own_total_is_passed_on():
-    """A candidate that uses up its own total counts as a read timeout, and the next one is called."""
+    """If a candidate uses up its own total timeout, the fault is a read timeout, and the next candidate is called."""
     short = PlannedCandidate(0, "a", "m", timeouts=Timeouts(total=10))
     upstream = FakeUpstream({"a": [Failure(Fault.DEADLINE)], "b": ["ok"]}, seconds=10)
     end = Stage().run(Plan((short, PlannedCandidate(1, "b", "m")), timeouts=Timeouts(total=60)), upstream)
@@ -402,7 +412,7 @@ def test_candidate_that_uses_up_its_own_total_is_passed_on():
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_own_exception_ends_the_run_and_is_recorded_as_aborted(mode):
-    """An exception of our own is raised unchanged, and the attempt is recorded as aborted."""
+    """An exception in the gateway's own code is raised unchanged, and the attempt is recorded as aborted."""
     run: FallbackRun[Answer] = FallbackRun(Plan(chain("a", "b")), Stage().run_context)
 
     def call(step):

@@ -11,7 +11,7 @@ PATH = Path(__file__).parents[2] / "docs" / "faults.md"
 
 
 def test_fault_document_matches_the_table():
-    """`python -m routing_admin.core.fallback.document > docs/faults.md` updates the document."""
+    """To update the document, run `python -m routing_admin.core.fallback.document > docs/faults.md`."""
     assert PATH.read_text(encoding="utf-8") == document()
 
 

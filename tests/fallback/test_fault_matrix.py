@@ -1,4 +1,6 @@
-"""The fault matrix: every scenario of the lab over real sockets, streamed and not, with its actions and its result."""
+"""The fault matrix: every scenario of the lab over real sockets, streamed and not, with the route's actions and its
+result.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from tests.lab import SCENARIOS, Lab
 from tests.lab.shapes import VENDORS
 
 COMMENTS = "comments_forever"
-"""Keep-alive comments count as activity before the first content, so only the total timeout ends such a stream."""
-# Scenarios whose bytes differ by protocol. The others run with OpenAI's only.
+"""Before the first content, keep-alive comments count as activity, so only the total timeout ends such a stream."""
+# Scenarios whose bytes differ by protocol. The other scenarios run only with OpenAI's protocol.
 BYTES_DIFFER = frozenset(
     {
         *("ok", "http_400", "http_401", "http_403", "http_429", "http_500", "http_529", "wait", "gemini_retry"),
@@ -28,7 +30,7 @@ BYTES_DIFFER = frozenset(
     }
 )
 OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
-"""Status and code that the agent sees for a 4xx without a row of its own."""
+"""The status and code that the agent sees for a 4xx that has no row of its own."""
 CASES = [
     pytest.param(name, scenario, stream, id=f"{name}-{scenario.name}-{'stream' if stream else 'plain'}")
     for name in VENDORS
@@ -45,7 +47,8 @@ def lab() -> Iterator[Lab]:
 
 
 TIMED = frozenset({Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.STREAM_STALL, Fault.SLOW_BODY})
-"""Faults that depend on time. Only they run with short timeouts, so that a busy machine adds no faults of its own."""
+"""Faults that depend on time. Only these run with short timeouts, so that a busy machine does not cause other faults.
+"""
 
 PATIENT = Timeouts(connect=10, first_content=20, between=20, total=60)
 
@@ -60,7 +63,9 @@ def expected_fault(scenario_name: str, stream: bool) -> Fault | None:
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
 @pytest.mark.parametrize(("name", "scenario", "stream"), CASES)
 async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
-    """Each scenario yields its fault, tries and action, and the caller sees the status and code of its row."""
+    """Each scenario causes its fault, number of tries and action. The caller sees the status and code in the fault's
+    row.
+    """
     lab.requests.clear()
     fault = expected_fault(scenario.name, stream)
     urls = {"bad": lab.url(name, "bad"), "good": lab.url(name, "good")}
@@ -121,7 +126,7 @@ async def test_unreachable_provider_has_its_own_fault_and_the_next_one_answers(l
 
 
 def test_the_lab_plays_every_upstream_fault_that_bytes_can_show():
-    """The lab covers every fault except those without a response, such as a missing key, which other tests cover."""
+    """The lab plays every fault except those without a response, such as a missing key, which other tests cover."""
     shown = {scenario.plain for scenario in SCENARIOS.values()} | {scenario.stream for scenario in SCENARIOS.values()}
     without_bytes = {
         *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT),

@@ -22,7 +22,7 @@ EACH_FAULT = pytest.mark.parametrize("expected", EXPECTED.values(), ids=list(EXP
 
 
 def failure_of(expected: ExpectedFault) -> Failure:
-    """Return the fault with the status, long wait or parameter that a provider sends with it."""
+    """Return the fault as a failure, with the status, long wait or parameter that a provider sends with it."""
     status = STATUS_IN_CODE.match(expected.fault)
     return Failure(
         Fault(expected.fault),
@@ -34,7 +34,9 @@ def failure_of(expected: ExpectedFault) -> Failure:
 
 
 def upstream_of(expected: ExpectedFault) -> FakeUpstream:
-    """`a` and `c` always fail, `b` answers. A deadline is reached because the call takes the whole time."""
+    """Return an upstream in which `a` and `c` always fail and `b` answers. For a deadline, a call takes all of the
+    time.
+    """
     script = {"a": [failure_of(expected)], "b": ["hello"], "c": [failure_of(expected)]}
     return FakeUpstream(script, seconds=600 if expected.fault == "deadline" else 0.01)
 
@@ -58,7 +60,9 @@ def test_each_preset_acts_as_expected(expected: ExpectedFault) -> None:
 
 @EACH_FAULT
 def test_failing_candidate_is_called_as_often_as_expected(expected: ExpectedFault) -> None:
-    """In a chain of two the second answers, unless the fault is raised: then the agent sees its status and code."""
+    """In a chain of two, the second candidate answers unless the fault is raised. In that case, the agent sees the
+    fault's status and code.
+    """
     upstream = upstream_of(expected)
     end = Stage().run(Plan(chain("a", "b")), upstream)
     assert upstream.called == ["a"] * expected.tries + ["b"] * (expected.seed != "raise")
@@ -72,7 +76,7 @@ def test_failing_candidate_is_called_as_often_as_expected(expected: ExpectedFaul
 
 @EACH_FAULT
 def test_raised_fault_has_the_expected_status_and_code(expected: ExpectedFault) -> None:
-    """A route can raise any fault at once; the agent sees the status and code of its row."""
+    """A route can raise any fault at once. The agent sees the status and code in the fault's row."""
     upstream = upstream_of(expected)
     end = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={expected.fault: Action.RAISE})), upstream)
     assert "b" not in upstream.called
@@ -82,7 +86,9 @@ def test_raised_fault_has_the_expected_status_and_code(expected: ExpectedFault) 
 @EACH_FAULT
 @pytest.mark.requirement("MMR-P9")
 def test_exhausted_chain_has_the_expected_status(expected: ExpectedFault) -> None:
-    """The status is 429 if every candidate was rate limited or out of quota, 504 if every one timed out, else 502."""
+    """The status is 429 if every candidate was rate limited or out of quota, 504 if every candidate timed out, and
+    otherwise 502.
+    """
     upstream = upstream_of(expected)
     policy = Policy(on_error={expected.fault: Action.NEXT})
     if expected.exhausted is None:
@@ -96,7 +102,9 @@ def test_exhausted_chain_has_the_expected_status(expected: ExpectedFault) -> Non
 
 @EACH_FAULT
 def test_cooldowns_last_as_long_as_expected(expected: ExpectedFault) -> None:
-    """The cooldown after the first and the third failure in a row is that of the row, for the model or its provider."""
+    """The model or its provider is on cooldown after the first and the third failure in a row for as long as the
+    fault's row says.
+    """
     cooldowns, failure = LocalCooldowns(Clock(), lambda: 0.0), failure_of(expected)
     seconds: list[float | None] = []
     for _ in range(3):
@@ -124,7 +132,7 @@ COOLDOWN_WORDS = {
     (NAMED_WAIT, NAMED_WAIT): "as long as named",
 }
 PASSED_ON = frozenset({"http_401", "http_404"})
-"""These start no cooldown where they are raised, and the row covers only that."""
+"""If these faults are raised, they start no cooldown, and the row only covers that case."""
 
 
 @EACH_FAULT

@@ -1,4 +1,4 @@
-"""Fire drills in a run: the provider counts as unavailable, without waits and without a cooldown."""
+"""Fire drills in a run. The provider counts as unavailable, without waits and without a cooldown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_drill_moves_on_at_once_and_leaves_no_cooldown(stream: bool) -> None:
 
 @pytest.mark.parametrize("word", ["5xx", "503", "fire_drill"])
 def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> None:
-    """A route that raises after a 503 raises during a drill too; one that retries does not retry it."""
+    """A route that raises a 503 raises during a drill as well. A route that retries a 503 does not retry a drill."""
     upstream = FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RAISE})), upstream)
     assert isinstance(raised, UpstreamRefused)
@@ -43,7 +43,7 @@ def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> Non
 
 
 def test_drill_lasts_from_its_start_to_its_end() -> None:
-    """A drill lasts from its start, with some clock skew allowed, to its end; setting the clock back ends it."""
+    """A drill lasts from its start, with some tolerance for clock skew, to its end. Setting the clock back ends it."""
     assert [DRILL.lasts(time) for time in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
     assert not DRILL.lasts(1000.0 - SKEW_SECONDS - 1)
     assert DRILL.stops("a", 1030.0)
@@ -52,5 +52,5 @@ def test_drill_lasts_from_its_start_to_its_end() -> None:
 
 
 def test_failure_of_a_drill_is_a_fault_of_its_own() -> None:
-    """The fault is not an HTTP status of the provider, since the provider was not called."""
+    """The fault is not an HTTP status, since the provider was not called."""
     assert DRILL.failure() == Failure(Fault.FIRE_DRILL, "Fire drill by Ada: not called.")

@@ -35,7 +35,7 @@ def failure_of(fault: Fault) -> Failure:
 
 @pytest.mark.parametrize("code", EXPECTED)
 def test_key_cools_after_its_own_faults_only(code):
-    """Only faults of the key itself start its cooldown, for the seconds in expected_faults.py."""
+    """Only faults of the key itself put it on cooldown, for the seconds in expected_faults.py."""
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], failure_of(Fault(code)))
@@ -47,7 +47,7 @@ def test_key_cools_after_its_own_faults_only(code):
 @pytest.mark.parametrize("code", KEY_COOLDOWNS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_next_key_answers_within_the_same_attempt(code, stream):
-    """The failed key and the next one are tries of one attempt, without a wait or a fallback."""
+    """The calls with the failed key and with the next key are tries of one attempt, without a wait or a fallback."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [failure_of(Fault(code))], "p/b": ["hello"]})
     result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream, stream=stream)
     assert upstream.called == ["p/a", "p/b"]
@@ -64,7 +64,9 @@ def test_provider_fault_is_retried_with_the_same_key():
 
 
 def test_401_of_every_key_is_raised():
-    """After a 401 of every key the error is raised at once; the next request tries one key and is refused as well."""
+    """If the provider refuses every key with a 401, the error is raised at once. The next request tries one key and is
+    refused as well.
+    """
     stage, upstream = Stage(), FakeUpstream({"p/a": [401], "p/b": [401], "p/c": [401], "q": ["hello"]})
     plan = Plan((pooled(0, "p", "a", "b", "c"), pooled(1, "q")))
     error = stage.run(plan, upstream)
@@ -75,7 +77,7 @@ def test_401_of_every_key_is_raised():
 
 
 def test_dead_key_among_limited_ones_counts_as_a_rate_limit():
-    """Of a refused and a rate-limited key, the limit decides: the chain moves on as after a rate limit."""
+    """If one key is refused and another is rate limited, the chain moves on as after a rate limit."""
     stage = Stage()
     upstream = FakeUpstream({"p/a": [LIMITED], "p/b": [401], "q": ["hello"]})
     result = stage.run(Plan((pooled(0, "p", "a", "b"), pooled(1, "q"))), upstream)
@@ -84,8 +86,8 @@ def test_dead_key_among_limited_ones_counts_as_a_rate_limit():
 
 
 def test_shortest_wait_of_all_keys_is_waited_out():
-    """If every key named a wait, the shortest is waited out and that key is called again."""
-    # Below the longest wait that a run sits out.
+    """If every key's response named a wait, the run waits for the shortest of them and calls that key again."""
+    # This is below the longest wait that a run waits for.
     short, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [short, "hello"], "p/b": [long]}, seconds=0.0)
     result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
@@ -94,7 +96,9 @@ def test_shortest_wait_of_all_keys_is_waited_out():
 
 
 def test_dead_key_of_five_loses_no_call_and_is_used_again_once_valid():
-    """One call per ten minutes tries a refused key, with the next key to answer it, until the key works again."""
+    """Once in ten minutes, a call tries the refused key and is then answered with the next key, until the refused key
+    works again.
+    """
     stage = Stage()
     upstream = FakeUpstream({f"p/{key}": ["hello"] for key in "abde"} | {"p/c": [401, 401, "hello"]})
     plan = Plan((pooled(0, "p", *"abcde"),))
@@ -110,7 +114,7 @@ def test_dead_key_of_five_loses_no_call_and_is_used_again_once_valid():
 
 
 def test_claim_on_a_key_is_released_if_the_call_ends_without_a_result():
-    """The claim on a retry of a key is released if the call ends without a result."""
+    """If a call that has claimed a key for a retry ends without a result, the claim is released."""
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], failure_of(Fault.HTTP_401))
@@ -126,7 +130,7 @@ conversations = st.lists(st.sampled_from([f"conversation {n}" for n in range(6)]
 
 @given(conversations, st.sets(st.sampled_from(KEYS), max_size=4))
 def test_a_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, cooling):
-    """A conversation keeps a working key; a new one, or one without such a key, gets the least used key."""
+    """A conversation keeps a key that works. Otherwise it gets the least used key."""
     pools, use_counts, assigned = pools_at(Clock()), Counter(), {}
     for key in cooling:
         pools.record("p", key, LIMITED)
@@ -144,7 +148,9 @@ def test_a_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, c
 
 
 def test_a_conversation_whose_key_was_refused_goes_on_with_another_and_stays_there():
-    """The conversation stays with its second key, since that key's prompt cache now holds it."""
+    """The conversation stays with its second key, since the provider's prompt cache for that key now has the
+    conversation.
+    """
     clock = Clock()
     pools = pools_at(clock)
     first = pools.choose("p", KEYS, "talk", ())

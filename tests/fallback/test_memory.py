@@ -1,4 +1,4 @@
-"""Refused parameters and names that are remembered by provider and model."""
+"""The refused parameters and the parameter names that are remembered for each provider and model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def refusal_of(param: str) -> Failure:
 
 
 def test_refusal_is_permanent_and_applies_to_its_model_only() -> None:
-    """A refusal applies to that model only, and does not expire."""
+    """A refusal does not expire, and it applies only to the model that refused."""
     memory = Memory(clock := Clock())
     memory.refuse("a", "m", "temperature")
     assert memory.refusals("a", "other") == memory.refusals("b", "m") == ()
@@ -33,7 +33,9 @@ def test_refusal_is_permanent_and_applies_to_its_model_only() -> None:
 
 
 def test_refused_value_drops_its_parameter_for_an_hour() -> None:
-    """Another value may be accepted, so the refusal of a value expires after an hour; a repeat restarts the hour."""
+    """The model may accept another value, so the refusal of a value expires after an hour. Another refusal restarts the
+    hour.
+    """
     memory = Memory(clock := Clock())
     for _ in range(2):
         memory.refuse("a", "m", "reasoning_effort", value_only=True)
@@ -55,7 +57,7 @@ def test_memory_is_bounded_in_models_and_parameters() -> None:
 
 
 def test_taken_over_refusals_replace_the_permanent_ones() -> None:
-    """Permanent refusals are replaced; the refusal of a value stays known for its hour."""
+    """Stored refusals replace the permanent refusals in memory. The refusal of a value is remembered for its hour."""
     memory = Memory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "reasoning_effort", value_only=True)
@@ -67,7 +69,7 @@ def test_taken_over_refusals_replace_the_permanent_ones() -> None:
 
 
 def test_limit_name_that_is_accepted_again_no_longer_counts_as_refused() -> None:
-    """A provider that accepts the old name again within the hour is followed, without alternating between both."""
+    """If a provider accepts the old name again within the hour, the old name is used. The names do not alternate."""
     memory = Memory(Clock())
     memory.refuse("a", "m", OLD, NEW)
     memory.refuse("a", "m", NEW, OLD)
@@ -95,7 +97,7 @@ def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
 
 
 def test_refused_limit_is_renamed_and_never_dropped() -> None:
-    """The token limit is renamed once and never dropped; the call carries the accepted name."""
+    """The token limit is renamed once and never dropped. The call has the accepted name."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), "ok", "ok"]})
     for _ in range(2):
         stage.run(Plan(chain("a")), upstream)
@@ -112,7 +114,7 @@ def test_limit_name_follows_a_provider_that_changes_it() -> None:
 
 
 def test_limit_refused_under_both_names_is_not_remembered() -> None:
-    """After both names are refused, the candidate's failure counts, and the next request tries both again."""
+    """If both names are refused, the failure of the candidate counts. The next request tries both names again."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), refusal_of(NEW)]})
     assert isinstance(stage.run(Plan(chain("a")), upstream), UpstreamRefused)
     assert [call.limit_name for call in upstream.calls] == [None, NEW]
@@ -120,7 +122,7 @@ def test_limit_refused_under_both_names_is_not_remembered() -> None:
 
 
 def test_protocol_with_one_limit_name_or_strict_route_is_tried_once() -> None:
-    """Nothing is learnt if the protocol has a single name for the limit, or the route is strict."""
+    """Nothing is remembered if the protocol has a single name for the limit or the route is strict."""
     stage = Stage()
     for candidate, preset in (
         (PlannedCandidate(0, "a", "m", protocol="gemini"), ErrorPreset.SEED),

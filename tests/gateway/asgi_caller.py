@@ -105,7 +105,7 @@ def loopback_providers() -> Iterator[Loopback]:
 
 @dataclass
 class Call:
-    """One request, passed to the application in `pieces` as by a server, and the messages that the application sends."""
+    """One request, passed to the application in `pieces` as by a server, and the messages that the application sent."""
 
     pieces: Sequence[bytes]
     headers: Sequence[tuple[bytes, bytes]] = ()
