@@ -1,4 +1,6 @@
-"""Models and routes over the fault lab: one model that sees, one that does not, and the route that describes files."""
+"""Models and routes for the fault lab: a model that reads images, a model that does not, and the route for describing
+files.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,10 @@ def describing_lab(
     policy: str = POLICY,
     retries: int | None = None,
 ) -> Iterator[Lab]:
-    """Run the lab with `seer` on the route `describe`, `blind` on the route `blind` and both on `both`.
+    """Run the lab with the model `seer` on the route `describe`, `blind` on the route `blind`, and both on `both`.
 
-    Each speaks the protocol of its name, and the process starts and ends with an empty run context. `retries` are
-    the describer's: set it to 0 where waiting for a retry shows nothing new.
+    The arguments `seer` and `blind` are the protocols of these models. The process starts and ends with an empty run
+    context. `retries` are those of the describer; set them to 0 if waiting for a retry shows nothing new.
     """
     with Lab({"seer": f"say:{WORDS}", **(script or {})}) as lab:
         for name, protocol in (("seer", seer), ("blind", blind)):
@@ -72,5 +74,5 @@ def bodies_to(lab: Lab, name: str) -> list[Any]:
 
 
 def text_of(body: Any) -> str:
-    """Return the whole request as one text to search in."""
+    """Return the whole request as one string to search in."""
     return json.dumps(body, ensure_ascii=False)

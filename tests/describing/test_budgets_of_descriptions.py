@@ -1,4 +1,4 @@
-"""Descriptions count against the limits of the calling agent and are skipped where these leave no room."""
+"""Descriptions count towards the limits of the calling agent. If the limits leave no room, files are not described."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def ask(key: str) -> Any:
 
 
 def test_tokens_of_describer_and_answer_are_both_counted(key: str) -> None:
-    """Both the describer's and the answer's tokens count. With a cached description, only the answer's do."""
+    """The tokens of the describer and of the answer count. If the description is cached, only the answer's tokens
+    count.
+    """
     limit(tokensPerDay=1_000_000)
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])
@@ -57,7 +59,9 @@ def test_tokens_of_describer_and_answer_are_both_counted(key: str) -> None:
 
 
 def test_file_is_not_described_if_the_budget_has_no_room_for_it(key: str) -> None:
-    """If tokens suffice for the answer alone, the file is not described, the call is answered, and the log says why."""
+    """If there are only enough tokens for the answer, the file is not described, the call is answered, and the log has
+    the reason.
+    """
     limit(tokensPerDay=5_000)
     with describing_lab() as lab:
         answer = ask(key)
@@ -69,7 +73,7 @@ def test_file_is_not_described_if_the_budget_has_no_room_for_it(key: str) -> Non
 
 
 def test_llm_send_describes_files_and_counts_their_tokens(text_agent: AgentProgram) -> None:
-    """`/llm/send` describes files and counts their tokens like the chat API."""
+    """`/llm/send` describes files and counts the descriptions' tokens as the chat API does."""
     limit(tokensPerDay=1_000_000)
     with describing_lab():
         ref = text_agent.stored("dot.png", PNG, "image/png")["ref"]
@@ -87,7 +91,9 @@ def test_llm_send_describes_files_and_counts_their_tokens(text_agent: AgentProgr
 
 
 def test_simulation_shows_a_placeholder_until_a_real_call_describes_the_file(admin: Client) -> None:
-    """A simulation shows a placeholder and calls no describer. After a real call, simulations show its text."""
+    """A simulation shows a placeholder and does not call the describer. After a real call, simulations show the
+    description.
+    """
     with describing_lab() as lab:
         row = store_bytes(SYSTEM, PNG, filename="dot.png")
         form = {"task": "blind", "sim-message": "What is it?", "sim-artifact": row.pk, "sim-language": "en"}

@@ -1,5 +1,7 @@
-"""get_artifact and /messages/route describe a file only if asked with `describe` and with a key that may call
+"""get_artifact and /messages/route describe a file only on request, with `describe`, and only for a key that may call
 models.
+
+The facts of a file are its name, type and size. A model that cannot read the file receives them in its place.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def test_file_is_not_described_without_the_describe_parameter(text_agent: AgentP
 
 
 def test_get_artifact_appends_the_description_to_the_facts(text_agent: AgentProgram) -> None:
-    """The description is quoted after the facts and requested once; the describer's call is in the log."""
+    """The description is quoted after the facts. The describer is called once, and its call is in the log."""
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]
         facts = text_agent.artifact(ref, language="en")["content"]
@@ -66,7 +68,7 @@ def test_file_that_the_service_reads_is_not_described(vision_agent: AgentProgram
 
 
 def test_failed_description_is_a_warning_and_is_not_cached(text_agent: AgentProgram) -> None:
-    """No conversation depends on the description, so the next request asks for it again."""
+    """No conversation depends on the description, so the next request calls the describer again."""
     with describing_lab({"seer": ["http_422", f"say:{WORDS}"]}):
         ref = text_agent.stored("dot.png", PNG)["ref"]
         failed = text_agent.get(f"/artifacts/{ref}", describe="true").json()
@@ -77,13 +79,13 @@ def test_failed_description_is_a_warning_and_is_not_cached(text_agent: AgentProg
 
 
 def test_missing_describe_route_gives_a_warning(text_agent: AgentProgram) -> None:
-    """Nothing is described, and the answer has the warning `no_describer`."""
+    """Nothing is described, and the response has the warning `no_describer`."""
     ref = text_agent.stored("dot.png", PNG)["ref"]
     assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
 
 
 def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentProgram]) -> None:
-    """Describing would call a model, which the key's scopes do not allow."""
+    """A description would call a model, which the key's scopes do not allow."""
     reader = caller("text-agent", "artifacts:read", "artifacts:write")
     ref = reader.stored("dot.png", PNG)["ref"]
     answers = [
@@ -94,7 +96,7 @@ def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentPr
 
 
 def test_an_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentProgram) -> None:
-    """An agent whose limits do not allow the route `describe` gets the facts."""
+    """If an agent's limits do not allow the route `describe`, the agent receives only the facts."""
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = {"models": ["task:planning"]}
     save_agent(SYSTEM, row)

@@ -1,4 +1,8 @@
-"""A describer must read files and has no describer itself; if it stops reading them later, that is a warning."""
+"""A describer is a model that describes files for models that cannot read them. It must read files and has no describer
+itself.
+
+If it stops reading files later, that is only a warning.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ def sentences(refusal: InvalidError) -> str:
 
 
 def test_describer_that_reads_no_media_is_refused(demo: None) -> None:
-    """Where a policy describes files, the route for it needs a model that reads images, audio, video or files."""
+    """If a policy describes files, the describing route needs a model that reads images, audio, video or files."""
     set_content_policy(SYSTEM, POLICY)
     with pytest.raises(InvalidError) as refusal:
         save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
@@ -40,7 +44,7 @@ def test_describer_that_reads_no_media_is_refused(demo: None) -> None:
 
 
 def test_route_with_a_describer_that_reads_no_media_is_refused(demo: None) -> None:
-    """The describer is checked in whichever order the two routes are saved."""
+    """The describer is checked whichever of the two routes is saved first."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     with pytest.raises(InvalidError):
         save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,), content={"policy": POLICY}))
@@ -69,7 +73,7 @@ def file_of(*models: str, policy: str = "") -> str:
 
 
 def test_import_of_a_describer_that_reads_no_media_is_refused(demo: None) -> None:
-    """Importing a describer that reads no files is refused; the preview names the same problem."""
+    """The import is refused, and its preview names the same problem."""
     before = Revision.objects.count()
     text = file_of("echo-text", policy=POLICY)
     (problem,) = [item for item in preview_import([text]).imported.problems if item.severity == "error"]
@@ -82,7 +86,9 @@ def test_import_of_a_describer_that_reads_no_media_is_refused(demo: None) -> Non
 
 
 def test_policies_of_installation_and_service_are_checked_too(demo: None) -> None:
-    """The check of describers also covers the installation's policy, a service's own and the administrators' API."""
+    """The describer is also checked for the installation's policy, for a service's own policy and in the
+    administrators' API.
+    """
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (BLIND,)))
     with pytest.raises(InvalidError):
         set_content_policy(SYSTEM, POLICY)
@@ -99,7 +105,7 @@ def test_policies_of_installation_and_service_are_checked_too(demo: None) -> Non
 
 
 def blind_the_describer() -> None:
-    """Let the describer's model read no images any more, as a probe may find."""
+    """Change the describer's model so that it no longer reads images, as a capability probe may find."""
     set_content_policy(SYSTEM, POLICY)
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (SEER,)))
     set_capabilities(SYSTEM, {Service.objects.get(model="echo-vision"): {("input", "vision"): False}})
@@ -108,7 +114,7 @@ def blind_the_describer() -> None:
 def test_describer_that_stops_reading_media_is_only_a_warning(
     demo: None, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A describer that reads no more is a warning on pages, in `check_config` and in `doctor`, which still succeed."""
+    """Pages, `check_config` and `doctor` warn of a describer that no longer reads files. The commands succeed."""
     blind_the_describer()
     save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,)))
     for page in ("/routes/", "/routes/default/"):
@@ -124,6 +130,6 @@ def test_describer_that_stops_reading_media_is_only_a_warning(
 
 
 def test_import_of_a_model_with_unknown_capabilities_only_warns(demo: None) -> None:
-    """A routing file may be imported before its models' capabilities are known, so the import only warns."""
+    """A routing file may be imported before the capabilities of its models are known, so the import only warns."""
     applied = import_configuration(SYSTEM, [file_of("not-known-yet", policy=POLICY)])
     assert "warning" in {problem.severity for problem in applied.preview.imported.problems}

@@ -1,4 +1,8 @@
-"""A file that a candidate cannot read is described by another model first, over real sockets."""
+"""If a candidate cannot read a file, another model describes the file first, over real sockets.
+
+The model that describes files is the describer, here `seer`. The facts of a file are its name, type and size, which
+replace it if there is no description.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +42,11 @@ SLOW = ("silent", "drip")
 OTHERS = sorted(
     name for name, scenario in SCENARIOS.items() if scenario.plain and "openai" in scenario.needs and name not in FAULTS
 )
-"""All other plain faults of the lab, played in OpenAI's protocol."""
+"""All other faults of the lab that are not streamed, in OpenAI's protocol."""
 
 
 def picture(colour: str) -> dict[str, Any]:
-    """Return an image that differs from the default one."""
+    """Return an image that differs from the default image."""
     data = io.BytesIO()
     Image.new("RGB", (2, 2), colour).save(data, "PNG")
     return image("data:image/png;base64," + base64.b64encode(data.getvalue()).decode())
@@ -58,7 +62,9 @@ def last_text(body: Any) -> str:
 
 
 def test_text_candidate_receives_the_marked_description(key: str) -> None:
-    """A blind candidate gets facts, a line that names the describer, its text and the reference. The header says so."""
+    """A candidate that cannot read the image receives the facts, a line that names the describer, the description and
+    the reference. The header says so.
+    """
     with describing_lab() as lab:
         answer = ask(key)
         (describer_body,), (candidate_body,) = bodies_to(lab, "seer"), bodies_to(lab, "blind")
@@ -76,7 +82,9 @@ def test_text_candidate_receives_the_marked_description(key: str) -> None:
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, stream: bool) -> None:
-    """Describer and candidate speak different protocols; each protocol is tried on both sides, plain and streamed."""
+    """The describer and the candidate use different protocols. Each protocol is tried on both sides, plain and
+    streamed.
+    """
     other = PROTOCOLS[(PROTOCOLS.index(protocol) + 1) % len(PROTOCOLS)]
     with describing_lab(seer=protocol, blind=other) as lab:
         answer = ask(key, stream=stream)
@@ -90,8 +98,10 @@ def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, s
 @pytest.mark.parametrize("scenario", FAULTS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, scenario: str, stream: bool) -> None:
-    """If the describer fails, the candidate gets the facts, the header reports it, and the call is answered."""
-    # Waiting for retries in one combination is enough.
+    """If the describer fails, the candidate receives the facts, the header reports the failure, and the call is
+    answered.
+    """
+    # It is enough to wait for retries in one combination.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab({"seer": scenario}, seer=protocol, retries=retries) as lab:
         answer = ask(key, stream=stream)
@@ -106,8 +116,8 @@ def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, scena
 def test_other_faults_of_a_describer_do_not_fail_the_call(
     key: str, scenario: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other faults do not fail the call either, nor does a describer that is silent or too slow."""
-    # Both play until a timeout, so the describer's is shortened.
+    """Other faults do not fail the call either, and neither does a describer that is silent or too slow."""
+    # Both scenarios last until a timeout, so the describer's timeout is shortened.
     if scenario in SLOW:
         monkeypatch.setattr(describing, "MAX_SECONDS", 0.5)
     with describing_lab({"seer": scenario}, retries=0) as lab:
@@ -118,7 +128,7 @@ def test_other_faults_of_a_describer_do_not_fail_the_call(
 
 
 def test_later_vision_candidate_receives_the_image(key: str) -> None:
-    """A candidate that cannot see gets the description, a later one that can gets the image."""
+    """A candidate that cannot read images receives the description. A later candidate that can receives the image."""
     with describing_lab({"blind": "http_529"}) as lab:
         answer = ask(key, model="task:both")
         described, native = bodies_to(lab, "seer")
@@ -139,7 +149,7 @@ def test_nothing_is_described_for_a_candidate_that_is_not_called(key: str) -> No
 
 @pytest.mark.parametrize("outcome", [f"say:{WORDS}", "http_500"], ids=["words", "failure"])
 def test_next_turn_reuses_the_outcome_of_the_first_turn(key: str, outcome: str) -> None:
-    """A conversation keeps its first outcome, description or failure, even if the describer has recovered meanwhile."""
+    """A conversation keeps its first outcome, a description or a failure, even if the describer has recovered since."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     next_turn = [*turn, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "And now?"}]
     body = {"model": "task:blind", "language": "en"}
@@ -156,7 +166,9 @@ FAILED, BY_MODEL = "image=described:describer_failed", "image=described:by_model
 
 
 def test_another_conversation_asks_again_and_both_use_its_description(key: str) -> None:
-    """A failure is kept for its own conversation. Another one asks again, and both use the description it gets."""
+    """A failure is stored for its own conversation. Another conversation calls the describer again, and both use the
+    new description.
+    """
     question = {"type": "text", "text": "Tell me about this."}
     with describing_lab({"seer": ["http_500"] * 3 + [f"say:{WORDS}"]}):
         outcomes = [ask(key, *content).headers["x-routing-adaptation"] for content in ((), (question, image()), ())]
@@ -164,12 +176,12 @@ def test_another_conversation_asks_again_and_both_use_its_description(key: str) 
 
 
 def answer_in(reply: Any) -> dict[str, Any]:
-    """Return the model's answer as the assistant's message of the next turn."""
+    """Return the model's answer as an assistant message for the next turn."""
     return {"role": "assistant", "content": reply.json()["choices"][0]["message"]["content"]}
 
 
 def talk(key: str, body: Any) -> tuple[str, dict[str, Any]]:
-    """Send a request on an event loop of its own; return how the image was delivered and the assistant's message."""
+    """Send a request on a separate event loop. Return how the image was delivered, and the assistant's message."""
     data = json.dumps(body).encode()
     call = Call([data], headers(key, len(data)))
 
@@ -194,7 +206,9 @@ def talk(key: str, body: Any) -> tuple[str, dict[str, Any]]:
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 def test_continued_conversation_keeps_the_outcome_it_was_answered_with(key: str, stream: bool) -> None:
-    """A conversation with the same beginning asks again after the cooldown and gets the description from then on."""
+    """A conversation with the same beginning calls the describer again after the cooldown, and has the description from
+    then on.
+    """
     turn = [{"role": "user", "content": [LOOK, image()]}]
     follow_up = {"role": "user", "content": "And now?"}
     body = {"model": "task:blind", "language": "en", "stream": stream}
@@ -206,7 +220,7 @@ def test_continued_conversation_keeps_the_outcome_it_was_answered_with(key: str,
         failed, first_answer = talk(key, {**body, "messages": turn})
         again, _ = talk(key, {**body, "messages": turn})
         assert len(bodies_to(lab, "seer")) == 1
-        # The cooldown of the failure is over.
+        # From now on, the cooldown of the failure has ended.
         FileDescription.objects.update(created_at=timezone.now() - ASK_AGAIN)
         talk(key, {**body, "messages": turn})
         assert len(bodies_to(lab, "seer")) == 2
@@ -220,7 +234,7 @@ def test_continued_conversation_keeps_the_outcome_it_was_answered_with(key: str,
 
 
 def test_failure_in_an_earlier_message_holds_for_the_same_file_sent_again(key: str) -> None:
-    """A failure holds for a file sent again, or one message would contradict another."""
+    """If the file is sent again, the failure applies to it as well. Otherwise one message would contradict another."""
     turn = [{"role": "user", "content": [LOOK, image()]}]
     with describing_lab({"seer": ["http_500", f"say:{WORDS}"]}, retries=0):
         first = post(key, {"model": "task:blind", "language": "en", "messages": turn})
@@ -231,7 +245,7 @@ def test_failure_in_an_earlier_message_holds_for_the_same_file_sent_again(key: s
 
 
 def test_description_is_shared_between_conversations(key: str) -> None:
-    """Equal content, describer, prompt and language are described once."""
+    """Equal files with the same describer, prompt and language are described once."""
     with describing_lab() as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Tell me about this."}, image())
@@ -240,7 +254,7 @@ def test_description_is_shared_between_conversations(key: str) -> None:
 
 
 def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> None:
-    """The question is quoted, and another question about the same image needs another description."""
+    """The user's question is quoted. Another question about the same image needs another description."""
     with describing_lab(policy=f"{POLICY}+question") as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Which colour?"}, image())
@@ -250,7 +264,7 @@ def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> No
 
 
 def test_equal_files_share_one_description(key: str) -> None:
-    """Each file has its own description, and equal files share one."""
+    """Each file has its own description, and equal files have the same one."""
     with describing_lab() as lab:
         answer = ask(key, LOOK, image(), picture("red"), image())
         assert len(bodies_to(lab, "seer")) == 2
@@ -260,7 +274,7 @@ def test_equal_files_share_one_description(key: str) -> None:
 
 @pytest.mark.parametrize("state", ["absent", "disabled"])
 def test_without_the_describe_route_nothing_is_described(key: str, state: str) -> None:
-    """Without its route, nothing is described, and the route `default` is not used instead."""
+    """Without the route `describe`, nothing is described, and the route `default` does not take its place."""
     with describing_lab() as lab:
         route = TaskRoute.objects.get(task_type="describe")
         if state == "absent":
@@ -276,7 +290,7 @@ def test_without_the_describe_route_nothing_is_described(key: str, state: str) -
 
 
 def test_file_sent_to_the_describer_directly_is_not_described(key: str) -> None:
-    """A file that the describer cannot read is replaced by its facts when sent to `task:describe` directly."""
+    """If a call to `task:describe` has a file that the describer cannot read, the facts replace the file."""
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setparams((1, 2, 8000, 0, "NONE", ""))
@@ -291,7 +305,9 @@ def test_file_sent_to_the_describer_directly_is_not_described(key: str) -> None:
 
 
 def test_call_of_the_describer_is_logged(key: str) -> None:
-    """The describer's call is logged as a request of the same agent, linked from the delivery, with its tokens."""
+    """The describer's call is logged with its tokens as a request of the same agent. The delivery of the file links to
+    it.
+    """
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])
     (delivery,) = row.attempts.get().deliveries
@@ -310,7 +326,7 @@ def test_call_of_the_describer_is_logged(key: str) -> None:
 
 
 def test_stored_description_does_not_contain_the_question(key: str) -> None:
-    """The stored description has the user's question only as a digest."""
+    """The stored description has only a digest of the user's question."""
     with describing_lab(policy=f"{POLICY}+question"):
         ask(key)
     (row,) = FileDescription.objects.all()

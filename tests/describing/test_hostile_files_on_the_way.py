@@ -1,4 +1,4 @@
-"""Instructions in a file, read out by a describer, reach the next model only as a quotation; over real sockets."""
+"""If a describer repeats the instructions in a file, the next model receives them only as a quotation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def picture_of(name: str) -> dict[str, Any]:
-    """Return an image with the words of one hostile file drawn on it."""
+    """Return an image on which the text of one hostile file is drawn."""
     picture, buffer = Image.new("RGB", (320, 120), "white"), io.BytesIO()
     ImageDraw.Draw(picture).text(
         (4, 4), f"{name}\n{HOSTILE[name][:200]}".encode("ascii", "replace").decode(), fill="black"
@@ -36,7 +36,7 @@ def strings(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("blind", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_instructions_in_a_file_reach_the_model_only_as_quotation(key: str, blind: str) -> None:
-    """Each hostile text is repeated by the describer word for word; every line of it is quoted, and no file is sent."""
+    """The describer repeats each hostile text word for word. Every line of it is quoted, and no file is sent."""
     with describing_lab({"seer": [f"say:{text}" for text in HOSTILE.values()]}, blind=blind) as lab:
         for name in HOSTILE:
             answer = post(key, chat_body(LOOK, picture_of(name), model="task:blind", language="en"))

@@ -1,4 +1,6 @@
-"""Stored descriptions: texts are shared, and a failure is kept for the conversations that were answered with it."""
+"""Stored descriptions are shared by all conversations. A failure is stored for the conversations that were answered
+with it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ FAILURE = DescriptionOutcome(describer="seer", fault="http_500")
 
 
 def test_description_is_shared_with_other_conversations() -> None:
-    """A description paid for by one conversation is used by all."""
+    """All conversations use a description that one of them has paid for."""
     assert keep_description(KEY, "mine", WORDS) == WORDS
     assert find_description(KEY, "yours") == WORDS
 
@@ -54,7 +56,7 @@ def test_every_part_of_the_key_counts(change: dict[str, object]) -> None:
 
 
 def test_only_recently_used_descriptions_are_kept() -> None:
-    """A description is kept as long as requests are, counted from its last use."""
+    """A description is stored as long as logged requests are, counted from its last use."""
     now = datetime.now(UTC)
     for name in ("a", "b"):
         keep_description(replace(KEY, describer=name), "mine", WORDS)
@@ -76,12 +78,12 @@ def test_deleting_an_artifact_deletes_its_description() -> None:
 
 
 def age_failures() -> None:
-    """Backdate all failures, so that their cooldown is over."""
+    """Change the dates of all failures so that their cooldown has ended."""
     FileDescription.objects.exclude(fault="").update(created_at=datetime.now(UTC) - ASK_AGAIN)
 
 
 def test_failure_is_retried_after_its_cooldown() -> None:
-    """A failed description is kept for its cooldown, which a second failure starts again."""
+    """A failure is stored for the length of its cooldown. A second failure starts the cooldown again."""
     for _ in range(2):
         keep_description(KEY, "mine", FAILURE)
         assert find_description(KEY, "mine") == FAILURE
@@ -91,7 +93,9 @@ def test_failure_is_retried_after_its_cooldown() -> None:
 
 
 def test_unanswered_conversation_uses_another_ones_description_at_once() -> None:
-    """It does not wait for the cooldown of its own failure, unlike one that was answered with the failure."""
+    """A conversation that has no answer yet does not wait for the cooldown of its own failure. A conversation that was
+    answered with the failure keeps it.
+    """
     keep_description(KEY, "mine", FAILURE)
     keep_description(KEY, "yours", WORDS)
     assert find_description(KEY, "mine") == WORDS
@@ -109,7 +113,7 @@ class TestConversations(TestCase):
         )
     )
     def test_answered_conversation_always_gets_the_same_outcome(self, steps: list[tuple[int, str]]) -> None:
-        """Once answered, a conversation always gets the same outcome, though two others began with the same message."""
+        """Once answered, a conversation always gets the same outcome, even if other conversations begin alike."""
         outcomes: dict[int, DescriptionOutcome] = {}
         answered: dict[int, str] = {}
         for conversation, step in steps:
@@ -124,12 +128,12 @@ class TestConversations(TestCase):
                 outcome = WORDS if step == "words" else FAILURE
                 outcomes[conversation] = deliver(opening, outcome, "")
             for number, answer in answered.items():
-                # The describer would fail now; an answered conversation must not notice.
+                # The describer would fail now, which must not affect a conversation that has been answered.
                 assert deliver(f"opening {number % 2}", FAILURE, answer) == outcomes[number]
 
 
 def deliver(opening: str, outcome: DescriptionOutcome, answered: str) -> DescriptionOutcome:
-    """Return the outcome for a request whose describer, if called, yields the given one."""
+    """Return the outcome for a request. If the describer is called, it returns the given outcome."""
     stored = find_description(KEY, opening, answered) or keep_description(KEY, opening, outcome, answered)
     if stored.unsettled:
         settle_description(KEY, opening, stored, answered)

@@ -38,7 +38,7 @@ def client(server: Server) -> openai.OpenAI:
 def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) -> dict[str, Any]:
     """Return the next message of the host's model, assembled by the SDK."""
     request: Any = {"model": f"strict-{name}/m", "messages": messages, "tools": [OFFERED], "max_tokens": 50}
-    # A reasoning model refuses a temperature.
+    # A host with a reasoning model refuses a temperature, so the request must also succeed without one.
     request["temperature"] = 0.5
     if not stream:
         return client.chat.completions.create(**request).choices[0].message.model_dump(exclude_none=True)

@@ -1,4 +1,7 @@
-"""The ledger in database rows: several processes reach a limit together and never exceed it."""
+"""The ledger in database rows. Several processes together reach a limit and never exceed it.
+
+A ledger grants parts of a limit, called shares, to processes. Each process then reserves from its share in memory.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ LIMIT = 1000
 
 @dataclass
 class Process:
-    """A process's grant and use of one limit."""
+    """What one process was granted of a limit, and what it has used."""
 
     name: str
     window: Window = DAY
@@ -41,7 +44,7 @@ class Process:
         return booking
 
     def use(self, amount: int) -> int:
-        """Use up to `amount`, as far as the ledger grants it."""
+        """Use up to `amount`, as far as the ledger grants it, and return the amount used."""
         if self.held - self.used < amount:
             self.exchange(want=amount - (self.held - self.used))
         taken = max(0, min(amount, self.held - self.used))
@@ -50,7 +53,7 @@ class Process:
 
 
 def spend(*processes: Process) -> int:
-    """Return the total that all processes get when they use the limit in turns until it is exhausted."""
+    """Return the total that all processes use if they take turns until the limit is exhausted."""
     total = 0
     while taken := sum(process.use(7) for process in processes):
         total += taken
@@ -107,7 +110,7 @@ def test_lowered_limit_applies_at_once():
 
 
 def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
-    """A starting server sends many orders."""
+    """A process that has just started sends many orders at once."""
     ledger, counts = RowLedger(), []
     for size in (1, 200):
         orders = [Order(f"{size}:{number}", Meter.TOKENS_PER_DAY, DAY, LIMIT, want=1) for number in range(size)]
@@ -117,4 +120,4 @@ def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
         assert [booking.grant for booking in bookings] == [LIMIT // 16] * size
         counts.append(len(statements))
     assert counts[0] <= 10, counts
-    assert counts[1] <= counts[0] + 3, counts  # SQLite accepts 999 parameters per statement
+    assert counts[1] <= counts[0] + 3, counts  # SQLite accepts 999 parameters per statement.

@@ -1,4 +1,4 @@
-"""A call under several limits reserves of all or of none, and the tightest limit is reported."""
+"""A call under several limits reserves from all of them or from none, and the tightest limit is reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def holders(agent: dict[Meter, int], key: dict[Meter, int]) -> tuple[LimitHolder
 
 
 async def call(limited: tuple[LimitHolder, ...], tokens: int) -> Reservation | None:
-    """Return the reservation of a call with the given tokens, None if it was rejected."""
+    """Return the reservation of a call with the given tokens, or None if the call was rejected."""
     reservation = reservation_of(limited)
     assert reservation is not None
     try:
@@ -74,7 +74,7 @@ async def test_rejection_names_the_limit_that_was_reached(db: None) -> None:
 
 
 PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
-"""A dollar per million tokens, input or output: 1,000 nano-dollars each."""
+"""One dollar per million tokens, input or output, is 1,000 nano-dollars per token."""
 
 
 @pytest.mark.parametrize("answered", [True, False])
@@ -95,7 +95,7 @@ async def test_billed_usage_of_failed_attempts_is_settled(db: None, answered: bo
 
 
 async def test_call_cancelled_while_it_waits_reserves_nothing(db: None) -> None:
-    """A call cancelled while it waits keeps no reservation in any limit."""
+    """A call that is cancelled while it waits keeps no reservation in any limit."""
     limited = holders({Meter.TOKENS_PER_DAY: 100}, {Meter.TOKENS_PER_DAY: 100})
     calls = [asyncio.ensure_future(call(limited, 60)) for _ in range(20)]
     await asyncio.sleep(0)

@@ -1,4 +1,6 @@
-"""Properties of shares: whatever several processes do with a limit, together they never exceed it."""
+"""Properties of shares, the parts of a limit that a ledger grants to processes. Together, processes never exceed the
+limit.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,13 @@ class Installation:
         self.shares[process] = share.book(booking.granted, booking.drawn, booking.grant)
 
     def lapse(self, process: int) -> None:
-        """End the process's lease: its uncommitted grant returns to the ledger."""
+        """End the process's lease. What it was granted but has not committed returns to the ledger."""
         if process in self.held:
             self.drawn -= self.held.pop(process) - self.reported[process]
 
 
 def test_negative_usage_counts_as_zero():
-    """Otherwise it would refill a budget."""
+    """Negative usage would otherwise refill a budget."""
     assert Share(100, DAY, granted=100, used=40, reserved=10).settle(10, -1_000_000).used == 40
 
 
@@ -56,7 +58,7 @@ events = st.lists(
 
 @given(st.integers(1, 200), events)
 def test_calls_that_use_no_more_than_they_reserved_never_exceed_a_limit(limit, events):
-    """Three processes that use no more than they reserved never exceed a limit, in any order of events."""
+    """If three processes use no more than they reserved, they never exceed a limit, in any order of events."""
     installation = Installation(limit)
     for process, event, amount in events:
         share = installation.share(process)
@@ -89,7 +91,7 @@ def test_usage_beyond_a_reservation_is_always_booked(limit, reserved, excess):
 
 @given(st.integers(10, 10_000), st.integers(1, 400), st.integers(0, 400))
 def test_usage_after_an_expired_lease_is_counted_exactly_once(limit, first, later):
-    """After its lease has expired, a process's usage is counted exactly once."""
+    """What a process uses after its lease has expired is counted exactly once."""
     installation = Installation(limit)
     installation.exchange(0, want=min(first, limit))
     installation.shares[0] = installation.share(0).settle(0, min(first, limit))
@@ -102,7 +104,9 @@ def test_usage_after_an_expired_lease_is_counted_exactly_once(limit, first, late
 
 @given(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 500))
 def test_grant_is_at_most_what_remains_and_small_if_little_remains(limit, drawn, want, minimum):
-    """A grant is at most what is left, at least what is wanted if available, and more only if much is left."""
+    """A grant is at most what is left of the limit and, if possible, at least what is wanted. It is more only if much
+    is left.
+    """
     remaining, grant = limit - drawn, size_of_grant(limit, drawn, want, min(minimum, want))
     assert 0 <= grant <= max(0, remaining)
     assert grant == 0 or grant >= min(want, remaining)
@@ -110,7 +114,7 @@ def test_grant_is_at_most_what_remains_and_small_if_little_remains(limit, drawn,
 
 
 def test_share_is_extended_once_by_its_last_draw():
-    """A share is extended once, by its last draw, until the ledger responds and books its use."""
+    """A share is extended only once, by the size of its last draw, until the ledger responds and books the use."""
     share = Share(100, DAY).book(10, 10, 10)
     share = share.settle(0, 10)
     extended = share.extend()

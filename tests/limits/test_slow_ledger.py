@@ -1,4 +1,7 @@
-"""A slow ledger: calls wait only as long as it helps, and only the limit itself rejects them."""
+"""A slow ledger. Calls wait only as long as waiting helps, and only the limit itself rejects them.
+
+A ledger grants parts of a limit, called shares, to processes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ LIMIT, CALLS = 1000, 200
 
 @dataclass
 class SlowLedger:
-    """Ledger that responds when `gate` is set; `drawn` is the total of all processes, `called` is set by a request."""
+    """A ledger that responds once `gate` is set. `drawn` is the total of all processes. A request sets `called`."""
 
     drawn: int = 0
     held: int = 0
@@ -92,7 +95,7 @@ def test_200_concurrent_calls_wait_for_the_ledger_and_are_all_accepted(
 
 
 def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
-    """Draw a first share, then block the ledger; return what is free."""
+    """Draw a first share, then block the ledger. Return how much of the share is free."""
     ledger.gate.set()
     (waiter,) = begin(keeper, 1)
     assert isinstance(waiter, Waiter)
@@ -104,7 +107,7 @@ def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
 def test_share_is_extended_within_the_limit_before_a_call_is_refused(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock
 ):
-    """Without a response of the ledger a share is extended once; calls beyond it get an error that allows a retry."""
+    """If the ledger does not respond, a share is extended once. Calls beyond it get an error that allows a retry."""
     free = first_share(keeper, ledger)
     calls = begin(keeper, free + CALLS)
     waiting = [call for call in calls if isinstance(call, Waiter)]
@@ -122,7 +125,7 @@ def test_share_is_extended_within_the_limit_before_a_call_is_refused(
 def test_calls_on_extended_shares_are_logged_in_two_lines_with_their_number(
     keeper: QuotaClient, ledger: SlowLedger, clock: Clock, caplog: pytest.LogCaptureFixture
 ):
-    """Extended shares are logged in two lines, at the first call and when the ledger responds again."""
+    """One line is logged at the first call on an extended share, and one when the ledger responds again."""
     free = first_share(keeper, ledger)
     waiting = [call for call in begin(keeper, free + 5) if isinstance(call, Waiter)]
     clock.seconds = 1.5
@@ -138,7 +141,7 @@ def test_calls_on_extended_shares_are_logged_in_two_lines_with_their_number(
 
 @dataclass
 class ReadOnlyLedger(SlowLedger):
-    """Ledger in a read-only database for a number of exchanges."""
+    """A ledger whose database is read-only for the first exchanges."""
 
     failures: int = 5
 
@@ -173,7 +176,7 @@ def test_call_is_not_rejected_while_another_draw_can_help(keeper: QuotaClient, l
 
 
 async def test_call_is_refused_with_429_when_nothing_is_left(keeper: QuotaClient, ledger: SlowLedger):
-    """A call is rejected with 429 as soon as the ledger responds that nothing is left."""
+    """A call is rejected with a 429 as soon as the ledger responds that nothing is left of the limit."""
     ledger.gate.set()
     holder = agent_holder("a", AgentLimits(most={Meter.REQUESTS_PER_MINUTE: 1}))
     assert holder is not None

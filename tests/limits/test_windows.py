@@ -1,4 +1,4 @@
-"""Windows of limits (minute, day, month): consecutive and without gaps."""
+"""The windows of limits (minute, day, month) follow each other without gaps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ periods = st.sampled_from([Period.MINUTE, Period.DAY, Period.MONTH])
 
 @given(moments, periods, st.sampled_from(ZONES).map(ZoneInfo))
 def test_window_ends_where_the_next_begins(now, period, zone):
-    """Each window ends exactly where the next begins, also where clocks change."""
+    """Each window ends exactly where the next begins, even when clocks are changed."""
     window = window_at(period, now, zone)
     assert not window.is_over(now)
     assert window_at(period, window.ends_at - timedelta(microseconds=1), zone) == window
@@ -36,13 +36,13 @@ def test_window_ends_where_the_next_begins(now, period, zone):
     ],
 )
 def test_day_is_in_the_time_zone_of_the_installation(zone, day, ends):
-    """A day is in the installation's time zone: at 20:00 UTC the next one has begun in Shanghai."""
+    """A day is counted in the installation's time zone: at 20:00 UTC, the next day has begun in Shanghai."""
     window = window_at(Period.DAY, datetime(2026, 11, 22, 20, tzinfo=UTC), ZoneInfo(zone))
     assert (window.name, window.ends_at.isoformat()) == (day, ends)
 
 
 def test_month_ends_with_its_last_day():
-    """A month ends after its last day, tested with February and December."""
+    """A month ends after its last day, in February as in December."""
     ends = [
         window_at(Period.MONTH, datetime(2026, month, 15, tzinfo=UTC), UTC).ends_at.isoformat() for month in (2, 12)
     ]

@@ -1,4 +1,4 @@
-"""Findings that lint reports on a chain before anything is called."""
+"""Findings that lint reports on a chain before any provider is called."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def findings(chain: ChainLint) -> list[tuple[Finding, ...]]:
 
 
 def test_every_candidate_reports_the_capabilities_it_loses() -> None:
-    """Each later candidate reports the capabilities that it lacks compared with the candidates before it."""
+    """For each later candidate, lint reports the capabilities that it lacks compared with the candidates before it."""
     chain = checked("qwen", "deepseek", "openai", "deepseek/another")
     assert [candidate.loses for candidate in chain.candidates] == [
         (),
@@ -47,13 +47,13 @@ def test_every_candidate_reports_the_capabilities_it_loses() -> None:
 
 
 def test_the_primary_is_the_first_that_is_not_skipped() -> None:
-    """A candidate without a key is never called, so it is not the primary, even at the head of the chain."""
+    """A candidate without a key is never called, so it is not the primary, even if it is first in the chain."""
     chain = checked("qwen", "openai", "deepseek", qwen=SkipReason.NO_KEY)
     assert [Finding.PRIMARY in candidate_findings for candidate_findings in findings(chain)] == [False, True, False]
 
 
 def test_skipped_candidate_neither_loses_nor_guarantees() -> None:
-    """A candidate without a key reports no loss and does not reduce what the chain guarantees."""
+    """A candidate without a key causes no report of lost capabilities and does not reduce what the chain guarantees."""
     chain = checked("qwen", "claude", "openai", claude=SkipReason.NO_KEY)
     assert chain.candidates[1].findings == (Finding.NO_KEY, Finding.TEXT_ONLY)
     assert chain.candidates[1].detail == "claude: why"
@@ -78,26 +78,26 @@ def test_a_disabled_and_a_missing_provider_are_skipped() -> None:
 
 
 def test_a_repeat_is_unreachable_however_it_is_written() -> None:
-    """`provider/default-model` is the same candidate as the bare provider."""
+    """`provider/default-model` is the same candidate as the provider's name alone."""
     chain = checked("qwen", "qwen/qwen-model")
     assert findings(chain) == [(Finding.PRIMARY, Finding.LAST), (Finding.UNREACHABLE,)]
 
 
 def test_only_the_first_other_model_is_called_cross_model() -> None:
-    """The finding applies to every later candidate, so only the first one reports it."""
+    """The finding applies to every later candidate, so it is reported only for the first of them."""
     chain = checked("qwen", "openai", "deepseek")
     assert [Finding.CROSS_MODEL in candidate_findings for candidate_findings in findings(chain)] == [False, True, False]
 
 
 def test_a_model_without_a_service_counts_as_text_only() -> None:
-    """A model without a service is assumed to read only text, and its finding says so."""
+    """A model without a service is assumed to read only text, and the finding says so."""
     chain = checked("claude")
     assert findings(chain) == [(Finding.TEXT_ONLY, Finding.PRIMARY, Finding.LAST)]
     assert chain.guaranteed == Capabilities()
 
 
 def test_later_candidate_that_reads_more_is_reported() -> None:
-    """The order of the chain may be wrong."""
+    """If a later candidate reads more than those before it, the order of the chain may be wrong."""
     chain = checked("deepseek", "openai")
     assert chain.candidates[1].gains == ("vision", "file")
     assert Finding.READS_MORE in findings(chain)[1]
@@ -110,7 +110,9 @@ def test_chain_without_callable_candidates_guarantees_nothing() -> None:
 
 @given(st.lists(st.sampled_from(["qwen", "openai", "deepseek", "claude"]), min_size=1, max_size=6))
 def test_chain_guarantees_what_every_callable_candidate_reads(names: list[str]) -> None:
-    """A chain guarantees exactly what all its callable candidates read, and each loses what the ones before it read."""
+    """A chain guarantees exactly what all its callable candidates read. Each candidate loses what the candidates before
+    it read and it does not.
+    """
     chain = checked(*names)
     inputs = [set(candidate.capabilities.input) for candidate in chain.callable]
     assert set(chain.guaranteed.input) == set.intersection(*inputs)
@@ -121,7 +123,7 @@ def test_chain_guarantees_what_every_callable_candidate_reads(names: list[str]) 
 
 
 def test_candidate_with_a_disabled_service_is_skipped() -> None:
-    """Lint and the fallback run agree about it."""
+    """Lint reports the candidate as skipped, and a fallback run skips it."""
     provider = ProviderSpec("echo", "echo://local", "echo-text", "echo")
     service = ServiceSpec("off", "off", "echo", "echo-text", "echo://local", enabled=False)
     route = RouteSpec("default", (CandidateSpec("echo"),))

@@ -1,4 +1,4 @@
-"""Consequences of a change for routes and agents, computed before it is made."""
+"""The consequences of a change for routes and agents, computed before the change is made."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def sentences_of(after: Configuration, before: Configuration = HERE, **unusable:
 
 
 def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_ones() -> None:
-    """A route with only that model cannot answer, the other loses its reader, and both of its agents reach no model."""
+    """A route whose only model is disabled cannot answer, and both of its agents reach no model. The other route loses
+    its last model that reads images.
+    """
     after = switch_off(HERE, "service", ["qwen-vl"])
     assert sentences_of(after) == [
         "look has no model left that can be called.",
@@ -69,7 +71,7 @@ def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_one
 
 
 def test_disabling_a_provider_lists_the_consequences_of_all_its_models() -> None:
-    """A chain whose first model is disabled starts with the next one."""
+    """A chain whose first model is disabled starts with the next model."""
     assert sentences_of(switch_off(HERE, "provider", ["deepseek"])) == [
         "default has no model left that can be called.",
         "The agent writer no longer reaches any model.",
@@ -78,7 +80,9 @@ def test_disabling_a_provider_lists_the_consequences_of_all_its_models() -> None
 
 
 def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
-    """The provider and model stay callable, so the chain keeps the model and loses only a reader."""
+    """The provider and the model can still be called, so the chain keeps the model and loses only its ability to read
+    images.
+    """
     before = replace(HERE, agents=(), aliases=())
     assert sentences_of(without_items(before, "service", ["qwen-vl"]), before) == [
         "design loses its last model that reads images.",
@@ -87,7 +91,7 @@ def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
 
 
 def test_candidate_that_reads_less_is_reported_though_others_still_read() -> None:
-    """The route as a whole loses nothing; only that candidate does."""
+    """The route as a whole loses nothing, since other candidates still read images."""
     more = replace(HERE, services=(*HERE.services, service("qwen-plus", "qwen", "vision")), agents=(), aliases=())
     before = replace(more, routes=(route("design", "qwen/qwen-vl", "qwen/qwen-plus"),))
     assert sentences_of(without_items(before, "service", ["qwen-plus"]), before) == [
@@ -96,13 +100,13 @@ def test_candidate_that_reads_less_is_reported_though_others_still_read() -> Non
 
 
 def test_disabling_a_provider_without_a_key_has_no_consequences() -> None:
-    """A provider without a key was already skipped, so disabling it changes nothing."""
+    """A provider without a key was skipped before, so disabling it changes nothing."""
     before = replace(HERE, agents=(), aliases=())
     assert sentences_of(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
 
 
 def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
-    """An agent of the removed route reads what the default route's first model reads."""
+    """An agent of the removed route can then send what the first model of the default route reads."""
     assert sentences_of(without_items(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",
@@ -115,7 +119,7 @@ def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
 
 
 def test_deleted_agents_report_their_keys_and_the_lost_capability() -> None:
-    """Deleting the last agent that reads images leaves no agent to hand images to."""
+    """After the last agent that reads images is deleted, no agent is left to process images."""
     both = ["eyes", "painter"]
     assert sentences_of(without_items(HERE, "agent", both)) == [
         "No agent is left to read images.",
@@ -125,13 +129,13 @@ def test_deleted_agents_report_their_keys_and_the_lost_capability() -> None:
 
 
 def test_agent_with_another_service_reads_what_that_service_reads() -> None:
-    """Consequences also cover a change of an agent's service, which an import can make."""
+    """An import can change an agent's service. Such a change has consequences as well."""
     blind = replace(HERE.agents[0], service_id="chat")
     assert sentences_of(replace(HERE, agents=(blind, *HERE.agents[1:]))) == ["The agent eyes no longer reads images."]
 
 
 def test_removed_language_reports_its_replacement() -> None:
-    """A built-in language falls back to its built-in directive."""
+    """If the language is built in, its built-in directive is used instead."""
     assert sentences_of(without_items(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
     assert sentences_of(without_items(HERE, "language", ["en"])) == [
         "The directive for en becomes: Please respond in English."
@@ -145,6 +149,6 @@ def test_removing_an_unused_model_has_no_consequences() -> None:
 
 
 def test_removed_names_are_listed_by_kind() -> None:
-    """Removed names are listed in the order of the pages; a kind without removals is omitted."""
+    """Removed names are listed in the order of the pages. A kind without removed names is omitted."""
     after = without_items(without_items(HERE, "route", ["look", "design"]), "language", ["pt"])
     assert removed_names(HERE, after) == {"route": ("design", "look"), "language": ("pt",)}

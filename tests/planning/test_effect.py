@@ -1,4 +1,4 @@
-"""The effect of a revision, measured on the requests before and after it."""
+"""The effect of a configuration revision, measured from the requests before and after it."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def trends(before: list[EffectSample], after: list[EffectSample]) -> dict[Effect
 
 
 def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_better() -> None:
-    """Each measure has its own trend; a small difference counts as the same."""
+    """Each measure has its own trend. A small difference counts as no change."""
     good, bad = [WELL] * 100, [*[WELL] * 50, *[FAILED] * 20, *[FELL_BACK] * 30]
     assert trends(good, bad)[EffectMeasure.FAILURES] is EffectTrend.WORSE
     assert trends(good, bad)[EffectMeasure.FALLBACKS] is EffectTrend.WORSE
     assert trends(bad, good)[EffectMeasure.FAILURES] is EffectTrend.BETTER
     assert trends(good, [SLOW] * 100)[EffectMeasure.DURATION] is EffectTrend.WORSE
     assert trends([SLOW] * 100, good)[EffectMeasure.DURATION] is EffectTrend.BETTER
-    # One failure and one fallback in a hundred requests are too few to be a trend.
+    # One failure and one fallback in a hundred requests are too few for a trend.
     assert set(trends(good, [*good[2:], FAILED, FELL_BACK]).values()) == {EffectTrend.SAME}
 
 
 def test_few_requests_give_no_verdict() -> None:
-    """With too few requests on one side there is no verdict, however much they differ."""
+    """If one side has too few requests, there is no verdict, however much the sides differ."""
     effect = effect_between([WELL] * 100, [FAILED] * (ENOUGH - 1))
     assert (effect.before, effect.after, effect.lines, effect.worse) == (100, ENOUGH - 1, (), ())
 
 
 def test_median_duration_is_none_without_answered_requests() -> None:
-    """Without an answered request there is no median duration and no trend for it."""
+    """Without an answered request, there is no median duration and no trend for the duration."""
     line = effect_between([WELL] * 30, [FAILED] * 30).lines[-1]
     assert (line.before, line.after, line.trend) == (100, None, EffectTrend.SAME)
 
@@ -61,7 +61,7 @@ samples = st.lists(st.builds(EffectSample, st.booleans(), st.booleans(), st.floa
 
 @given(samples, samples)
 def test_swapping_before_and_after_reverses_the_trends(before: list[EffectSample], after: list[EffectSample]) -> None:
-    """Swapping before and after reverses the trend of both shares; equal samples have no trend."""
+    """Swapping the samples reverses the trends of failures and of fallbacks. Equal samples have no trend."""
     forward, back = effect_between(before, after), effect_between(after, before)
     assert (forward.before, forward.after) == (len(before), len(after))
     opposite = {"same": "same", "worse": "better", "better": "worse"}
@@ -86,7 +86,9 @@ def affected_routes(kind: str, name: str, field: str = "", *configurations: Conf
 
 
 def test_change_affects_the_routes_whose_chain_contains_it() -> None:
-    """A route affects itself, a provider all its routes, a service those that use its model, even by default."""
+    """A change to a route affects that route, a change to a provider all routes with it, and a change to a service the
+    routes that use its model, even by default.
+    """
     assert affected_routes("route", "look", "retries") == {"look"}
     assert affected_routes("route", "gone") == {"gone"}
     assert affected_routes("provider", "deepseek", "endpoint") == {"default", "look"}
@@ -95,7 +97,7 @@ def test_change_affects_the_routes_whose_chain_contains_it() -> None:
 
 
 def test_display_only_changes_affect_no_route() -> None:
-    """Agents, languages, the order of routes and display-only fields affect no route."""
+    """A change to an agent, a language, the order of routes or a display-only field affects no route."""
     for kind, name, field in (
         *(("agent", "text-agent", ""), ("language", "pt", ""), ("route", "", "")),
         *(("provider", "qwen", "display_name"), ("service", "eyes", "price.input"), ("service", "none", "")),

@@ -1,4 +1,4 @@
-"""Forecasts for models that a vendor retires: affected routes, order and start of the notice."""
+"""Forecasts for models that a vendor retires: the affected routes, their order and when the notice begins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GPT = day_of(OPENAI, "gpt-4o")
 
 
 def installed(*chain: CandidateSpec) -> Configuration:
-    """Return two models that read images and have an end date, and one that has neither."""
+    """Return a configuration with two models that read images and have an end date, and one model that does neither."""
     return Configuration(
         providers=(
             ProviderSpec("claude", ANTHROPIC, "claude-sonnet-4-5", "anthropic"),
@@ -53,7 +53,9 @@ BOTH = installed(CandidateSpec("words"), CandidateSpec("claude"), CandidateSpec(
 
 
 def test_route_loses_its_last_vision_model_at_the_second_end():
-    """The first end leaves one model that reads images; the second removes it, and the route loses that capability."""
+    """When the first model ends, one model that reads images is left. When the second ends, the route can no longer
+    read images.
+    """
     first, second = foresee_endings(BOTH, max(SONNET, GPT) - timedelta(days=1))
     assert (first.end.model, first.is_over) == ("claude-sonnet-4-5", True)
     assert [consequence.sentence for consequence in first.consequences] == ["design loses sonnet."]

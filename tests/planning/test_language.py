@@ -1,4 +1,4 @@
-"""Which language directive a request gets, and where it is inserted."""
+"""The language directive that a request gets, and where it is inserted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from routing_admin.core.planning.language import (
 from routing_admin.core.planning.plan import RoutingQuery, plan_route
 
 DIRECTIVES = {"en": "Please respond in English.", "zh": "请使用中文回答。"}
-"""The seeds' directives, word for word."""
+"""The directives of the built-in languages, word for word."""
 
 messages = st.lists(
     st.builds(
@@ -48,13 +48,13 @@ directives = st.sampled_from(sorted(DIRECTIVES.values()))
     ],
 )
 def test_language_is_the_requests_then_the_default_then_english(language, default, expected):
-    """An exact match wins, then the primary subtag, then the default language, then `en`."""
+    """An exact match takes precedence, then the primary subtag, then the default language, then `en`."""
     assert resolve_language(language, default) == expected
     assert get_language_directive(language, default) == DIRECTIVES[expected]
 
 
 def test_a_language_can_be_added_with_its_directive():
-    """Languages are data: a new one needs only its directive."""
+    """Languages are data. A new language needs only its directive."""
     more = {**DIRECTIVES, "fr": "Répondez en français."}
     assert match_language("fr-CA", more) == "fr"
     assert get_language_directive("fr-CA", "zh", more) == "Répondez en français."
@@ -63,9 +63,11 @@ def test_a_language_can_be_added_with_its_directive():
 @pytest.mark.requirement("MMR-P11")
 @given(messages, directives)
 def test_the_directive_leads_the_first_system_message_and_nothing_else_changes(turns, directive):
-    """The directive goes before the first system message, or becomes a system message of its own where there is none.
+    """The directive is inserted at the beginning of the first system message, or as a new system message if there is
+    none.
 
-    A system message after an answer does not count: in earlier turns the directive was already in front of it.
+    A system message after an answer does not count as the first, since the directive was inserted before it in earlier
+    turns.
     """
     before = ChatRequest(turns)
     after = inject_directive(before, directive)

@@ -27,7 +27,7 @@ from tests.fallback.scripted_runs import (
 )
 
 task_types = st.none() | st.sampled_from(TASKS) | st.text(max_size=8)
-# Faults that are retried, then passed to the next candidate; below, those that end the run.
+# These faults are retried, then the next candidate is called. The faults below end the run.
 passing = st.sampled_from([429, 500, 502, 503, 504])
 refusing = st.sampled_from([400, 401, 403])
 
@@ -45,7 +45,7 @@ def scripts_for_all(configuration: Configuration, outcomes: list) -> dict:
 @pytest.mark.requirement("MMR-P5")
 @given(configurations(), task_types)
 def test_no_or_an_unknown_task_type_takes_the_default_route(configuration, task_type):
-    """A missing or unknown task type takes the default route; only a missing one counts as matched."""
+    """A missing or unknown task type uses the default route. `matched` is true only if the task type is missing."""
     known = {route.task_type for route in configuration.routes}
     assume(task_type not in known)
     route, matched = resolve_route(configuration, task_type)
@@ -56,7 +56,7 @@ def test_no_or_an_unknown_task_type_takes_the_default_route(configuration, task_
 @pytest.mark.requirement("MMR-P6")
 @given(configurations(), st.data())
 def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configuration, data):
-    """The first candidate called is the route's primary, with the route's own model if it names one."""
+    """The first candidate that is called is the route's primary, with the route's own model if it has one."""
     route = data.draw(st.sampled_from(configuration.routes))
     upstream = FakeUpstream(scripts_for_all(configuration, ["hello"]))
     response = router_over(configuration, upstream).send(LLMRequest("hi", task_type=route.task_type))
@@ -68,7 +68,9 @@ def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configurati
 @pytest.mark.requirement("MMR-P7")
 @given(configurations(), task_types, temperatures, token_limits)
 def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(configuration, task, temperature, tokens):
-    """Temperature 0 is a value; an absent parameter is taken from the candidate, then from the route."""
+    """A temperature of 0 is a value. If a parameter is absent from the request, the candidate's value applies, then the
+    route's.
+    """
     plan = make_plan(configuration, RoutingQuery(task, params=Params(temperature, tokens)))
     route, _ = resolve_route(configuration, task)
     for candidate, spec in zip(plan.candidates, route.candidates, strict=True):
@@ -82,7 +84,7 @@ def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(confi
 @pytest.mark.requirement("MMR-P8")
 @given(configurations(), task_types, st.data())
 def test_each_failing_provider_is_retried_before_the_next_is_called(configuration, task, data):
-    """After 429 or 5xx, each provider before the answering one is called three times, in chain order."""
+    """After a 429 or 5xx, each provider before the one that answers is called three times, in chain order."""
     names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     answering = data.draw(st.integers(0, len(names) - 1))
     script = {name: [data.draw(passing)] for name in names[:answering]} | {names[answering]: ["hello"]}
@@ -96,7 +98,7 @@ def test_each_failing_provider_is_retried_before_the_next_is_called(configuratio
 @pytest.mark.requirement("MMR-P9")
 @given(configurations(), task_types, st.data())
 def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configuration, task, data):
-    """The error has one attempt per candidate, in order, each with its provider and an error."""
+    """The error has one attempt per candidate, in order, each with its provider and its error message."""
     script = {provider.name: [data.draw(passing)] for provider in configuration.providers}
     router = router_over(configuration, FakeUpstream(script))
     names = [candidate.provider for candidate in router.resolve(LLMRequest("hi", task_type=task)).candidates]
@@ -127,9 +129,9 @@ def test_refusal_is_raised_at_once_and_no_later_candidate_is_called(configuratio
 @pytest.mark.requirement("MMR-P11", "MMR-E5")
 @given(configurations(), st.none() | languages, st.none() | st.text(min_size=1, max_size=20))
 def test_the_directive_of_the_language_in_effect_stands_before_the_system_prompt(configuration, language, system):
-    """The language is the request's if supported, else the default, else English.
+    """The language is the request's if it is supported, otherwise the default language, otherwise English.
 
-    Its directive appears exactly once.
+    The directive for that language appears exactly once.
     """
     sent = []
     stage = Stage()
@@ -151,7 +153,7 @@ def test_the_directive_of_the_language_in_effect_stands_before_the_system_prompt
 @pytest.mark.requirement("MMR-E5")
 @given(configurations())
 def test_the_router_names_the_default_route_s_provider_and_model(configuration):
-    """The model is the route's, else the provider's default."""
+    """The model is the route's if it has one, and otherwise the provider's default."""
     router = router_over(configuration, FakeUpstream({}))
     primary = configuration.route("default").primary
     assert router.get_provider_name() == primary.provider
@@ -169,7 +171,9 @@ def test_the_router_names_the_default_route_s_provider_and_model(configuration):
     )
 )
 def test_one_provider_from_the_environment_or_a_sentence_saying_what_to_set(env):
-    """LLM_API_KEY defines a provider; without it the error names the variables. The value never contains the key."""
+    """LLM_API_KEY defines a provider. If it is missing, the error names the variables. The configuration's `repr` never
+    contains the key.
+    """
     if not env.get("LLM_API_KEY"):
         with pytest.raises(MissingConfigurationError, match="LLM_API_KEY"):
             configuration_from_env(env)
@@ -179,7 +183,7 @@ def test_one_provider_from_the_environment_or_a_sentence_saying_what_to_set(env)
     assert provider.name == (env.get("LLM_PROVIDER") or "openai")
     assert provider.default_model == (env.get("LLM_MODEL") or "gpt-4")
     assert provider.endpoint == (env.get("LLM_ENDPOINT") or "https://api.openai.com/v1/chat/completions")
-    # The drawn values overlap: another variable may legitimately hold the same text as the key.
+    # The generated values overlap: another variable may rightly have the same text as the key.
     assert "sk-abc" not in repr(configuration) or "sk-abc" in [
         env.get(n) for n in ("LLM_PROVIDER", "LLM_ENDPOINT", "LLM_MODEL")
     ]
@@ -199,7 +203,9 @@ any_failure = st.builds(
 
 @given(configurations(), task_types, st.data())
 def test_attempts_are_a_prefix_of_the_chain_and_tries_are_bounded(configuration, task, data):
-    """Each candidate reached has one attempt, in order, with at most retries + 1 tries and one per adjustment."""
+    """Each candidate that is reached has one attempt, in order, with at most retries + 1 tries and one more per
+    adjustment.
+    """
     outcomes = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
     upstream = FakeUpstream({provider.name: data.draw(outcomes) for provider in configuration.providers})
     plan = make_plan(configuration, RoutingQuery(task))
@@ -214,7 +220,9 @@ def test_attempts_are_a_prefix_of_the_chain_and_tries_are_bounded(configuration,
 
 @given(configurations(), task_types, st.data())
 def test_both_drivers_take_the_same_steps(configuration, task, data):
-    """Over the same script and clock, both drivers make the same calls, waits and attempts and end alike."""
+    """With the same script and clock, the synchronous and the asynchronous driver make the same calls, waits and
+    attempts and have the same result.
+    """
     import asyncio
 
     from routing_admin.core.fallback.errors import RouterError
@@ -262,6 +270,6 @@ def test_script_status_is_a_failure_and_script_text_an_answer():
     ],
 )
 def test_the_environments_provider_speaks_the_protocol_of_its_endpoint(endpoint, protocol):
-    """The protocol is inferred from the endpoint, as for a provider in a file that names none."""
+    """The protocol is inferred from the endpoint, as for a provider in a file that has no protocol."""
     configuration = configuration_from_env({"LLM_API_KEY": "sk-1", "LLM_ENDPOINT": endpoint})
     assert configuration.providers[0].protocol == protocol

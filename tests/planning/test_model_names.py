@@ -47,7 +47,7 @@ PLAIN = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, ALIASES)
     ],
 )
 def test_name_resolves_as_the_table_says(name, route, matched, direct):
-    """A name is a task, alias, service, `provider/model` or `auto`; an unknown task takes the default route."""
+    """A name is a task, an alias, a service, a `provider/model` or `auto`. An unknown task uses the default route."""
     resolved = resolve_model(PLAIN, name)
     assert (resolved.route.task_type, resolved.matched, resolved.direct) == (route, matched, direct)
     if direct:
@@ -55,7 +55,7 @@ def test_name_resolves_as_the_table_says(name, route, matched, direct):
 
 
 def test_name_is_split_at_the_first_known_provider():
-    """A name is split at the first slash that leaves a known provider before it."""
+    """A name is split at the first slash with a known provider before it."""
     assert resolve_model(PLAIN, "silicon/deepseek-ai/DeepSeek-V3").route.primary == CandidateSpec(
         "silicon", "deepseek-ai/DeepSeek-V3"
     )
@@ -64,7 +64,7 @@ def test_name_is_split_at_the_first_known_provider():
 
 @pytest.mark.parametrize("name", ["gpt-99", "off", "closed", "unknown/x", "silicon/", "*", "constructor"])
 def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
-    """The catch-all alias is tried last, so it never hides a known name."""
+    """The catch-all alias is tried last, so it never hides another name."""
     with pytest.raises(UnknownModelError):
         resolve_model(PLAIN, name)
     catching = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, (*ALIASES, AliasSpec("*", "planning")))
@@ -73,14 +73,14 @@ def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
 
 
 def test_service_requested_by_name_gives_its_own_capabilities():
-    """If two services share a provider and model, the one named gives the capabilities."""
+    """If two services have the same provider and model, the capabilities are those of the service that is named."""
     assert resolve_model(PLAIN, "vision-model").service is SERVICE
     assert resolve_model(PLAIN, "planning-alias").service is SERVICE
     assert resolve_model(PLAIN, "silicon/v1").service is None
 
 
 def test_a_task_type_in_the_body_wins_over_the_name():
-    """Clients must send some model; the task type says what they mean."""
+    """Clients have to send some model, so the task type decides which route is meant."""
     assert resolve_model(PLAIN, "gpt-99", "planning").route.task_type == "planning"
     assert resolve_model(PLAIN, "vision-model", "unheard-of").matched is False
 
@@ -105,5 +105,7 @@ def test_a_task_type_in_the_body_wins_over_the_name():
     ],
 )
 def test_alias_may_point_to_any_existing_target_even_if_disabled(name, expected):
-    """An alias can point to a route, service, provider's model or `auto`, but not to an alias or unknown name."""
+    """An alias can point to a route, a service, a provider's model or `auto`, but not to another alias or an unknown
+    name.
+    """
     assert is_target(PLAIN, name) is expected

@@ -47,7 +47,7 @@ CONFIGURATION = Configuration(
 
 
 def test_uncallable_providers_stay_in_the_plan_with_the_reason():
-    """Missing, disabled, keyless and forbidden providers stay in the chain, each with the reason."""
+    """Providers that are missing, disabled, without a key or forbidden stay in the chain, each with the reason."""
     unusable = unusable_of(CONFIGURATION, {}, OriginPolicy())
     plan = make_plan(CONFIGURATION, RoutingQuery(), unusable=unusable)
     assert [candidate.skip for candidate in plan.candidates] == [
@@ -59,7 +59,7 @@ def test_uncallable_providers_stay_in_the_plan_with_the_reason():
 
 
 def test_candidate_is_skipped_if_the_caller_says_it_cannot_read_the_request():
-    """The caller's reason becomes the attempt's message."""
+    """The reason given by `cannot_read` becomes the attempt's message."""
     plan = make_plan(
         CONFIGURATION, RoutingQuery(), cannot_read=lambda provider, model: "no eyes" if model == "special" else None
     )
@@ -68,14 +68,16 @@ def test_candidate_is_skipped_if_the_caller_says_it_cannot_read_the_request():
 
 
 def test_timeouts_of_route_win_over_service_and_provider():
-    """Each timeout is resolved on its own: route over service over provider over default."""
+    """Each timeout is resolved on its own: the route's takes precedence over the service's, then the provider's, then
+    the default.
+    """
     plan = make_plan(CONFIGURATION, RoutingQuery())
     assert plan.candidates[0].timeouts == Timeouts(connect=2, first_content=11, between=7, total=50)
     assert plan.timeouts == Timeouts(first_content=11)
 
 
 def test_candidate_keeps_its_longer_total_unless_the_route_sets_one():
-    """A service's longer total applies unless the route sets a deadline, which applies to every candidate."""
+    """A service's longer total timeout applies, unless the route sets a deadline, which applies to every candidate."""
     slow = ProviderSpec("slow", "https://slow.example/v1", "m", timeouts={"total": 1800})
     quick = ProviderSpec("quick", "https://quick.example/v1", "m")
     chain = (CandidateSpec("quick"), CandidateSpec("slow"))
@@ -87,7 +89,7 @@ def test_candidate_keeps_its_longer_total_unless_the_route_sets_one():
 
 
 def test_a_disabled_route_counts_as_not_configured():
-    """Its task type goes to `default`, with `matched` false."""
+    """A request with its task type uses the route `default`, and `matched` is false."""
     plan = make_plan(CONFIGURATION, RoutingQuery("closed"))
     assert (plan.task_type, plan.matched) == ("default", False)
 
@@ -111,7 +113,7 @@ def test_a_route_s_error_policy_is_a_preset_or_a_table():
 
 
 def test_resolve_shows_the_chain_without_calling_a_provider():
-    """The resolved chain shows skipped, repeated and cooling candidates with their reasons."""
+    """The resolved chain has the skipped, repeated and cooling candidates with their reasons."""
     stage = Stage()
     failure = Failure(Fault.HTTP_402)
     stage.run_context.cooldowns.record_failure("keyed", "keyed-m", failure, Policy().verdict(failure))

@@ -1,4 +1,7 @@
-"""Simulation of a draft against past requests: known results, and unknown where the log has no evidence."""
+"""Simulation of a draft with past requests. The result is unknown where the log has no evidence.
+
+The walk follows one logged request through the draft's chain, candidate by candidate.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def differences_of(past_request: PastRequest, before: WalkChain, after: WalkChai
 
 
 def test_image_is_kept_for_a_model_that_reads_images() -> None:
-    """A model that reads images keeps the file that the model before it got as a description."""
+    """A model that reads images receives the file that the model before it received as a description."""
     past_request = request({BLIND: OK, SEEING: OK}, PICTURE)
     comparison = look_back([past_request], chain(BLIND, SEEING), chain(SEEING, BLIND))
     assert set(comparison.differences) == {
@@ -70,7 +73,7 @@ def test_image_is_kept_for_a_model_that_reads_images() -> None:
 
 
 def test_past_failure_repeats_and_the_error_policy_applies() -> None:
-    """A past failure repeats and is handled by the draft's error policy: fallback or error."""
+    """A past failure happens again in the simulation. The draft's error policy decides what follows."""
     past_request = request({SEEING: DOWN, BLIND: OK})
     assert differences_of(past_request, chain(BLIND, SEEING), chain(SEEING, BLIND)) == {
         "falls_back",
@@ -86,7 +89,9 @@ def test_past_failure_repeats_and_the_error_policy_applies() -> None:
 
 
 def test_walk_ends_as_unknown_at_a_model_that_was_not_called() -> None:
-    """The walk ends at a model that was not called then: its answer is unknown, but the form of the file is known."""
+    """The walk ends at a model that was not called in the past. Its answer is unknown, but the form in which it would
+    receive the file is known.
+    """
     past_request = request({BLIND: OK}, PICTURE)
     walked = walk(past_request, chain(SEEING, BLIND))
     assert (walked.end, walked.last, walked.forms) == (WalkEnd.UNKNOWN, "echo/vision", (DeliveryForm.AS_IS,))
@@ -104,12 +109,14 @@ def test_walk_ends_as_unknown_at_a_model_that_was_not_called() -> None:
 
 @pytest.mark.parametrize("outcome", ["client_cancelled", "aborted", "skipped_disabled", "key_missing"])
 def test_attempt_without_an_outcome_of_the_model_is_unknown(outcome: str) -> None:
-    """The result is unknown if the caller disconnected, the run was aborted or the model was skipped."""
+    """The result is unknown if the client disconnected, the run was aborted or the model was skipped."""
     assert walk(request({SEEING: PastTry(outcome)}), chain(SEEING)).end is WalkEnd.UNKNOWN
 
 
 def test_cooling_model_is_skipped_and_last_resort_is_unknown() -> None:
-    """A cooling model is skipped. If all were cooling, the last resort is unknown, since the log does not name it."""
+    """A model that was on cooldown is skipped. If all models were, the result of the last resort is unknown, since the
+    log does not name it.
+    """
     cooling = PastTry(SkipReason.COOLING.value)
     walked = walk(request({SEEING: cooling, BLIND: OK}), chain(SEEING, BLIND))
     assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
@@ -125,14 +132,16 @@ def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
 
 
 def test_skipped_candidate_keeps_its_position() -> None:
-    """The log counts fallbacks by position."""
+    """The log counts fallbacks by position in the chain."""
     walked = walk(request({BLIND: OK}), WalkChain((place(SEEING, is_callable=False), place(BLIND))))
     assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
     assert walk(request({}), WalkChain()).end is WalkEnd.UNANSWERED
 
 
 def test_draft_that_refuses_drops_skips_a_candidate_that_dropped() -> None:
-    """A draft that refuses drops skips a candidate that dropped a parameter. One skipped for it then is unknown now."""
+    """A draft that refuses drops skips a candidate that dropped a parameter in the past. If the draft allows drops, the
+    result of a candidate that was skipped for a drop is unknown.
+    """
     assert walk(request({BLIND: PastTry("ok", drops=True)}), chain(BLIND, refuses_drops=True)).end is WalkEnd.UNANSWERED
     dropped = request({BLIND: PastTry(SkipReason.WOULD_DROP.value)})
     assert walk(dropped, chain(BLIND)).end is WalkEnd.UNKNOWN
@@ -146,7 +155,9 @@ def delivery(outcome: str, reason: str, **facts: Any) -> dict[str, Any]:
 
 
 def test_logged_reasons_describe_the_file() -> None:
-    """A logged reason (tool result, too wide, unreadable) applies to the file for every other candidate."""
+    """If the log says that the file was in a tool result, too wide or unreadable, this applies to every other
+    candidate.
+    """
     (file,) = files_in([[delivery("hoisted", "fits")], [delivery("described", "too_wide", actual=9000, limit=8000)]])
     assert (file.role, file.width) == (Role.TOOL, 9000)
     (spoilt,) = files_in([[delivery("described", "unreadable", problem="artifact_missing")]])
@@ -180,7 +191,7 @@ chains = st.builds(
 
 @given(past, chains)
 def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequest], same: WalkChain) -> None:
-    """A draft that changes nothing has no differences, whatever the log holds."""
+    """A draft without changes has no differences, whatever is in the log."""
     comparison = look_back(requests, same, same)
     assert not comparison.differences
     assert comparison.ends[0] == comparison.ends[1]
@@ -188,7 +199,9 @@ def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequ
 
 @given(past, chains, chains)
 def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
-    """Each request has one end and counts once per difference; swapping the two chains reverses every difference."""
+    """Each request ends in one way and counts at most once per difference. Swapping the two chains reverses every
+    difference.
+    """
     forward, backward = look_back(requests, before, after), look_back(requests, after, before)
     assert [side.total() for side in forward.ends] == [len(requests)] * 2
     assert forward.count == len(requests)
@@ -201,7 +214,7 @@ def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: Walk
 
 @given(past, chains, chains)
 def test_grouped_requests_end_as_single_ones(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
-    """Requests that are grouped for the walk end as they would one by one, whatever the size of their files."""
+    """Requests that are grouped for the walk end as they would individually, whatever the size of their files."""
     comparison = look_back(requests, before, after)
     for chain_walked, ends, forms in zip((before, after), comparison.ends, comparison.files, strict=True):
         single_walks = [walk(past_request, chain_walked) for past_request in requests]

@@ -1,4 +1,4 @@
-"""Prices from the catalogue's sources, and which of them counts for a call."""
+"""Prices from the lists in the catalogue, and which list's price applies to a call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def find(endpoint: str, model: str, tier: str = "") -> Price:
 
 
 def test_a_host_that_the_package_does_not_know_has_prices() -> None:
-    """A price is found by the host's own name of the model, in any case."""
+    """A price is found by the host's own name of the model, in upper or lower case."""
     price = find(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo")
     assert price.source.split()[0] in {"LiteLLM", "models.dev"}
     assert price.currency == "USD"
@@ -40,7 +40,7 @@ def test_a_host_that_the_package_does_not_know_has_prices() -> None:
     ],
 )
 def test_catalogued_price_applies_only_at_its_own_host(endpoint: str) -> None:
-    """A relay named like a vendor sets its own prices, and an address in China bills in yuan."""
+    """A relay that is named like a vendor sets its own prices, and a URL in China is billed in yuan."""
     assert catalogued_prices(endpoint, "gpt-4o") == ()
     assert catalogued_prices(endpoint, "meta-llama/llama-3.3-70b-instruct-turbo") == ()
 
@@ -62,13 +62,13 @@ def test_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
 
 
 def test_a_service_tier_has_the_price_of_the_list_that_knows_tiers() -> None:
-    """Another list's standard price would be off by half or double for a tier, so it is not used."""
+    """For a service tier, another list's standard price would be off by half or double, so it is not used."""
     assert find("https://api.openai.com/v1", "gpt-5.4", "priority").others == ()
     assert list_price(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo", NOW, "flex") is None
 
 
 def test_a_price_that_changes_with_the_hour_is_contested_by_no_list_without_hours() -> None:
-    """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock (UTC)."""
+    """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock UTC. Lists without hours do not contest them."""
     prices = [list_price("https://api.deepseek.com", "deepseek-v4-pro", NOW.replace(hour=hour)) for hour in (2, 12)]
     assert [(price.tiers[0].rates.input, price.others) for price in prices if price] == [(1_320_000, ()), (660_000, ())]
     assert find("https://mine.openai.azure.com/openai", "deepseek-v4-pro").tiers[0].rates.input == 1_740_000

@@ -1,4 +1,8 @@
-"""The cost of a usage: each sort of token at its own rate, in whole nanos, unknown without counts or rates."""
+"""The cost of a usage in whole nanos. Each kind of token has its own rate, and the cost is None without counts or
+rates.
+
+A nano is a billionth of the currency's unit.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +30,14 @@ SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
     [
         (Usage(1_000_000, 0), PLAIN, "2.5", "0"),
         (Usage(1000, 100), PLAIN, "0.0035", "0"),
-        # Without a rate of their own, cached tokens cost the input rate.
+        # If cached tokens have no rate of their own, they cost the input rate.
         (Usage(1000, 100, cached_tokens=500), PLAIN, "0.0035", "0"),
         (Usage(1000, 100, cached_tokens=800), CACHING, "0.00234", "0.00216"),
         (Usage(1000, 0, cache_write_tokens=1000), CACHING, "0.00375", "-0.00075"),
         (Usage(1000, 0, cache_write_tokens=1000, cache_write_1h_tokens=400), CACHING, "0.00465", "-0.00165"),
         (Usage(1000, 1000, prompt_audio_tokens=200, completion_audio_tokens=500), SOUNDS, "0.055", "0"),
         (Usage(None, 100), PLAIN, "0.001", "0"),
-        # A count beyond the total is cut to it.
+        # A count above the total is reduced to the total.
         (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),
     ],
 )
@@ -43,19 +47,19 @@ def test_each_sort_of_token_has_its_own_rate(usage: Usage, price_of_model: Price
 
 
 def test_cost_is_none_without_token_counts():
-    """None, not zero."""
+    """Without token counts the cost is None, not zero."""
     assert cost_of(Usage(), PLAIN) is None
 
 
 def test_cost_is_none_if_some_tokens_have_no_price():
-    """A price of input alone does not price an answer."""
+    """If only the input has a price, the cost of an answer is None."""
     assert cost_of(Usage(10, 10), price(input="1")) is None
     assert cost_of(Usage(10, 0), price(input="1")) == Cost(10_000, "USD")
 
 
 @pytest.mark.parametrize(("count", "dollars"), [(200_000, "0.6"), (200_001, "1.200006")])
 def test_all_tokens_of_a_long_request_cost_the_higher_tier(count: int, dollars: str):
-    """Vendors price all tokens of a long request at the higher rate, not only those above the limit."""
+    """Vendors charge the higher rate for all tokens of a long request, not only for those above the threshold."""
     low, high = (Rates(rate_of(Decimal(text)), 0) for text in ("3", "6"))
     cost = cost_of(Usage(count, 0), Price("USD", (Tier(0, low), Tier(200_000, high))))
     assert cost == Cost(int(Decimal(dollars) * NANO), "USD")
@@ -63,7 +67,7 @@ def test_all_tokens_of_a_long_request_cost_the_higher_tier(count: int, dollars: 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, writes: int, cached: int):
-    """Whatever a provider counts, a cost is at most that of all tokens at the highest rate."""
+    """Whatever a provider counts, the cost is at most that of all tokens at the highest rate."""
     cost = cost_of(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
     assert cost is not None
     assert 0 <= cost.nanos <= (reads * 6 + writes * 15) * 1000
@@ -89,7 +93,7 @@ def test_an_amount_shows_two_digits_at_least(nanos: int, text: str):
 
 @given(st.decimals(0, 10_000, places=6))
 def test_rate_keeps_six_decimal_places(amount: Decimal):
-    """That is as fine as any vendor's price."""
+    """No vendor's price has more decimal places."""
     rate = rate_of(amount)
     assert rate is not None
     assert amount_of(rate) == amount

@@ -1,4 +1,4 @@
-"""Prices of the package `genai-prices`, converted to our rates, give the same costs."""
+"""Prices from the package `genai-prices`, converted to the gateway's rates, give the same costs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def listed_models() -> list[tuple[Provider, ModelInfo]]:
 
 
 def rates_only_ours(info: ModelInfo) -> bool:
-    """Return whether no price is for something that we do not count, such as pages or audio from a cache."""
+    """Return whether all prices are for kinds of usage that the gateway counts. It does not count pages or cached
+    audio.
+    """
     names = {name for name, amount in vars(info.get_prices(NOW)).items() if amount is not None}
     return names <= set(SORTS.values()) | {"requests_kcount", "web_searches_kcount", "storage_searches_kcount"}
 
@@ -42,7 +44,7 @@ def rates_only_ours(info: ModelInfo) -> bool:
     ids=["plain", "cached", "long"],
 )
 def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dict[str, int]):
-    """Every listed text model costs what the package itself computes, to the nano."""
+    """Every listed text model costs what the package itself computes, to the nano (a billionth of the currency's unit)."""
     compared = 0
     for provider, info in listed_models():
         prices = info.get_prices(NOW)
@@ -56,7 +58,7 @@ def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dic
         assert cost is not None
         assert abs(Decimal(cost.nanos) / NANO - (expected.total_price - request)) <= Decimal(1) / NANO, info.id
         compared += 1
-    # Most listed models must be compared, or the conversion has lost some.
+    # If fewer models are compared, the conversion has lost some.
     assert compared > 1500
 
 
@@ -82,7 +84,7 @@ def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, 
     ("endpoint", "model"), [("http://127.0.0.1:9/v1", "gpt-4o"), (OPENAI, "my-own"), ("", "gpt-4o")]
 )
 def test_another_host_or_model_is_unknown(endpoint: str, model: str):
-    """A listed price applies only at the host that it is listed for."""
+    """A listed price applies only to the host under which it is listed."""
     assert listed_price(endpoint, model, NOW) is None
 
 

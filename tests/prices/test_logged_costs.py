@@ -1,4 +1,4 @@
-"""The cost of a request is in its log row, and once in the sums of its hour and day."""
+"""The cost of a request is in its log row, and once in the sums for its hour and its day."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTED = Usage(1000, 100, cached_tokens=400)
 
 @pytest.fixture
 def priced(demo: None) -> None:
-    """Create a model that an administrator priced in yuan, and one with a list price in dollars."""
+    """Create a model that an administrator has priced in yuan, and a model with a list price in dollars."""
     own = Provider.objects.create(name="own", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     price = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.5}
     Service.objects.create(service_id="own", name="own", provider=own, model="m", price=price)
@@ -41,14 +41,14 @@ def entry(name: str, provider: str = "own", model: str = "m", usage: Usage = COU
 
 
 def test_a_request_costs_what_the_administrator_says(priced: None):
-    """An administrator's price counts: 600 tokens at 2, 400 cached at 0.5 and 100 at 8 yuan per million."""
+    """An administrator's price applies: 600 tokens at 2, 400 cached tokens at 0.5 and 100 at 8 yuan per million."""
     write([entry("r")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (2_200_000, 600_000, "CNY")
 
 
 def test_list_price_counts_without_an_administrators_price(priced: None):
-    """Without an administrator's price, a list's counts: 2.5 for input, 1.25 for cached input, 10 for output."""
+    """Without an administrator's price, a list's price applies: 2.5 for input, 1.25 for cached input, 10 for output."""
     write([entry("r", "listed", "gpt-4o")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.currency) == (3_000_000, "USD")
@@ -64,7 +64,9 @@ def test_list_price_counts_without_an_administrators_price(priced: None):
     ids=["two against one", "the first", "agreed"],
 )
 def test_a_call_costs_what_the_list_that_counts_says(demo: None, endpoint: str, model: str, nanos: int):
-    """The first list counts, unless two others agree against it. Without a cache price, cached tokens cost as input."""
+    """The first list applies, unless two others agree on a different price. Without a cache price, cached tokens cost
+    as much as input.
+    """
     Provider.objects.create(name="listed", endpoint=endpoint, default_model=model, key_source="none")
     snapshot.refresh()
     write([entry("r", "listed", model)])
@@ -76,7 +78,7 @@ def test_a_call_costs_what_the_list_that_counts_says(demo: None, endpoint: str, 
     ("provider", "model", "usage"), [("own", "other", COUNTED), ("own", "m", Usage()), ("unknown", "m", COUNTED)]
 )
 def test_cost_is_none_without_price_or_counts(priced: None, provider: str, model: str, usage: Usage):
-    """None, not zero."""
+    """Without a price or token counts the cost is None, not zero."""
     write([entry("r", provider, model, usage)])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (None, None, "")
@@ -84,7 +86,7 @@ def test_cost_is_none_without_price_or_counts(priced: None, provider: str, model
 
 
 def test_the_embedded_provider_costs_nothing(demo: None):
-    """Echo runs in this process at no cost, so none of its requests counts as unpriced."""
+    """Echo runs within the process at no cost, so none of its requests counts as unpriced."""
     write([entry("r", "echo", "echo-text")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.currency) == (0, "XXX")
@@ -92,7 +94,7 @@ def test_the_embedded_provider_costs_nothing(demo: None):
 
 
 def test_an_administrators_price_of_the_embedded_provider_counts(demo: None):
-    """An administrator may price the embedded provider, for example to try budgets."""
+    """Administrators may set a price for the embedded provider, for example to try budgets."""
     price = {"currency": "USD", "input": 1, "output": 1}
     Service.objects.filter(provider__name="echo", model="echo-text").update(price=price)
     snapshot.refresh()
@@ -132,7 +134,10 @@ def test_an_attempt_has_its_own_cost(priced: None):
     write([failed_entry(billed_attempt("listed", "gpt-4o"))])
     first, last = AttemptLog.objects.order_by("position")
     assert (first.prompt_tokens, first.completion_tokens) == (500, 10)
-    assert (first.cost_nanos, first.currency) == (1_350_000, "USD")  # 500 tokens at 2.5 and 10 at 10.
+    assert (first.cost_nanos, first.currency) == (
+        1_350_000,
+        "USD",
+    )  # The cost is that of 500 tokens at 2.5 and 10 tokens at 10.
     assert (last.prompt_tokens, last.cost_nanos, last.currency) == (1000, 2_200_000, "CNY")
     assert RequestLog.objects.get(pk="r").cost_nanos == 2_200_000
 
@@ -147,7 +152,7 @@ def test_cost_of_failed_attempts_is_summed_under_their_provider(priced: None):
 
 
 def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
-    """The attempt's cost is that of both calls, the request's that of the call that answered."""
+    """The attempt's cost is that of both calls. The request's cost is that of the call that answered."""
     tries = (Try(0.0, 5.0, "empty_content", 200, usage=WASTE), Try(9.0, 5.0, "ok"))
     facts = RequestFacts("r", NOON, "v1", usage=COUNTED)
     write([entry_of(facts, (Attempt("own", "m", "ok", tries=tries),))])
@@ -157,7 +162,9 @@ def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
 
 
 def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: None):
-    """An unanswered request's row has no cost, but its attempts and the sums do. Unpriced ones are counted once."""
+    """The row of an unanswered request has no cost, but its attempts and the sums do. Attempts without a price are
+    counted once.
+    """
     write(
         [
             failed_entry(
@@ -181,7 +188,7 @@ def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: Non
 
 
 def test_entry_written_twice_is_counted_once(priced: None):
-    """Spooled entries may have been written already."""
+    """An entry in the spool may already have been written to the database."""
     rows = rows_of([entry("a"), entry("b")])
     write_missing(rows)
     write_missing(rows)
@@ -189,9 +196,9 @@ def test_entry_written_twice_is_counted_once(priced: None):
 
 
 def test_spooled_rows_of_an_earlier_version_are_written(priced: None, tmp_path: Path):
-    """Rows of a version without cost columns are written without a cost."""
+    """Rows from a version without cost columns are written without a cost."""
     spool = Spool(tmp_path / "spool")
-    # Columns that an earlier version did not write.
+    # An earlier version did not write these columns.
     new = {"cost_nanos", "saved_nanos", "currency"}
     spool.append([({k: v for k, v in row.items() if k not in new}, tries) for row, tries in rows_of([entry("a")])])
     spool.close()
@@ -205,7 +212,7 @@ def test_day_begins_at_midnight_in_the_installations_time_zone():
 
 
 def test_full_sum_does_not_fail_the_batch(priced: None):
-    """It stops growing, since a number too large for its column could not be written."""
+    """A full sum stops growing, since a number too large for its column could not be written."""
     write([entry("a")])
     UsageSum.objects.update(cost_nanos=2**63 - 1, saved_nanos=2**63 - 1)
     write([entry("b")])

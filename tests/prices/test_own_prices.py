@@ -1,4 +1,4 @@
-"""Prices as administrators enter them."""
+"""Prices that administrators enter."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def test_amounts_per_million_tokens_become_rates():
     ],
 )
 def test_invalid_price_is_refused_with_the_place(data: Any, field: str, constraint: str):
-    """It is ignored rather than used in part."""
+    """An invalid price is ignored as a whole rather than used in part."""
     (problem,) = check_price(data)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, "error")
     assert not isinstance(data, dict) or price_of(data) is None
 
 
 def test_an_unknown_field_is_only_a_warning():
-    """A price with an unknown field is used without that field."""
+    """If a price has an unknown field, the price is used without that field."""
     (problem,) = check_price({**GOOD, "discount": 0.5})
     assert (problem.field, problem.severity) == ("price.discount", "warning")
     assert price_of({**GOOD, "discount": 0.5}) == price_of(GOOD)
 
 
 def test_no_price_is_no_problem():
-    """An empty object is no price and no problem."""
+    """An empty object is not a price, and it is not reported as a problem."""
     assert (check_price({}), price_of({})) == ((), None)

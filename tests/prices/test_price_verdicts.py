@@ -1,4 +1,4 @@
-"""How the prices of several lists are compared: which one counts, and which are contested."""
+"""Comparison of the prices in several lists: which list's price applies, and which prices are contested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from capabilities.core.providers.catalogue.price_verdicts import find_contested,
 
 
 def stated(source: str, *tiers: tuple[int, dict[str, str]], currency: str = "USD") -> Price:
-    """Return a list's price from the threshold of each tier and its amounts as decimal texts."""
+    """Return a list's price from its tiers, each with a threshold and its amounts as decimal strings."""
     rates = [(above, {sort: rate_of(Decimal(text)) for sort, text in amounts.items()}) for above, amounts in tiers]
     return Price(currency, tuple(Tier(above, Rates(**tier_rates)) for above, tier_rates in rates), source)
 
@@ -56,7 +56,7 @@ def flat(source: str, **amounts: str) -> Price:
 def test_the_first_list_counts_unless_only_others_are_confirmed(
     prices: list[Price], verdict: str, contested: set[str], counts: str
 ) -> None:
-    """A sort of tokens that only one list prices is not a contradiction."""
+    """A kind of token that only one list prices is not a contradiction."""
     chosen = weigh_prices(prices)
     assert chosen is not None
     assert (judge_price(chosen).value, find_contested(chosen), chosen.source) == (verdict, contested, counts)
@@ -64,7 +64,7 @@ def test_the_first_list_counts_unless_only_others_are_confirmed(
 
 
 def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
-    """Tiers are compared by amounts, since models.dev only has "over 200k"; a missing tier contradicts nothing."""
+    """Tiers are compared by amounts, because models.dev only has "over 200k". A missing tier contradicts nothing."""
     long = stated("a", (0, {"input": "2"}), (272_000, {"input": "4"}))
     same = stated("b", (0, {"input": "2"}), (200_000, {"input": "4"}))
     other = stated("c", (0, {"input": "2"}), (200_000, {"input": "5"}))
@@ -73,14 +73,14 @@ def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
 
 
 def test_amounts_in_two_currencies_never_agree() -> None:
-    """Two yuan are not two dollars, and currencies are not converted."""
+    """Two yuan are not two dollars, and amounts are not converted."""
     chosen = weigh_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
     assert chosen is not None
     assert judge_price(chosen) is FactVerdict.CONTESTED
 
 
 def test_no_list_is_no_price_and_the_administrators_is_never_contested() -> None:
-    """Without a list there is no price. An administrator's price has no source and is never contested."""
+    """If no list has the model, it has no price. An administrator's price has no source and is never contested."""
     assert weigh_prices([]) is None
     assert judge_price(flat("", input="2")) is FactVerdict.ADMINISTRATOR
 
@@ -97,7 +97,7 @@ PRICES = st.builds(
     st.lists(PRICES, min_size=1, max_size=4).flatmap(lambda prices: st.tuples(st.just(prices), st.permutations(prices)))
 )
 def test_the_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
-    """The verdict on prices does not depend on the order of lists; only the choice among those that agree does."""
+    """The order of the lists affects only the choice among those that agree, not the verdict."""
     chosen = [weigh_prices([Price("USD", tiers, "list") for tiers in prices]) for prices in pair]  # type: ignore[arg-type]
     assert chosen[0] is not None
     assert chosen[1] is not None
@@ -111,7 +111,9 @@ def litellm(name: str, host: str = "openai", **facts: object) -> dict[str, objec
 
 @given(st.decimals("0.001", "600", places=3), st.decimals("0.001", "600", places=3), st.decimals(0, 60, places=3))
 def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Decimal, cached: Decimal) -> None:
-    """LiteLLM's prices per token equal models.dev's per million, though both are binary floating-point numbers."""
+    """LiteLLM's prices per token equal models.dev's prices per million, although both are binary floating-point
+    numbers.
+    """
     per_token = litellm(
         "m",
         input_cost_per_token=float(reads) / 1e6,
@@ -125,7 +127,7 @@ def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Dec
 
 
 def test_meaningless_amounts_have_no_price() -> None:
-    """Zeros without meaning, negative or excessive amounts and models not billed by tokens have no price."""
+    """A meaningless zero, a negative or excessive amount, or a model that is not billed by tokens gives no price."""
     models = {
         **litellm("free", input_cost_per_token=0.0, output_cost_per_token=0),
         **litellm("embedder", mode="embedding", input_cost_per_token=1e-7, output_cost_per_token=0.0),
@@ -146,7 +148,7 @@ def test_meaningless_amounts_have_no_price() -> None:
 
 
 def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
-    """Prices are stored by the host's model names, without names that have two prices and addresses in China."""
+    """Prices are stored under the host's names of the models. Names with two prices and URLs in China are left out."""
     first_price, second_price = (Tier(0, Rates(1, 2)),), (Tier(0, Rates(3, 4)),)
     rows = [
         ("mistral", "mistral/Open-Bear", first_price),
@@ -164,7 +166,7 @@ def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
 
 
 def test_encoded_row_decodes_to_its_prices() -> None:
-    """Encoding and decoding a row of prices keep its tiers and silent sources."""
+    """Encoding and decoding preserve a row's tiers, and which lists have no price."""
     first = (Tier(0, Rates(2_500_000, 10_000_000, None, 1)), Tier(200_000, Rates(5_000_000)))
     second = (Tier(0, Rates(75_000, 300_000)),)
     rows = encode_prices([{"p": {"a": first}}, {"p": {"a": second, "b": second}}])

@@ -1,4 +1,4 @@
-"""A Redis that fails is reported in one sentence without its password, and used again when it works."""
+"""A failure of Redis is reported in one sentence without its password, and Redis is used again once it works."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.engines.redis import RedisServer, free_port, redis_running
 
 
 def outage(url: str) -> str:
-    """Return the message about the server's outage, empty if it works."""
+    """Return the message about the server's outage, or an empty string if it works."""
     current = RedisLink(url, "test").look()
     return str(current.sentence) if current is not None else ""
 
 
 def test_unreachable_address_is_named():
-    """The message has the system's error, too."""
+    """The message also has the error of the operating system."""
     port = free_port()
     assert outage(f"redis://:secret@127.0.0.1:{port}") == (
         f"Redis at 127.0.0.1:{port} cannot be reached: Connection refused."
@@ -78,7 +78,7 @@ def test_missing_socket_is_named(tmp_path):
     ids=["no password", "wrong password", "wrong user", "needless password", "replica", "full", "weak user"],
 )
 def test_rejection_by_redis_is_explained(tmp_path, options, login, sentence):
-    """If Redis rejects a command, the message says what to do and contains no credentials."""
+    """If Redis rejects a command, the message says what to do. It contains no credentials."""
     with redis_running(tmp_path, *options) as server:
         assert outage(f"redis://{login}127.0.0.1:{server.port}") == sentence
 
@@ -110,7 +110,7 @@ def until_true(condition: Callable[[], object]) -> None:
 
 
 def test_outage_and_its_end_are_one_log_line_each(own_redis: RedisServer, caplog):
-    """No line has the password."""
+    """The password is in no log line."""
     link = RedisLink(own_redis.url.replace("redis://", "redis://:needless@"), "test")
     with caplog.at_level(logging.INFO):
         for _ in range(3):

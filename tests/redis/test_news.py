@@ -1,4 +1,6 @@
-"""Messages between processes: ordered, without duplicates, delivered after an outage and to later subscribers."""
+"""Messages between processes are ordered and without duplicates. They reach processes after an outage and processes
+that subscribe later.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class Process:
 
 @pytest.fixture
 def process(own_redis: RedisServer) -> Callable[[], Process]:
-    """Return a factory of processes, each with its own link."""
+    """Return a factory of processes, each with its own connection to Redis."""
 
     def make() -> Process:
         link = RedisLink(own_redis.url, PREFIX)
@@ -48,7 +50,7 @@ def process(own_redis: RedisServer) -> Callable[[], Process]:
 
 
 def test_messages_arrive_in_order_also_at_later_subscribers(process):
-    """Messages arrive in order at the sender, at other processes and at later subscribers."""
+    """Messages arrive in the same order at the sender, at other processes and at processes that subscribe later."""
     first, second = process(), process()
     first.tell("a")
     first.news.send()
@@ -59,7 +61,7 @@ def test_messages_arrive_in_order_also_at_later_subscribers(process):
 
 
 def test_only_the_last_message_about_a_subject_is_sent(process):
-    """Of several waiting messages about one subject only the last is sent."""
+    """If several messages about one subject are waiting, only the last of them is sent."""
     sender, receiver = process(), process()
     for text in ("a", "b", "c"):
         sender.tell(text, subject="same")
@@ -68,7 +70,7 @@ def test_only_the_last_message_about_a_subject_is_sent(process):
 
 
 def test_message_of_an_outage_is_sent_afterwards(process, own_redis):
-    """It also reaches subscribers whose position is from before the outage."""
+    """The message also reaches subscribers that last read before the outage."""
     sender, receiver = process(), process()
     sender.tell("a")
     sender.news.send()
@@ -85,7 +87,7 @@ def test_message_of_an_outage_is_sent_afterwards(process, own_redis):
 
 
 def test_process_without_a_background_thread_sends_at_once(process):
-    """A command is such a process."""
+    """A management command, for example, has no background thread."""
     sender, receiver = process(), process()
     sender.news.wake = None
     sender.tell("a")

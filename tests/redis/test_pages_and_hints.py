@@ -1,4 +1,4 @@
-"""Pages and health checks while Redis is unavailable, and the effect of another process's change hint."""
+"""Pages and health checks while Redis is unavailable, and what another process's hint of a change causes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 @pytest.fixture
 def outage() -> Iterator[int]:
-    """Point this process at a port without a Redis."""
+    """Make this process use a port on which no Redis listens."""
     port = free_port()
     link().lead_to(f"redis://:hidden-word@127.0.0.1:{port}")
     link().look()
@@ -29,7 +29,7 @@ def outage() -> Iterator[int]:
 
 
 def test_dashboard_says_since_when_and_why_redis_is_unavailable(demo, admin, outage):
-    """The dashboard says in both languages since when and why Redis is unavailable, without the password."""
+    """The dashboard says in both languages since when and why Redis is unavailable. It does not show the password."""
     page = admin.get("/").content.decode()
     assert (
         f"this process runs without Redis: Redis at 127.0.0.1:{outage} cannot be reached: Connection refused." in page
@@ -44,13 +44,13 @@ def test_dashboard_does_not_mention_redis_if_none_is_configured(demo, admin):
 
 
 def test_server_is_ready_without_redis(demo, client, outage):
-    """Redis is reported as unavailable."""
+    """The readiness check succeeds and reports Redis as unavailable."""
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]["redis"]) == (200, "away")
 
 
 def test_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
-    """The settings page names REDIS_URL without any part of its value."""
+    """The settings page names REDIS_URL without showing any part of its value."""
     monkeypatch.setenv("REDIS_URL", "redis://:hidden-word@127.0.0.1:6379")
     page = admin.get("/settings/").content.decode()
     assert "REDIS_URL" in page
@@ -58,7 +58,7 @@ def test_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
 
 
 def test_hint_of_another_process_causes_a_check_at_once(demo, redis_server: RedisServer):
-    """A process ignores its own hints."""
+    """A process ignores the hints that it has sent itself."""
     own, remote = (News(RedisLink(redis_server.url, "test-hints"), wake=lambda: None) for _ in range(2))
     for news in (own, remote):
         news.link.beat()

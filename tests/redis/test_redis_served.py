@@ -1,4 +1,4 @@
-"""Two served processes that share a Redis: each learns what the other knows, and both work without it."""
+"""Two served processes that share a Redis. Each learns what the other knows, and both work without Redis."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MANY = 10_000_000
 
 @dataclass(frozen=True)
 class Pair:
-    """Two processes with one data directory, and their Redis."""
+    """Two processes with the same data directory, and their Redis."""
 
     one: Server
     two: Server
@@ -78,7 +78,7 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 def ready(server: Server) -> str:
-    """Return the state of Redis in the readiness check."""
+    """Return the state of Redis that the readiness check reports."""
     answer = server.get("/readyz")
     return str(answer["checks"]["redis"])
 
@@ -114,7 +114,7 @@ def test_candidate_that_cools_down_in_one_process_is_skipped_by_the_other(pair: 
 
 
 class Load:
-    """Calls to both processes in a few threads until the block ends."""
+    """Make calls to both processes in a few threads until the block ends."""
 
     def __init__(self, pair: Pair, model: str) -> None:
         self.answers: list[tuple[int, Any]] = []
@@ -171,7 +171,7 @@ def test_calls_succeed_and_usage_is_exact_while_redis_fails_and_recovers(pair: P
 
 
 def test_budget_is_never_exceeded_while_redis_fails_and_recovers(pair: Pair) -> None:
-    """A locked database may cause a 503."""
+    """If the budget is used up, a call is a 429. A locked database may cause a 503."""
     budget = used(pair.one) + 3000
     limit(pair, budget)
     with Load(pair, "three/lab") as load:
@@ -189,7 +189,7 @@ def test_budget_is_never_exceeded_while_redis_fails_and_recovers(pair: Pair) -> 
 
 
 def test_doctor_reports_an_outage_of_redis(pair: Pair) -> None:
-    """`doctor` reports an outage of Redis in one sentence and fails; the log has no traceback."""
+    """`doctor` reports an outage of Redis in one sentence and fails. The log has no traceback."""
     wait_until(lambda: "redis: responds" in pair.manage("doctor"))
     pair.redis.kill()
     with pytest.raises(AssertionError, match=rf"redis: Redis at 127.0.0.1:{pair.redis.port} cannot be reached"):

@@ -1,4 +1,4 @@
-"""Every exception of aiohttp maps to one fault; exceptions of our own code pass through unchanged."""
+"""Every exception of aiohttp maps to one fault. Exceptions from the project's own code pass through unchanged."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from routing_admin.upstream.response import READ_AFTER_END
 from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
 
-# These modules of aiohttp serve HTTP; the gateway only calls.
+# These modules of aiohttp are for servers. The gateway only uses the client.
 SERVER_SIDE = ("aiohttp.web", "aiohttp.worker", "aiohttp.pytest_plugin", "aiohttp.test_utils")
-# Exceptions of aiohttp that no provider can cause, and why.
+# These exceptions of aiohttp can be caused by no provider, for the reason given.
 NEVER = {
     "aiohttp.client_exceptions.WSMessageTypeError": "WebSockets are not used",
     "aiohttp._websocket.models.WebSocketError": "WebSockets are not used",
@@ -67,14 +67,16 @@ KINDS = raised_by(aiohttp)
 
 
 def bare(kind: type[BaseException]) -> BaseException:
-    """Instantiate an empty subclass of `kind`, whatever arguments its constructor requires."""
+    """Return an instance of an empty subclass of `kind`, whatever arguments its constructor requires."""
     instance: BaseException = type("New", (kind,), {"__init__": lambda self: None, "__str__": lambda self: "new"})()
     return instance
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[BaseException]) -> None:
-    """A new exception of aiohttp is covered by its base class, or fails this test until it is classified."""
+    """A new exception of aiohttp is covered by its base class. Otherwise this test fails until the exception is
+    classified.
+    """
     if name_of(kind) in NEVER:
         assert not issubclass(kind, CLIENT_ERRORS)
         return
@@ -83,7 +85,7 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
 
 
 def test_excluded_exceptions_exist_in_the_client() -> None:
-    """Every entry of `NEVER` still exists in aiohttp, and the walk over its modules finds well-known exceptions."""
+    """Every entry of `NEVER` still exists in aiohttp. The search through its modules finds well-known exceptions."""
     assert set(NEVER) <= {name_of(kind) for kind in KINDS}
     assert {aiohttp.ClientResponseError, http_exceptions.BadStatusLine} <= set(KINDS)
 
@@ -125,7 +127,7 @@ def test_exact_exception_class_decides_the_fault(kind: type[BaseException], faul
 
 
 def test_every_caught_exception_has_one_fault() -> None:
-    """Exactly one row of the table contains it."""
+    """Exactly one row of the table contains each exception that is caught."""
     kinds = [kind for _fault, row in ORDER for kind in row]
     assert tuple(kinds) == CLIENT_ERRORS
     assert len(set(kinds)) == len(kinds)
@@ -139,7 +141,9 @@ def test_every_caught_exception_has_one_fault() -> None:
     ],
 )
 def test_own_exceptions_are_not_client_errors(kind: type[BaseException]) -> None:
-    """Errors of our own code and cancellations are not caught as client errors, and `fault_of` raises them again."""
+    """Errors in the project's own code and cancellations are not caught as client errors, and `fault_of` raises them
+    again.
+    """
     assert not issubclass(kind, CLIENT_ERRORS)
     with pytest.raises(kind):
         fault_of(kind())
@@ -147,7 +151,7 @@ def test_own_exceptions_are_not_client_errors(kind: type[BaseException]) -> None
 
 @dataclass(frozen=True)
 class BuggyProtocol:
-    """A protocol adapter of ours that contains a bug."""
+    """A protocol adapter with a bug."""
 
     name: str = "wrong"
 
@@ -167,9 +171,10 @@ class BuggyProtocol:
 async def test_bug_in_decoding_fails_the_candidate_as_the_gateways_fault(
     stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A bug in our decoding fails the candidate; message and log say that the gateway is at fault, not the provider.
+    """If the gateway's decoding has a bug, the candidate fails. The message and the log say that the fault is the
+    gateway's, not the provider's.
 
-    The next candidate is still called: its answer may be readable.
+    The next candidate is still called, since its response may be readable.
     """
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
@@ -183,7 +188,7 @@ async def test_bug_in_decoding_fails_the_candidate_as_the_gateways_fault(
 
 
 class BuggyAtTheEnd(BuggyProtocol):
-    """A protocol adapter whose bug shows only after the first content."""
+    """A protocol adapter with a bug that only occurs after the first content."""
 
     def feed(self, block: bytes) -> list[StreamEvent]:
         return [Delta("said")]
@@ -193,7 +198,7 @@ class BuggyAtTheEnd(BuggyProtocol):
 
 
 async def test_bug_after_content_is_raised_from_the_stream() -> None:
-    """No candidate can replace this one after the first content, so the reader of the stream gets the exception."""
+    """After the first content, no candidate can replace this one, so reading the stream raises the exception."""
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=True)
@@ -205,7 +210,7 @@ async def test_bug_after_content_is_raised_from_the_stream() -> None:
 
 
 async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
-    """Also when aiohttp has wrapped the exception as a broken connection."""
+    """The original exception is raised even though aiohttp wraps it as a broken connection."""
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"
@@ -221,7 +226,7 @@ async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
 
 
 async def test_reading_after_the_end_raises_the_known_message() -> None:
-    """Aiohttp raises a bare `RuntimeError` here; only its message distinguishes it from a bug of ours."""
+    """In this case aiohttp raises a bare `RuntimeError`. Only its message tells it apart from a bug in the gateway."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(aiohttp.base_protocol.BaseProtocol(loop), 1024, loop=loop)
     with pytest.raises(RuntimeError) as caught:
@@ -230,7 +235,7 @@ async def test_reading_after_the_end_raises_the_known_message() -> None:
 
 
 async def test_url_that_cannot_be_written_is_a_refused_origin() -> None:
-    """A URL that aiohttp itself rejects is reported like any other refused address."""
+    """A URL that aiohttp itself rejects is reported like any other refused URL."""
     upstream = Upstream(OriginPolicy(everything=True))
     request = protocol("openai").encode(HELLO, Target("lab", "http://127.0.0.1:1/" + "x" * 70_000, "m"), stream=False)
     outcome = await upstream.call(request, protocol("openai"), QUICK)

@@ -28,14 +28,14 @@ from routing_admin.upstream.response import UpstreamResponse
 QUICK = Timeouts(2.0, 2.0, 2.0, 4.0)
 FINE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 TOO_LARGE = b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\n{}"
-# Socket buffers are this small so that a large body cannot be sent at once.
+# The socket buffers are so small that a large body cannot be sent at once.
 SMALL_BUFFER = 32 * 1024
 Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass
 class Host:
-    """A server that records request heads and answers each with `converse`."""
+    """A server that records the heads of requests and responds to each with `converse`."""
 
     converse: Converse
     port: int = 0
@@ -66,7 +66,7 @@ class Host:
 
 
 def answering(*blocks: bytes) -> Converse:
-    """Return a handler that reads a body of two bytes and writes `blocks`."""
+    """Return a handler that reads a request body of two bytes and writes `blocks`."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(2)
@@ -83,7 +83,7 @@ async def pools() -> AsyncIterator[Pools]:
 
 
 async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | Failure:
-    """Send `{}` and return status and body of the answer."""
+    """Send `{}` and return the status and body of the response."""
     request = UpstreamRequest(f"http://127.0.0.1:{host.port}/v1?a=%20b", headers)
     timer = PhaseTimer(QUICK.total)
     try:
@@ -97,7 +97,7 @@ async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | F
 
 
 async def test_request_head_equals_that_of_aiohttps_session(pools: Pools) -> None:
-    """Our own writer sends the same header lines as aiohttp's session."""
+    """The gateway's own writer sends the same header lines as aiohttp's session."""
     async with Host(answering(FINE)).serve() as host:
         assert await ask(pools, host, authorization="Bearer k", **{"x-name": "ü"}) == (200, b"{}")
         async with aiohttp.ClientSession(auto_decompress=False) as session:
@@ -116,7 +116,7 @@ async def test_informational_responses_are_skipped(pools: Pools) -> None:
 
 
 async def test_body_in_blocks_is_sent_complete() -> None:
-    """The blocks are not joined in memory, and a body larger than the socket buffer arrives complete."""
+    """The blocks are not joined in memory. A body larger than the socket buffer arrives complete."""
     blocks, bodies = (b'{"a":"', b"QQ==" * 200_000, b"", b'"}'), list[bytes]()
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -140,14 +140,14 @@ async def narrow_pool() -> AsyncIterator[Pool]:
 
 
 def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Create a socket with a small send buffer, which fills like that of a slow, distant peer."""
+    """Create a socket with a small send buffer, which fills up as with a slow, distant peer."""
     made = socket.socket(*address[:3])
     made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
     return made
 
 
 async def test_connection_with_unsent_data_is_not_kept() -> None:
-    """If the host refuses a body early, the unsent rest would be read as the start of the next request."""
+    """If the host refuses a body early, it would read the unsent rest as the start of the next request."""
     finished = asyncio.Event()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -172,7 +172,7 @@ def chunks(size: int, count: int) -> list[bytes]:
 
 
 async def test_parser_is_not_called_without_data(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chunked body that never exceeds the buffer causes no calls of the parser without data."""
+    """If a chunked body never exceeds the buffer, the parser is never called without data."""
     received: list[bytes] = []
     receive = ResponseHandler.data_received
 
@@ -188,7 +188,7 @@ async def test_parser_is_not_called_without_data(pools: Pools, monkeypatch: pyte
 
 
 async def test_paused_body_continues_when_it_is_read(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Receiving pauses while the buffer is full, and continues to the last byte once the body is read."""
+    """Receiving is paused while the buffer is full. It continues to the last byte once the body is read."""
     paused = asyncio.Event()
     pause = ResponseHandler.pause_reading
 
@@ -216,7 +216,7 @@ async def test_a_header_that_would_end_its_line_is_never_sent(pools: Pools, valu
 
 
 async def test_connect_timeout_has_its_own_fault(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fault is `connect_timeout`."""
+    """If connecting takes too long, the fault is `connect_timeout`."""
 
     async def never(*_: object, **__: object) -> None:
         raise TimeoutError
@@ -230,7 +230,9 @@ async def test_connect_timeout_has_its_own_fault(pools: Pools, monkeypatch: pyte
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_proxy_s_user_and_password_go_to_the_proxy_alone(scheme: str) -> None:
-    """HTTP sends them in the request itself, HTTPS only in the CONNECT request for the tunnel."""
+    """For an HTTP URL, they are sent to the proxy in the request itself. For HTTPS they are only in the CONNECT request
+    for the tunnel.
+    """
     upstream = Upstream(OriginPolicy(everything=True))
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Disguised addresses are refused in endpoints, proxies, DNS answers and redirects."""
+"""Private addresses in disguise are refused in endpoints, proxies, DNS answers and redirects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
 
 CLOSED = OriginPolicy()
-# A list of allowed origins that contains none of the tested addresses.
+# These allowed origins contain none of the tested addresses.
 OTHER_ORIGINS = policy_of("http://127.0.0.1:1, https://llm.example")
 PUBLIC = "https://llm.example/v1"
 
@@ -40,7 +40,7 @@ def trap() -> Iterator[socket.socket]:
 
 
 class NameServer(AbstractResolver):
-    """A resolver that returns the given answers in turn, the last one for ever, and records the names."""
+    """A resolver that returns the given answers in turn, repeats the last one and records the names looked up."""
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
@@ -70,7 +70,7 @@ async def guarded_upstream(
 
 
 async def call(upstream: Upstream, endpoint: str, proxy: str = "default", model: str = "m") -> object:
-    """Call the endpoint and return the fault, or the answer."""
+    """Call the endpoint. Return the fault if the call fails, and otherwise the answer."""
     target = Target("p", PUBLIC, model, "sk-secret-key-1234567890")
     request = replace(protocol("openai").encode(HELLO, target, stream=False), url=endpoint)
     outcome = await upstream.call(request, protocol("openai"), QUICK, proxy)
@@ -78,20 +78,20 @@ async def call(upstream: Upstream, endpoint: str, proxy: str = "default", model:
 
 
 def test_there_are_hundreds_of_disguises() -> None:
-    """Guards against a list of disguises that shrinks by mistake."""
+    """This test fails if the list of disguises becomes shorter by mistake."""
     assert len(disguised_urls()) >= 500
     assert len({*RESOLVED, *ZONES}) >= 150
 
 
 def test_no_disguise_of_an_endpoint_passes() -> None:
-    """The URL alone is refused, before any DNS lookup."""
+    """The URL itself is refused, before any DNS look-up."""
     assert [url for url in disguised_urls() if refusal(url, CLOSED) is None] == []
 
 
 def test_no_disguise_of_a_proxy_passes() -> None:
-    """A user name may precede the proxy's host, in plain characters; it is not taken for the host."""
+    """A proxy's URL may have a user name in plain characters before the host. It is not taken for the host."""
     assert [url for url in disguised_urls() if proxy_refusal(url, CLOSED) is None] == [
-        # The address is the user name here, not the host.
+        # In this URL the address is the user name, not the host.
         "https://127.0.0.1@api.openai.com/v1"
     ]
     for host in disguised_hosts():
@@ -99,7 +99,7 @@ def test_no_disguise_of_a_proxy_passes() -> None:
 
 
 def test_name_with_one_forbidden_address_is_refused() -> None:
-    """Public addresses beside it do not help."""
+    """A name is refused even if it has public addresses as well."""
     passing = [
         address
         for address in (*RESOLVED, *ZONES)
@@ -109,7 +109,7 @@ def test_name_with_one_forbidden_address_is_refused() -> None:
 
 
 async def test_disguised_endpoint_or_proxy_is_never_connected_to(trap) -> None:
-    """Checked through the complete client; the port in these URLs has a listener."""
+    """The calls go through the complete client, and a listener waits at the port in these URLs."""
     port = trap.getsockname()[1]
     hosts = [host for host in disguised_hosts() if "\n" not in host]
     async with guarded_upstream() as upstream:
@@ -123,7 +123,7 @@ async def test_disguised_endpoint_or_proxy_is_never_connected_to(trap) -> None:
 
 @pytest.mark.parametrize("name", RESOLVING)
 async def test_public_name_with_a_private_address_is_refused(name: str) -> None:
-    """This holds for endpoints and for proxies; the name is looked up exactly as it is written."""
+    """The name is refused in endpoints and in proxies. It is looked up exactly as it is written."""
     for address in (*TARGETS, "8.8.8.8 127.0.0.1", "::ffff:10.0.0.1", "fe80::1%lo", "64:ff9b::7f00:1"):
         name_server = NameServer(address)
         async with guarded_upstream(name_server) as upstream:
@@ -134,7 +134,7 @@ async def test_public_name_with_a_private_address_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("host", ["xn--0.example", "xn--a.example", "api.xn--0.example", "xn--.example.com"])
 async def test_international_name_is_looked_up_even_if_it_cannot_be_displayed(host: str) -> None:
-    """Only DNS decides whether such a name exists; no call is refused because its name cannot be displayed."""
+    """Only DNS decides whether such a name exists. A call is not refused because its name cannot be displayed."""
     name_server = NameServer("10.0.0.1")
     assert refusal(f"https://{host}/v1", CLOSED) is None
     async with guarded_upstream(name_server) as upstream:
@@ -152,7 +152,7 @@ async def test_name_is_checked_at_every_lookup() -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirect_is_a_fault_whatever_its_location(status: int, trap) -> None:
-    """Also if its Location is empty or on the same host."""
+    """A redirect is a fault even if its Location is empty or on the same host."""
     port = trap.getsockname()[1]
     locations = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/other", ""]
     with Lab() as lab:
@@ -189,7 +189,7 @@ URLS: Mapping[str, st.SearchStrategy[str]] = {
 
 @given(st.one_of(*URLS.values()))
 def test_the_host_that_is_checked_is_the_host_that_is_called(url: str) -> None:
-    """Our parser and the client's agree on the host of every URL that is allowed."""
+    """The gateway's parser and the client's parser find the same host in every URL that is allowed."""
     if refusal(url, CLOSED) is None:
         read = url_of(url)
         assert (read.raw_host or "").rstrip(".") == (urlsplit(url).hostname or "").rstrip(".")

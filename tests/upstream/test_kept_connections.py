@@ -1,4 +1,4 @@
-"""A kept-alive connection that its host has closed costs neither an answer nor a retry."""
+"""If a host has closed a kept-alive connection, the next call loses neither an answer nor a retry."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 
 
 @dataclass
 class ImpatientHost:
-    """A server that answers `answers` requests per connection and closes it at the next, without a response.
+    """A server that answers `answers` requests per connection and closes the connection at the next request, without a
+    response.
 
-    With `crashes`, it closes the connection at every request.
+    If `crashes` is set, it closes the connection at every request.
     """
 
     answers: int
@@ -82,11 +83,11 @@ async def upstream() -> AsyncIterator[Upstream]:
 
 
 async def test_request_on_a_closed_connection_is_repeated_on_a_new_one(upstream: Upstream) -> None:
-    """The caller does not notice it."""
+    """The caller does not notice that the connection was closed."""
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)
-    # Numbers of connections: each answers once and is closed at its second request.
+    # By request, the number of its connection. Each connection answers once and is closed at its second request.
     assert host.received == [1, 1, 2, 2, 3]
 
 
@@ -99,7 +100,7 @@ async def test_connections_closed_at_once_lose_no_answer(upstream: Upstream) -> 
 
 
 async def test_new_connection_closed_without_an_answer_is_a_failure(upstream: Upstream) -> None:
-    """The host may have processed the request, so it is not sent again without the caller's knowledge."""
+    """The host may have processed the request, so the request is not sent again without the caller's knowledge."""
     async with ImpatientHost(answers=0).serve() as host:
         outcome = await call(upstream, host)
     assert isinstance(outcome, Failure)
@@ -120,7 +121,7 @@ async def test_request_that_crashes_its_host_is_sent_at_most_twice(upstream: Ups
 
 
 async def test_idle_connections_of_one_host_make_room_for_those_to_another(upstream: Upstream) -> None:
-    """The limit covers connections in use and idle ones together; the idle ones that remain are reused."""
+    """The limit covers connections in use and idle connections together. Idle connections that remain are reused."""
     upstream.limit_connections(10)
     async with ImpatientHost(answers=9).serve() as first, ImpatientHost(answers=9).serve() as second:
         for host in (first, second):

@@ -1,4 +1,4 @@
-"""Providers whose answers violate HTTP: the next candidate answers, and the log names the fault without a traceback."""
+"""If a provider's response violates HTTP, the next candidate answers. The log names the fault without a traceback."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ SCRIPT = {f"{name}-{form}": name for name, form in CASES} | {"two": "say:from tw
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """Return a configuration with a task per case, and one whose candidates are all malformed.
+    """Return a configuration with a task for each case, and a task whose candidates are all malformed.
 
-    A case's chain is its malformed provider, then one that answers.
+    The chain of a case is its malformed provider, followed by a provider that answers.
     """
     file = routing(lab)
     file["providers"] += [
@@ -63,7 +63,7 @@ def client(server: Server) -> openai.OpenAI:
 @pytest.mark.requirement("MMR-P8")
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_after_a_malformed_answer_the_next_candidate_answers(client, server, name, form):
-    """The second candidate answers, and the attempt of the first names the fault."""
+    """The second candidate answers, and the first candidate's attempt names the fault."""
     ask = client.chat.completions.with_raw_response.create
     raw = ask(model=f"task:{name}-{form}", messages=HELLO, stream=form == "stream")
     answer = raw.parse()
@@ -81,7 +81,7 @@ def test_after_a_malformed_answer_the_next_candidate_answers(client, server, nam
 
 
 def test_agent_gets_502_if_every_answer_is_malformed(client, server):
-    """The error lists every attempt and contains nothing of the malformed answers."""
+    """The error lists every attempt and contains nothing from the malformed responses."""
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(model="task:malformed", messages=HELLO)
     assert (caught.value.status_code, caught.value.code) == (502, "all_providers_failed")
@@ -93,7 +93,7 @@ def test_agent_gets_502_if_every_answer_is_malformed(client, server):
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize("name", ["head_garbage", "head_status_99", "length_twice", "chunk_size_word"])
 def test_connection_test_explains_a_malformed_answer(caplog, name, demo: None, admin):
-    """The page shows one sentence with the fault, and nothing is logged as an error of the gateway."""
+    """The page shows one sentence with the fault. Nothing is logged as an error in the gateway."""
     with Lab({"up": name}) as lab:
         row = provider(lab.url("openai", "up"))
         answer = admin.post(reverse("provider_test", args=[row.name]))
@@ -132,7 +132,7 @@ def provider(endpoint: str) -> Provider:
 
 @contextmanager
 def banner(data: bytes) -> Iterator[str]:
-    """Serve one connection with bytes of another protocol."""
+    """Serve one connection with the bytes of a protocol other than HTTP."""
 
     def serve() -> None:
         caller, _ = listening.accept()

@@ -1,4 +1,4 @@
-"""Bodies that violate HTTP after a valid head are reported as soon as they do."""
+"""Bodies that violate HTTP after a valid head are reported as soon as the violation arrives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.lab.scenarios import dump
 from tests.lab.shapes import VENDORS, ReplyText
 from tests.lab.wire import read_request
 
-# So long that no timeout ends these calls: code that waits for a broken body hangs the test run.
+# These timeouts are so long that none ends the calls. Code that waits for a broken body would block the test run.
 PATIENT = Timeouts(connect=10, first_content=600, between=600, total=600)
 CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -36,7 +36,9 @@ def chunk(data: bytes) -> bytes:
 
 @asynccontextmanager
 async def serving_parts(*parts: bytes, go_on: asyncio.Event, close: bool = False) -> AsyncIterator[str]:
-    """Serve the first part at once and the others after `go_on`; then keep the connection open, or close it."""
+    """Serve the first part at once and the others after `go_on`. Then keep the connection open, or close it if `close`
+    is set.
+    """
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
@@ -71,7 +73,7 @@ def request_to(url: str, *, stream: bool = False) -> UpstreamRequest:
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
 async def test_body_with_invalid_framing_fails_at_once(pool: Pool, broken: bytes) -> None:
-    """The answer is half received when invalid chunk framing arrives; the call does not wait for more data."""
+    """Half of the response has arrived when invalid chunk framing follows. The call does not wait for more data."""
     go_on = asyncio.Event()
     first = CHUNKED % b"application/json" + chunk(b'{"choices"')
     async with serving_parts(first, broken, go_on=go_on) as url:
@@ -85,7 +87,7 @@ async def test_body_with_invalid_framing_fails_at_once(pool: Pool, broken: bytes
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
 async def test_stream_with_invalid_framing_breaks_at_once(upstream: Upstream, broken: bytes) -> None:
-    """The content so far is delivered; then the stream is broken, and the failure's code names the HTTP fault."""
+    """The content so far is delivered, then the stream is broken. The failure's code names the HTTP fault."""
     go_on, events = asyncio.Event(), list[StreamEvent]()
     frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     first = CHUNKED % b"text/event-stream" + b"".join(map(chunk, [*frames.head, *frames.content]))
@@ -102,7 +104,7 @@ async def test_stream_with_invalid_framing_breaks_at_once(upstream: Upstream, br
 
 @pytest.mark.parametrize("rest", [b"9\r\n{}", b""], ids=["within a chunk", "between chunks"])
 async def test_body_cut_by_a_closed_connection_is_truncated(pool: Pool, rest: bytes) -> None:
-    """The framing was valid up to the close."""
+    """The framing was valid until the connection was closed."""
     go_on = asyncio.Event()
     async with serving_parts(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
         head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))
@@ -114,7 +116,7 @@ async def test_body_cut_by_a_closed_connection_is_truncated(pool: Pool, rest: by
 
 
 async def test_error_status_decides_despite_a_broken_body(upstream: Upstream) -> None:
-    """The status decides the fault; what arrived of the message is kept."""
+    """The status decides the fault. The part of the message that arrived is kept."""
     go_on = asyncio.Event()
     go_on.set()
     first = (CHUNKED % b"application/json").replace(b"200 OK", b"503 Busy")
@@ -125,7 +127,7 @@ async def test_error_status_decides_despite_a_broken_body(upstream: Upstream) ->
 
 
 class CountedEnd(asyncio.Future[None]):
-    """A connection's end that counts its callbacks."""
+    """A future for the end of a connection that counts its callbacks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,7 +143,7 @@ class CountedEnd(asyncio.Future[None]):
 
 
 async def test_connection_has_one_callback_for_all_its_answers() -> None:
-    """A finished answer leaves no callback, and the end of the connection affects only bodies still being read."""
+    """A finished response leaves no callback. The end of the connection affects only bodies not yet fully read."""
     loop = asyncio.get_running_loop()
     closed = CountedEnd()
     read = [aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop) for _ in range(5)]
@@ -157,7 +159,7 @@ async def test_connection_has_one_callback_for_all_its_answers() -> None:
 
 
 async def test_body_of_a_closed_connection_fails_at_once() -> None:
-    """The connection was closed before the body was registered."""
+    """The connection had been closed before the body was registered."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop)
     end_with(None, content)
@@ -167,7 +169,7 @@ async def test_body_of_a_closed_connection_fails_at_once() -> None:
 
 @pytest.mark.parametrize("reason", [b"\xd5\xfd\xb3\xa3", b"\xff", b""], ids=["GBK", "no text", "none"])
 async def test_reason_phrase_may_be_any_bytes(upstream: Upstream, reason: bytes) -> None:
-    """The reason phrase is ignored: a gateway that sends "OK" in GBK does not lose its answer."""
+    """The reason phrase is ignored, so a response from a host that sends "OK" in GBK is not lost."""
     go_on = asyncio.Event()
     go_on.set()
     body = dump(VENDORS["openai"].plain(ReplyText(text="hi"), "m"))

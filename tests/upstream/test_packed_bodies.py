@@ -1,4 +1,4 @@
-"""Compressed answers of providers: whole, in several gzip members, truncated, or followed by other bytes."""
+"""Compressed responses from providers: whole, in several gzip members, truncated, or followed by other bytes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> U
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])
 def test_every_gzip_member_is_read_wherever_the_body_is_cut(size: int) -> None:
-    """Once only the first member was read, and the rest was dropped silently."""
+    """Reading only the first member would drop the rest without an error."""
     decompressor = Decompressor("gzip", 10)
     text = b"".join(decompressor.feed(PACKED[at : at + size]) for at in range(0, len(PACKED), size))
     decompressor.end()
@@ -54,7 +54,7 @@ def test_size_limit_applies_to_the_sum_of_all_members() -> None:
 
 
 def test_a_flood_of_empty_members_is_refused() -> None:
-    """Empty members decompress to nothing but still cost time."""
+    """Empty members decompress to nothing but still take time."""
     assert decompress("gzip", gzip.compress(b"") * MAX_MEMBERS, 9) == b""
     with pytest.raises(BadEncodingError):
         decompress("gzip", gzip.compress(b"") * (MAX_MEMBERS + 1), 9)
@@ -62,7 +62,7 @@ def test_a_flood_of_empty_members_is_refused() -> None:
 
 @pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
 def test_cut_or_extended_body_is_refused(encoding: str, pack) -> None:
-    """A body cut at any point is truncated; one followed by other bytes is invalid."""
+    """A body that is cut at any point is truncated. A body followed by other bytes is invalid."""
     packed = pack(b"hello")
     for at in range(1, len(packed)):
         with pytest.raises(CutEncodingError):
@@ -74,7 +74,7 @@ def test_cut_or_extended_body_is_refused(encoding: str, pack) -> None:
 
 @pytest.mark.parametrize("cut", [1, 8])
 async def test_answer_with_cut_gzip_is_truncated(cut: int) -> None:
-    """HTTP reports no error, since the connection ended properly; of an error response the partial message is kept."""
+    """HTTP reports no error, since the connection ended properly. The partial message of an error response is kept."""
     packed = gzip.compress(b'{"choices": []}')[:-cut]
     body = await read_body(head_of([packed]), TIMES, PhaseTimer(600))
     assert isinstance(body, Failure)
@@ -89,7 +89,7 @@ async def test_an_answer_in_two_members_is_read_whole() -> None:
 
 
 async def test_stream_with_cut_gzip_is_broken() -> None:
-    """The content so far is delivered, then an error: the provider's end of stream is missing."""
+    """The content so far is delivered, then an error, since the provider's end of the stream is missing."""
     frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     packed = gzip.compress(b"".join([*frames.head, *frames.content]))[:-8]
     decoder = protocol("openai").decoder()

@@ -1,4 +1,4 @@
-"""One timer for all waits of an exchange, on an event loop with a simulated clock."""
+"""One timer for all waits of an upstream call, on an event loop with a simulated clock."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def clock() -> float:
 
 
 def take(seconds: float) -> Coroutine[Any, Any, None]:
-    """Return a coroutine that takes this long on the loop's clock."""
+    """Return a coroutine that takes this many seconds on the loop's clock."""
     reached = asyncio.Event()
     asyncio.get_running_loop().call_later(seconds, reached.set)
     return wait_for(reached)
@@ -65,14 +65,14 @@ async def wait(timer: PhaseTimer, work: Awaitable[T], seconds: float) -> T:
 
 
 async def wait_until_timeout(timer: PhaseTimer, seconds: float) -> tuple[float, bool]:
-    """Let a wait time out; return when it ended and whether the total time was over."""
+    """Let a wait time out. Return when it ended, and whether the total time was up."""
     with pytest.raises(WaitTooLongError) as caught:
         await wait(timer, never(), seconds)
     return clock(), caught.value.total
 
 
 @pytest.mark.parametrize(
-    # Pairs of how long a wait takes and its limit; then the last wait's limit and when it times out.
+    # Pairs of a wait's duration and its limit, then the last wait's limit and when it times out.
     ("waits", "last", "moment"),
     [
         ([], 3, 3),
@@ -85,7 +85,7 @@ async def wait_until_timeout(timer: PhaseTimer, seconds: float) -> tuple[float, 
     ],
 )
 def test_wait_ends_at_its_own_limit_whatever_waits_preceded_it(waits, last, moment):
-    """Earlier waits, longer or shorter, do not change when a later one times out."""
+    """Earlier waits, whether longer or shorter, do not change when a later wait times out."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
@@ -98,7 +98,7 @@ def test_wait_ends_at_its_own_limit_whatever_waits_preceded_it(waits, last, mome
 
 @pytest.mark.parametrize(("total", "seconds", "expected"), [(3, 10, (3, True)), (10, 3, (3, False)), (3, 3, (3, True))])
 def test_total_time_ends_every_wait(total, seconds, expected):
-    """The error says which limit was reached: that of the wait or that of the whole exchange."""
+    """The error says which limit was reached: the limit on the wait or the limit on the total time."""
 
     async def exchange() -> tuple[float, bool]:
         return await wait_until_timeout(PhaseTimer(total), seconds)
@@ -107,7 +107,7 @@ def test_total_time_ends_every_wait(total, seconds, expected):
 
 
 def test_wait_after_the_total_time_ends_at_once():
-    """Time also passes between waits."""
+    """The total time also passes between waits."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(2)
@@ -118,7 +118,7 @@ def test_wait_after_the_total_time_ends_at_once():
 
 
 def test_results_and_exceptions_pass_through_the_timer():
-    """Both are unchanged."""
+    """Neither results nor exceptions are changed by the timer."""
 
     async def fail() -> None:
         raise LookupError("this one")
@@ -136,7 +136,7 @@ def test_results_and_exceptions_pass_through_the_timer():
 
 
 def test_timer_of_a_finished_wait_has_no_effect():
-    """The timer of a finished wait fires without effect, and the next wait still ends on time."""
+    """If the timer of a finished wait fires, it has no effect, and the next wait still ends on time."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
@@ -148,7 +148,7 @@ def test_timer_of_a_finished_wait_has_no_effect():
 
 
 def test_closed_timer_never_fires():
-    """Neither between waits nor after the last one."""
+    """A closed timer fires neither between waits nor after the last wait."""
 
     async def exchange() -> float:
         timer = PhaseTimer(3)
@@ -162,7 +162,7 @@ def test_closed_timer_never_fires():
 
 @pytest.mark.parametrize("moment", [1, 3])
 def test_cancellation_from_outside_is_never_lost(moment):
-    """Also when the wait times out at the same moment."""
+    """A cancellation is not lost even if the wait times out at the same moment."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(10)
@@ -176,7 +176,7 @@ def test_cancellation_from_outside_is_never_lost(moment):
 
 
 def test_wait_in_a_cancelled_task_still_times_out():
-    """Cleanup after a cancellation may take time, within its own limit."""
+    """Cleaning up after a cancellation may take time, but only within its own limit."""
     waits: list[tuple[float, bool]] = []
 
     async def clean_up() -> None:
@@ -197,7 +197,7 @@ def test_wait_in_a_cancelled_task_still_times_out():
 
 
 async def break_off() -> None:
-    """Raise another error when cancelled, as a client does whose connection is closed."""
+    """Raise another error when cancelled, as a client does whose connection has been closed."""
     try:
         await never()
     finally:
@@ -206,7 +206,7 @@ async def break_off() -> None:
 
 @pytest.mark.parametrize(("work", "raised"), [(never, WaitTooLongError), (break_off, ConnectionError)])
 def test_timed_out_task_does_not_count_as_cancelled(work, raised):
-    """The timer's own cancellation is undone, so a later `await` is not mistaken for a cancelled task."""
+    """The timer withdraws its own cancellation, so a later `await` does not see a cancelled task."""
 
     async def exchange() -> int:
         with pytest.raises(raised):

@@ -1,4 +1,4 @@
-"""A file from remote storage is read in a thread, so the event loop and other calls continue."""
+"""A file from remote storage is read in a thread, so that the event loop and other calls continue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def request_to(lab: Lab, blob: Blob) -> UpstreamRequest:
 
 @pytest.mark.parametrize("count", [2, 60], ids=["in one piece", "block by block"])
 async def test_remote_file_is_read_in_a_thread(count: int) -> None:
-    """Whether the body is assembled first or sent while it is read, the complete file arrives."""
+    """The complete file arrives, whether the body is assembled first or sent while the file is read."""
     readers: set[int] = set()
 
     def blocks() -> Iterator[bytes]:

@@ -97,14 +97,14 @@ async def test_file_is_sent_in_blocks_with_flat_memory(lab, upstream):
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 5, 7), (0, 4), (3,), (), (196608, 1), (196609, 196607)])
 def test_base64_in_blocks_is_the_base64_of_the_whole(sizes):
-    """Whatever the block sizes, no padding appears between blocks."""
+    """Whatever the sizes of the blocks, there is no padding between them."""
     blocks = [bytes([index % 256]) * size for index, size in enumerate(sizes)]
     whole = b"".join(blocks)
     assert b"".join(media_blocks(Blob(len(whole), lambda: iter(blocks)))) == base64.b64encode(whole)
 
 
 async def test_unreadable_file_is_not_the_providers_fault(lab, upstream):
-    """The exception of reading the file is raised unchanged."""
+    """If reading the file raises an exception, that exception is raised unchanged."""
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"
@@ -117,7 +117,7 @@ async def test_unreadable_file_is_not_the_providers_fault(lab, upstream):
 
 
 async def test_a_redirect_is_never_followed(lab, upstream):
-    """Not even to an address that would answer."""
+    """A redirect is not followed, not even to a URL that would respond."""
     lab.requests.clear()
     location = lab.url("openai", "other") + "/chat/completions"
     failed = await upstream.call(request_to(lab, f"fault:redirect:location={location}"), protocol("openai"), QUICK)
@@ -135,7 +135,7 @@ async def test_connections_are_kept_and_used_again(lab, upstream):
 
 
 async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab):
-    """The message names the setting, and nothing reaches the provider."""
+    """The message names the setting, and the provider receives nothing."""
     closed = Upstream(OriginPolicy())
     lab.requests.clear()
     failed = await closed.call(request_to(lab), protocol("openai"), QUICK)
@@ -190,7 +190,7 @@ async def test_proxy_is_default_none_or_a_url(lab):
 
 
 async def test_proxy_must_be_an_allowed_origin(lab):
-    """A proxy sees the key, so an unlisted one is not contacted, and the message names the proxy."""
+    """A proxy sees the key, so a proxy that is not allowed is not contacted. The message names the proxy."""
     seen: list[bytes] = []
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -211,7 +211,7 @@ async def test_proxy_must_be_an_allowed_origin(lab):
 
 @asynccontextmanager
 async def rude_server() -> AsyncIterator[str]:
-    """Serve TLS connections that are aborted at the first byte."""
+    """Accept TLS connections and abort each at the first byte."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -223,7 +223,7 @@ async def rude_server() -> AsyncIterator[str]:
 
 
 async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
-    """The fault is neither a refused connection nor a reset."""
+    """The fault is neither a refused connection nor a reset connection."""
     async with rude_server() as url:
         request = protocol("openai").encode(HELLO, Target("lab", url, "m"), stream=False)
         failed = await upstream.call(request, protocol("openai"), QUICK)
@@ -234,8 +234,8 @@ async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
 @pytest.mark.parametrize("scenario", ["silent", "slow_stream:seconds=0.2", "stall", "endless", "comments_forever"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_cancelled_call_closes_the_socket_within_a_second(lab, upstream, scenario, stream):
-    """Cancelling the task suffices: before the head, before the first content and in mid-stream."""
-    # The other scenarios only exist as streams; `drip` sends a plain body slowly.
+    """Cancelling the task is enough before the head, before the first content and within a stream."""
+    # The other scenarios only exist as streams. `drip` sends a plain body slowly.
     if not stream and scenario != "silent":
         scenario = "drip:seconds=0.05"
     lab.requests.clear()
@@ -278,7 +278,9 @@ async def test_cancelled_run_records_the_attempt_in_progress(lab, upstream):
 
 
 async def test_finished_answer_does_not_wait_for_the_end_of_its_stream(lab, upstream):
-    """After the finish reason, an open stream gets a few seconds to send its usage, not the whole stall timeout."""
+    """After the finish reason, a stream that stays open has a few seconds to send its usage, not the whole stall
+    timeout.
+    """
     patient = Timeouts(first_content=30, between=30, total=60)
     request = request_to(lab, "fault:held_open:text=all of it", stream=True)
     began = time.monotonic()
@@ -288,7 +290,7 @@ async def test_finished_answer_does_not_wait_for_the_end_of_its_stream(lab, upst
 
 
 async def test_stream_is_withheld_until_its_first_content(lab, upstream):
-    """Reasoning and comments are buffered; then all events follow in order, with a final `Finish`."""
+    """Reasoning and comments are buffered. After the first content, all events follow in order, then a `Finish`."""
     opened = await upstream.open(request_to(lab, "fault:reasoning", stream=True), protocol("openai"), QUICK)
     assert isinstance(opened, Stream)
     events = [event async for batch in opened for event in batch]
@@ -300,7 +302,9 @@ async def test_stream_is_withheld_until_its_first_content(lab, upstream):
 
 
 async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
-    """Before content, comments extend the first-content limit; after content they do not reset the stall timeout."""
+    """Before the first content, comments extend the limit on the wait for it. After it, they do not reset the stall
+    timeout.
+    """
     before = NetworkRun({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
     end = await before.run(PlannedCandidate(0, "up", "fault:comments_first:count=12,seconds=0.1"))
     assert isinstance(end, RunResult)
@@ -311,7 +315,7 @@ async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
 
 
 def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
-    """The connection test of the admin pages uses this path."""
+    """The connection test on the admin pages makes its calls in this way."""
     upstream = Upstream(ANY)
     assert isinstance(upstream.call_sync(request_to(lab), protocol("openai"), QUICK), Answer)
     failed = upstream.call_sync(request_to(lab, "fault:http_401"), protocol("openai"), QUICK)
@@ -320,7 +324,7 @@ def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
 
 
 def test_failure_message_has_no_key_and_no_line_break(lab):
-    """A provider may echo this request's key, other keys, control characters or endless text."""
+    """A provider's message may repeat this request's key, other keys, control characters or an endless string."""
     message = "bad key sk-secret-key-1234567890\r\n\x1b[31m" + "x" * 9000
     cleaned = redact_failure(Failure(Fault.HTTP_401, message, 401), request_to(lab))
     assert "secret" not in cleaned.message
@@ -330,7 +334,7 @@ def test_failure_message_has_no_key_and_no_line_break(lab):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_next_candidate_is_called_without_delay(lab, stream):
-    """A fault that is not retried is followed at once by the next candidate (`make bench` measures it)."""
+    """After a fault that is not retried, the next candidate is called at once. `make bench` measures the time."""
     lab.requests.clear()
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     network_run = NetworkRun(urls, protocol("openai"), stream)
@@ -348,7 +352,7 @@ def test_blobs_in_memory_can_be_read_more_than_once():
 
 
 def test_lab_records_the_text_that_was_sent(lab):
-    """Checks the fake provider itself."""
+    """Tests the fake provider itself."""
     lab.requests.clear()
     chat = ChatRequest((Message(Role.USER, (TextPart("can you hear me"),)),))
     Upstream(ANY).call_sync(request_to(lab, chat=chat), protocol("openai"), QUICK)
@@ -357,7 +361,7 @@ def test_lab_records_the_text_that_was_sent(lab):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_the_embedded_provider_answers_without_a_network(stream):
-    """`echo://local` describes the request it received; `echo-503` fails, to demonstrate a fallback."""
+    """`echo://local` describes the request that it received. `echo-503` fails, to demonstrate a fallback."""
     transport = NetworkTransport()
 
     async def ask(model: str) -> Answer | Stream | Failure:
@@ -376,7 +380,7 @@ async def test_the_embedded_provider_answers_without_a_network(stream):
 
 
 async def test_list_of_models_is_fetched_like_any_call(lab, upstream):
-    """The list of models is an ordinary call, so an origin that is not allowed is refused."""
+    """The list of models is fetched with an ordinary call, so an origin that is not allowed is refused."""
     request = UpstreamRequest(lab.url("openai", "up") + "/models", {"authorization": "Bearer sk-1"}, method="GET")
     response = await upstream.call(request, ModelList(), QUICK)
     assert "lab-model" in [model["id"] for model in json.loads(response.text)]
@@ -385,7 +389,7 @@ async def test_list_of_models_is_fetched_like_any_call(lab, upstream):
 
 
 async def test_silent_name_server_is_a_dns_error():
-    """DNS lookups have their own timeout, so they cannot use up that of the first content."""
+    """DNS look-ups have their own timeout, so they cannot use up the time for the first content."""
 
     class Silent(AbstractResolver):
         async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET):
@@ -400,9 +404,9 @@ async def test_silent_name_server_is_a_dns_error():
 
 
 async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(lab):
-    """With the certificate trusted, the lab answers over TLS."""
+    """If its certificate is trusted, the lab responds over TLS."""
     context = ssl.create_default_context(cafile=self_signed()[0])
-    context.check_hostname = False  # the lab's certificate names no address
+    context.check_hostname = False  # the lab's certificate does not name its address
     url = lab.broken_url("tls_cert_error")
     request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=True)
     trusting = Upstream(ANY, verify=context)
