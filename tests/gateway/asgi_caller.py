@@ -153,7 +153,7 @@ class Call:
 
     @property
     def answer_headers(self) -> dict[str, str]:
-        """Return the response headers; fail if a header is sent twice."""
+        """Return the response headers. Fail if a header is sent twice."""
         pairs = [(name.decode(), value.decode()) for name, value in self.sent[0]["headers"]]
         assert len(dict(pairs)) == len(pairs)
         return dict(pairs)
@@ -172,7 +172,7 @@ def chat_call(key: str, provider: str, *more: tuple[bytes, bytes], pieces: int =
 
 
 def headers(key: str, length: int, more: Iterable[tuple[bytes, bytes]] = ()) -> list[tuple[bytes, bytes]]:
-    """Return a client's usual headers; a name in `more` replaces the usual one."""
+    """Return a client's usual headers. A name in `more` replaces the usual header of that name."""
     default_headers = {
         b"host": b"127.0.0.1",
         b"authorization": f"Bearer {key}".encode(),

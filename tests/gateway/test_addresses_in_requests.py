@@ -1,4 +1,4 @@
-"""URLs in a request are passed on or described; the gateway never fetches them."""
+"""URLs in a request are passed on or described. The gateway never fetches them."""
 
 from __future__ import annotations
 

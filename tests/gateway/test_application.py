@@ -117,7 +117,7 @@ async def test_two_host_headers_are_refused(key, loopback):
 
 @pytest.mark.parametrize("name", [b"authorization", b"Authorization", b"AUTHORIZATION"])
 async def test_a_headers_name_may_be_written_in_any_case(key, loopback, name):
-    """ASGI servers send header names in lower case; the application does not rely on it."""
+    """ASGI servers send header names in lower case, but the application does not rely on it."""
     call = await run_served(loopback, chat_call(key, "plain", (name, f"Bearer {key}".encode())))
     assert call.status == 200
 

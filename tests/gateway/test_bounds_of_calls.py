@@ -52,7 +52,9 @@ def refusal(response: Any) -> tuple[int, str, str]:
 @rows
 @pytest.mark.parametrize("path", [*CHAT_APIS, *COUNTS])
 def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key: str, settings: Any) -> None:
-    """The limit itself is accepted; one more is a 400 that names the setting. Parts are counted over all messages."""
+    """As many items as the limit are accepted. One more is a 400 that names the setting. Parts are counted over all
+    messages.
+    """
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 6, 2
     api_path = COUNTS.get(path, path)
     part = PART.get(api_path, {"type": "text", "text": "x"})

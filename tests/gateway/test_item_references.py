@@ -166,7 +166,7 @@ def test_installation_without_kept_answers_refuses_store_true(key: str, settings
 
 
 def test_repeated_reference_is_refused(key: str) -> None:
-    """OpenAI refuses a repeated reference, too. A thousand references would multiply the body's size by a thousand."""
+    """A thousand references to one item would multiply the body's size by a thousand. OpenAI refuses them as well."""
     item = answered_item(key)
     refused = ask(key, USER, reference_to(item), reference_to(item))
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[2].id")

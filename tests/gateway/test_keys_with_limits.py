@@ -71,7 +71,7 @@ def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
     [("task:design", "The agent cannot use task:design"), ("no-such", "no route or service no-such")],
 )
 def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> None:
-    """A key cannot be issued or changed to allow an unknown name or one that its agent may not use."""
+    """A key cannot be issued or changed to allow an unknown name or a name that its agent may not use."""
     allow("task:planning")
     key = row_of(key_of("text-agent"))
     terms = {"limits": {"models": [name]}}

@@ -64,7 +64,7 @@ def test_list_of_models_has_anthropics_shape_for_its_clients(key):
 
 
 def test_file_is_uploaded_listed_downloaded_and_deleted(key):
-    """OpenAI's Files API stores artifacts; a file's id is the artifact's reference."""
+    """OpenAI's Files API stores artifacts. A file's id is the artifact's reference."""
     file = upload(key).json()
     assert file["object"] == "file"
     assert file["id"].startswith("artifact:")

@@ -23,7 +23,9 @@ DIRECTIVE = "请使用中文回答。"
 
 @pytest.fixture
 def key_with_aliases(key: str) -> str:
-    """Create aliases of a service, of a provider and model, of a route, and a catch-all; return the agent's key."""
+    """Create aliases of a service, of a provider and model, and of a route, and a catch-all alias. Return the agent's
+    key.
+    """
     for name, target in ALIASES.items():
         Alias.objects.create(name=name, target=target)
     snapshot.refresh()

@@ -42,7 +42,7 @@ async def call(limited: tuple[LimitHolder, ...], tokens: int) -> Reservation | N
 
 
 async def test_200_parallel_calls_exceed_none_of_several_limits(db: None) -> None:
-    """Each of 200 concurrent calls is accepted by all limits or by none; a rejected call releases its reservations."""
+    """Each of 200 concurrent calls is accepted by all limits or by none. A rejected call releases its reservations."""
     limited = holders({Meter.TOKENS_PER_DAY: 10_000, Meter.IN_FLIGHT: 150}, {Meter.TOKENS_PER_DAY: 3700})
     results = await asyncio.gather(*(call(limited, 100) for _ in range(200)))
     accepted = [result for result in results if result is not None]

@@ -44,7 +44,7 @@ def rates_only_ours(info: ModelInfo) -> bool:
     ids=["plain", "cached", "long"],
 )
 def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dict[str, int]):
-    """Every listed text model costs what the package itself computes, to the nano (a billionth of the currency's unit)."""
+    """Every listed text model costs what the package itself computes, to a billionth of a dollar."""
     compared = 0
     for provider, info in listed_models():
         prices = info.get_prices(NOW)
