@@ -30,7 +30,7 @@ from routing_admin.models import Person
 HTMX = {"HX-Request": "true"}
 """The header of requests for a fragment."""
 
-PASSWORD = "correct horse battery staple"  # of users who exist for one test
+PASSWORD = "correct horse battery staple"  # the password of users who exist for one test
 
 
 COPY_SECONDS = 60.0
@@ -50,9 +50,9 @@ _loaded: list[_LoadedDemo] = []
 
 
 def load_demo() -> None:
-    """Load the demo's rows, after clearing this process's caches of other tests.
+    """Load the demo's rows, after clearing what other tests left in this process's caches.
 
-    In SQLite's empty tables the rows of an earlier load are copied, which takes a hundredth of its time.
+    If SQLite's tables are empty, rows kept from an earlier load are copied, which takes a hundredth of the time.
     """
     renew()
     if connection.vendor != "sqlite":
@@ -85,7 +85,7 @@ def _insert(rows_of_tables: Rows) -> None:
 
 
 def person(name: str, *, is_editor: bool = False, **role: Any) -> Any:
-    """Create an account with a password: a viewer, or by `is_staff` an administrator, by `is_editor` an editor."""
+    """Create an account with a password: a viewer, an administrator with `is_staff`, or an editor with `is_editor`."""
     account = get_user_model().objects.create_user(name, password=PASSWORD, **role)
     if is_editor:
         Person.objects.create(user=account, is_editor=True)
@@ -112,7 +112,7 @@ def token_of(owner: Any, *scopes: str, name: str = "deploy") -> str:
 
 
 def join_pieces(answer: Any) -> Any:
-    """Return a streamed JSON response as a whole one."""
+    """Return the response with its streamed JSON joined into one body."""
     joined: Any = HttpResponse(b"".join(answer.streaming_content), status=answer.status_code, headers=answer.headers)
     joined.json = lambda: json.loads(joined.content)
     return joined
@@ -120,7 +120,7 @@ def join_pieces(answer: Any) -> Any:
 
 @dataclass
 class AgentProgram:
-    """A program of an agent that calls `/api/v1` with its key."""
+    """A client program of an agent, which calls `/api/v1` with its key."""
 
     agent: str
     key: str

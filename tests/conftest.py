@@ -62,9 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _flush_with_audit(style: Any, connection: Any, **options: Any) -> list[str]:
-    """Return Django's statements for emptying the tables, preceded by removing the audit log's triggers.
+    """Return Django's statements that empty the tables, preceded by statements that drop the audit log's triggers.
 
-    The triggers would reject them. They are restored afterwards, as after every migration.
+    The triggers would reject the deletions. They are created again afterwards, as after every migration.
     """
     return [*statements_to_allow(connection.vendor), *sql_flush(style, connection, **options)]
 
@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Reset the snapshot: the test's rows are rolled back without notifying it."""
+    """Reset the configuration snapshot, since the rollback of a test's rows does not invalidate it."""
     yield
     if (
         "db" in request.fixturenames
@@ -108,21 +108,21 @@ def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """Run a Redis that tests share without disturbing it."""
+    """Run a Redis server that several tests share, so no test may stop it."""
     with redis_running(tmp_path_factory.mktemp("redis")) as server:
         yield server
 
 
 @pytest.fixture
 def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
-    """Run a Redis that the test may stop and start."""
+    """Run a Redis server of its own for a test, which may stop and start it."""
     with redis_running(tmp_path) as server:
         yield server
 
 
 @pytest.fixture(autouse=True)
 def _default_language() -> Iterator[None]:
-    """Let no test inherit the language of a page that an earlier one asked for."""
+    """Deactivate the language that the test's requests activated."""
     yield
     translation.deactivate()
 
@@ -138,7 +138,7 @@ def _store(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def patient_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait longer for the limits' quotas, so that a busy machine does not cause 503."""
+    """Wait longer for the limits' quotas, so that a busy machine does not cause a 503."""
     monkeypatch.setattr("routing_admin.limits.quota_client.WAIT_SECONDS", 60.0)
 
 

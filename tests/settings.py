@@ -10,7 +10,7 @@ atexit.register(shutil.rmtree, DIRECTORY, ignore_errors=True)
 OURS = [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]
 for name in [*OURS, "DATABASE_URL", "REDIS_URL"]:
     os.environ.pop(name, None)
-if "TESTS_DATABASE_URL" in os.environ:  # another engine, chosen by `python -m tests.engines`
+if "TESTS_DATABASE_URL" in os.environ:  # another database engine, chosen by `python -m tests.engines`
     os.environ["DATABASE_URL"] = os.environ["TESTS_DATABASE_URL"]
 os.environ["ROUTING_ADMIN_DATA_DIR"] = DIRECTORY
 os.environ["ROUTING_ADMIN_ADMIN_PASSWORD"] = "correct horse battery staple"

@@ -23,7 +23,7 @@ CATALOGUE = ROOT / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po"
 TEMPLATES = ROOT / "templates"
 HAN, WIDE = "\u4e00-\u9fff", "，。：；？！、"
 MISSET = re.compile(
-    rf"[{HAN}][,;:!?()]|[,;:!?()][{HAN}]"  # a half-width sign beside a Chinese word
+    rf"[{HAN}][,;:!?()]|[,;:!?()][{HAN}]"  # a half-width punctuation mark beside a Chinese word
     rf"| [{WIDE}）”]|[{WIDE}（“] |[{HAN}] [{HAN}]"  # a space where Chinese has none
     rf"|[{HAN}][A-Za-z0-9]|[A-Za-z0-9][{HAN}]"  # no space beside a Latin word
 )
@@ -56,7 +56,7 @@ PASSWORDS = (
 
 
 def entries() -> Iterator[tuple[str, str]]:
-    """Yield every source text with its Chinese translation; Chinese has one form for a plural."""
+    """Yield every source text with its Chinese translation; Chinese has a single plural form."""
     for block in CATALOGUE.read_text(encoding="utf-8").split("\n\n")[1:]:
         source = re.search(r"^msgid (\".*\")$", block, re.MULTILINE)
         chinese = re.search(r"^msgstr(?:\[0\])? (\".*\")$", block, re.MULTILINE)
@@ -71,7 +71,7 @@ def test_chinese_has_its_own_signs_and_spaces() -> None:
 
 
 def test_chinese_uses_one_term_for_one_thing() -> None:
-    """No translation uses a word for which the glossary or other entries have another."""
+    """No translation uses a word for which the glossary or another entry prescribes a different one."""
     assert [text for _source, text in entries() if SHUNNED.search(text)] == []
 
 
@@ -106,7 +106,7 @@ def test_form_errors_are_our_own_translations() -> None:
 
 
 def test_a_reason_calls_the_capability_by_its_name() -> None:
-    """Request pages and simulations name a capability as artifact pages do: its name with its id beside it."""
+    """Request pages and simulations name a capability as artifact pages do: by its name followed by its id."""
     stored = data_of(because(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
     with override("zh-hans"):
         assert str(render_reason(stored)) == "该模型不具备视觉理解（vision）能力。"
@@ -115,7 +115,7 @@ def test_a_reason_calls_the_capability_by_its_name() -> None:
 
 
 def test_method_of_a_token_estimate_is_in_chinese() -> None:
-    """Every rule shown for a token estimate is translated, for all model families and for texts."""
+    """Every rule shown for a token estimate is translated, for all model families and for text."""
     rules = [*(family.rule for _pattern, family in FAMILIES), text_tokens("").rule]
     with override("zh-hans"):
         assert [rule for rule in rules if not re.search(f"[{HAN}]", translate_sentence(rule))] == []
@@ -134,7 +134,10 @@ TRANSLATED = re.compile(r"\{% blocktranslate.*?\{% endblocktranslate %\}|<script
 
 
 def test_templates_leave_signs_to_translators() -> None:
-    """Templates insert no Latin commas or brackets between values: sentences contain their own, lines use a dot."""
+    """Templates insert no Latin commas or brackets between values.
+
+    Sentences contain their own, lists use a middle dot.
+    """
     misplaced = [
         (path.name, sign[0])
         for path in sorted(TEMPLATES.rglob("*.html"))

@@ -1,4 +1,4 @@
-"""Every requirement of the seeds is named by at least one test."""
+"""Every requirement of the specification is covered by at least one test."""
 
 from __future__ import annotations
 

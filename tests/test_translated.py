@@ -20,7 +20,7 @@ FILES = sorted(
     for app in ("capabilities", "artifacts", "routing_admin")
     for path in (ROOT / app).rglob("*.py")
     if any(folder in path.relative_to(ROOT).with_suffix("").parts for folder in PLACES)
-    and not path.stem.endswith(("api", "schemas", "queries"))  # scripts and agents read English
+    and not path.stem.endswith(("api", "schemas", "queries"))  # error messages for scripts and agents are English
 )
 ERRORS = {"ActionError", "NotFoundError", "InUseError", "ConflictError", "ForbiddenError", "ValidationError"}
 MESSAGES = {"success", "info", "warning", "error", "add_message"}
@@ -50,7 +50,7 @@ def name_of(node: ast.expr) -> str:
 
 
 def literal_texts(node: ast.expr) -> Iterator[str]:
-    """Yield the texts of an expression outside of calls: literals, their parts, and concatenations."""
+    """Yield the string literals of an expression that are not within a call."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and SENTENCE.search(node.value):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
@@ -108,12 +108,12 @@ def test_a_forgotten_translation_of_code_is_found(source: str) -> None:
     ],
 )
 def test_what_is_translated_passes(source: str) -> None:
-    """Calls of gettext, and values that came from one, pass."""
+    """Calls of gettext, and values that come from such a call, pass the check."""
     assert untranslated(source) == []
 
 
 def test_the_rule_looks_at_every_app() -> None:
-    """Files of each app are found, so that the check does not pass on nothing."""
+    """The check finds files of each app, so it cannot pass for lack of files."""
     apps = {path.relative_to(ROOT).parts[0] for path in FILES}
     assert apps == {"capabilities", "artifacts", "routing_admin"}
     assert len(FILES) > 20

@@ -1,4 +1,4 @@
-"""The chat that alerts are sent to; a module that needs another address overrides the fixture."""
+"""A chat server that receives the alerts. A test module that needs another webhook URL overrides the fixture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.engines.webhook import Chat, running_chat
 
 @pytest.fixture
 def chat(settings: Any) -> Iterator[Chat]:
-    """A running chat server whose address is the configured webhook."""
+    """A running chat server whose URL is the configured webhook."""
     with running_chat() as server:
         settings.ALERT_WEBHOOK = parse_webhook(server.base + "/hook")
         yield server

@@ -32,7 +32,7 @@ def chat(settings: Any) -> Iterator[Chat]:
 
 
 def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
-    """The page shows active and ended alerts and failed deliveries, with what to do, in the page's language."""
+    """The page shows active and ended alerts and failed deliveries, with the remedy, in the page's language."""
     now = timezone.now()
     note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
     claimed = claim_next(now)
@@ -63,7 +63,7 @@ def test_every_alert_kind_links_to_an_existing_page(kind: AlertKind, admin: Clie
 
 
 def test_test_button_sends_an_alert_and_reports_success(admin: Client, chat: Chat) -> None:
-    """The button sends a test with and without scripts, and the audit log has the sender."""
+    """The button sends a test with and without scripts, and the audit log names who sent it."""
     for headers in ({}, HTMX):
         answer = admin.post("/alerts/test/", headers=headers)
         assert answer.status_code == 200
@@ -83,7 +83,7 @@ def test_refused_test_alert_shows_the_reason(admin: Client, chat: Chat) -> None:
 
 
 def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings: Any) -> None:
-    """Without a webhook the page has no button, and a POST that is sent anyway explains how to set one."""
+    """Without a webhook the page has no button, and the response to a POST explains how to set one."""
     settings.ALERT_WEBHOOK = None
     page = text_of(admin.get("/alerts/"))
     assert "set ROUTING_ADMIN_ALERT_WEBHOOK and restart" in page

@@ -1,4 +1,4 @@
-"""Alerts of a real server with two processes: each condition is sent once to the chat, until it ends."""
+"""Alerts from a real server with two processes: each condition is reported to the chat once, until it ends."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def call(server: Server) -> None:
 
 
 def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, chat: Chat) -> None:
-    """Two processes send one alert for a rejected key. `/metrics` has it until a successful call ends it."""
+    """Two processes send one alert for a rejected key. `/metrics` counts the alert until a successful call ends it."""
     server.lab.play({"one": "http_401"})
     for _ in range(8):
         call(server)

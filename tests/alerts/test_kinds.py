@@ -24,7 +24,7 @@ def test_every_kind_of_alert_has_its_row():
 
 @pytest.mark.parametrize("kind", AlertKind)
 def test_every_kind_links_to_a_heading_that_says_what_to_do(kind):
-    """Every kind's page is a document of this repository with its anchor, and docs/alerts.md lists the kind."""
+    """Every kind links to an existing heading of a document in this repository, and docs/alerts.md lists the kind."""
     file, _, anchor = KINDS[kind].page.partition("#")
     headings = re.findall(r"^#+ (.+)$", (ROOT / file).read_text(), re.MULTILINE)
     assert anchor in [heading.lower().replace(" ", "-") for heading in headings] or not anchor

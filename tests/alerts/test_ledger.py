@@ -64,7 +64,7 @@ def test_flapping_condition_is_reported_once():
 
 
 def test_older_observation_changes_nothing():
-    """Reports older than the stored state change nothing, since those of two processes may arrive out of order."""
+    """Reports older than the stored state change nothing, since reports from two processes may arrive out of order."""
     ledger.note_trouble(REFUSED, NOON)
     ledger.end_alerts({WELL: NOON - MINUTE}, {}, NOON)
     assert list_alerts()[0].ended_at is None
@@ -115,7 +115,7 @@ def test_failed_delivery_is_retried_with_growing_delays_then_given_up():
 
 
 def test_metrics_count_the_open_alerts():
-    """`/metrics` has the number of open alerts by kind, 0 for a kind without any."""
+    """`/metrics` has the number of open alerts by kind, including 0 for a kind without open alerts."""
     ledger.note_trouble(REFUSED, NOON)
     numbers = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     assert 'routing_admin_alerts_open{kind="key_refused"} 1.0' in numbers

@@ -52,7 +52,7 @@ def own_directory(settings: Any, tmp_path: Path, demo: None) -> None:
 
 @pytest.fixture
 def database_outage(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """The database is read-only until this is undone."""
+    """Make the database read-only until the returned patch is undone."""
     read_only = sqlite3.OperationalError()
     read_only.sqlite_errorcode = sqlite3.SQLITE_READONLY
 
@@ -82,7 +82,7 @@ def names(conditions: Iterator[Condition]) -> set[AlertKind]:
 
 
 def test_read_only_database_and_its_end_are_each_reported_once(chat, database_outage):
-    """If the database takes no writes, one of two processes sends the alert.
+    """If the database accepts no writes, one of two processes sends the alert.
 
     The page shows it, and the database stores it after the outage.
     """
@@ -126,7 +126,7 @@ def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, error
 
 
 def test_entries_that_wait_in_memory_are_an_alert_at_once(monkeypatch):
-    """Entries waiting in memory alert at once, since a restart would lose them."""
+    """Entries that wait in memory raise an alert at once, since a restart would lose them."""
     monkeypatch.setattr(journal(), "disk_is_full", True)
     (condition,) = troubles.find_outages(NOON)
     assert (condition.kind, "0 wait in memory" in condition.sentence) == (AlertKind.LOG_WAITING, True)
@@ -157,7 +157,7 @@ def test_flapping_database_is_reported_once(chat, database_outage):
 
 
 def test_outage_after_a_reported_recovery_is_reported_again(chat, database_outage, monkeypatch):
-    """After an end was sent, a failure counts as a new outage, even between two reads of the rows."""
+    """A failure after the end was sent is a new outage, even if it occurs before the process reads the alerts again."""
     failing_watch().offline_round()
     database_outage.undo()
     watch = AlertWatch()
@@ -186,7 +186,10 @@ def test_open_alert_shows_the_newest_numbers():
 
 
 def test_pending_alert_is_sent_without_the_database(chat, database_outage, monkeypatch):
-    """During an outage an alert whose row was not sent is sent from the file; one that was sent is not."""
+    """During an outage, an alert that the database holds unsent is sent from the file.
+
+    An alert that was sent is not.
+    """
     database_outage.undo()
     redis = condition_of(AlertKind.REDIS, "Redis", problem="It is silent.")
     monkeypatch.setattr(watching, "find_outages", lambda now: iter([redis]))
@@ -238,7 +241,10 @@ def test_process_with_a_full_disk_sends_an_alert_once(chat, database_outage, mon
 
 
 def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypatch):
-    """Redis and the store alert within ten seconds, log and configuration after a minute, none at once."""
+    """Outages of Redis and the store raise an alert within ten seconds, those of log and configuration after a minute.
+
+    No outage raises an alert at once.
+    """
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
     now = timezone.now()
@@ -254,7 +260,7 @@ def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypa
 
 
 def test_lost_log_entries_are_reported_when_more_are_lost(monkeypatch):
-    """Each loss of log entries alerts once, including a loss before the first round."""
+    """Each loss of log entries raises one alert, including a loss before the first round."""
     watch = AlertWatch()
     monkeypatch.setattr(journal(), "lost", 2)
     watch.round()
@@ -303,7 +309,7 @@ def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
 
 
 def test_overdue_backup_and_prune_are_reported_until_they_run(monkeypatch):
-    """Overdue backups and pruning alert until they run.
+    """Overdue backups and pruning raise an alert until they run.
 
     A copy before a migration is not a backup. Without any run, neither job is overdue.
     """
@@ -343,7 +349,7 @@ def test_killed_process_is_reported_and_orderly_exit_is_not(tmp_path):
 
 
 def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
-    """The file for alerts is created in full size, so that it can be written when the disk is full."""
+    """The file for alerts is created at its full size, so that it can be written when the disk is full."""
     watch = AlertWatch()
     watch.start()
     size = alert_file().path.stat().st_size
@@ -355,7 +361,7 @@ def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
 
 
 def test_backup_by_another_tool_is_recorded(capsys):
-    """A backup of another tool counts for the alert and the metric."""
+    """A backup made by another tool counts for the alert and the metric."""
     call_command("backup", "--record")
     assert "another tool" in capsys.readouterr().out
     assert len(list_runs("installation.backup")) == 1

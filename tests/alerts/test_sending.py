@@ -65,7 +65,7 @@ def _text(value: Any) -> Any:
 
 @pytest.mark.parametrize("shape", [name.value for name in ShapeName])
 def test_each_kind_arrives_once_in_every_shape(chat, shape):
-    """Each kind of alert is sent once in every shape, with the page that says what to do."""
+    """Each kind of alert is sent once in every shape, with a link to the page that says what to do."""
     now = timezone.now()
     for kind in AlertKind:
         note_trouble(trouble(kind), now)
@@ -82,7 +82,10 @@ def test_each_kind_arrives_once_in_every_shape(chat, shape):
 
 
 def test_programs_get_fields_beside_the_text(chat):
-    """Plain JSON has event, subject, severity, time and messages in both languages, and the end is sent, too."""
+    """Plain JSON has event, subject, severity, time and messages in both languages.
+
+    The end of an alert is also sent.
+    """
     now = timezone.now()
     note_trouble(trouble(AlertKind.KEY_REFUSED), now)
     sending.send_due(hook_of(chat), now)
@@ -107,7 +110,7 @@ def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(chat):
 
 
 def test_signatures_arrive_unchanged(chat):
-    """DingTalk's signature is in the address, Feishu's in the body. The secret itself is never sent."""
+    """DingTalk's signature is in the URL, Feishu's in the body. The secret itself is never sent."""
     notice = sending.write_test("en", "ada", timezone.now())
     for shape in ("dingtalk", "feishu"):
         assert sending.send(hook_of(chat, shape, "&secret=SEC+/0123456789=="), notice) == ""
@@ -123,7 +126,7 @@ def signature(key: str, text: str) -> str:
 
 
 def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):
-    """A rejected alert is retried. Neither the log nor the stored error has the webhook's address or secret."""
+    """A rejected alert is retried. Neither the log nor the stored error contains the webhook's URL or secret."""
     caplog.set_level(logging.DEBUG)
     echo = json.dumps({"errcode": 93000, "errmsg": f"invalid webhook url {chat.base}{SECRET_PATH} secret SECRETSECRET"})
     chat.replies[:] = [(200, echo.encode()), (503, b"busy")]

@@ -15,7 +15,7 @@ from routing_admin.core.alerts.shapes import SHAPES, TEXT_BYTES, Notice, ShapeNa
 NOTICE = Notice(
     ("[routing_admin] Critical – Key refused", "The provider a&b <x> refuses its key (401)."), {"kind": "k"}
 )
-# The fraction shows in the milliseconds that DingTalk signs.
+# The fraction appears in the milliseconds that DingTalk signs.
 NOW = 1_763_800_000.25
 
 
@@ -38,7 +38,7 @@ def test_every_shape_has_its_row():
     ],
 )
 def test_each_chat_gets_its_own_body(shape, body):
-    """Each chat's body follows its vendor's documentation. Markup in a name cannot mention people."""
+    """Each chat's body follows its vendor's documentation. Markup in a name cannot mention users of the chat."""
     assert write(shape, NOTICE, "https://chat.example/hook", "", NOW) == ("https://chat.example/hook", body)
 
 
@@ -52,14 +52,14 @@ def test_dingtalk_is_signed_in_the_address():
 
 
 def test_feishu_is_signed_in_the_body():
-    """Feishu's signature has seconds and secret as key and an empty message."""
+    """Feishu's signature is an HMAC of an empty message, whose key consists of seconds and secret."""
     url, body = write(ShapeName.FEISHU, NOTICE, "https://open.feishu.cn/x", "s3cret", NOW)
     assert url == "https://open.feishu.cn/x"
     assert (body["timestamp"], body["sign"]) == ("1763800000", signature("1763800000\ns3cret", ""))
 
 
 def test_a_long_text_is_cut_at_a_letter():
-    """A text is cut between characters, at the byte limit of the strictest chat."""
+    """Text is cut between characters, at the byte limit of the strictest chat."""
     text = write(ShapeName.WECOM, Notice(("密" * 3000,)), "https://chat.example", "", NOW)[1]["text"]["content"]
     assert TEXT_BYTES - 3 < len(text.encode()) <= TEXT_BYTES
     assert set(text) == {"密"}
@@ -79,7 +79,7 @@ def test_a_long_text_is_cut_at_a_letter():
     ],
 )
 def test_refusal_is_recognized_in_the_response(shape, status, answer, expected):
-    """A failure is detected in a response with status 200, and in one that is not the chat's."""
+    """A failure is detected in a response with status 200, and in a response that does not come from the chat."""
     body = answer if isinstance(answer, str) else json.dumps(answer)
     refusal = refusal_in(shape, status, body.encode())
     assert refusal is not None

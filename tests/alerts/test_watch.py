@@ -1,4 +1,4 @@
-"""The watch detects each kind of condition, and each is sent to a chat once and ends when it is fixed."""
+"""The watch detects each kind of condition. Each is reported to a chat once and ends when it is fixed."""
 
 from __future__ import annotations
 
@@ -102,7 +102,10 @@ def test_unconfigured_model_named_by_a_caller_raises_no_alert(chat, provider):
 
 
 def test_routes_without_candidates_are_reported_in_one_alert(chat, provider):
-    """A route whose candidates are all in cooldown alerts; if every route is affected, there is one alert for all."""
+    """A route whose candidates are all in cooldown raises an alert.
+
+    If every route is affected, one alert covers all.
+    """
     send_requests(refusal(402, "Insufficient Balance"), provider=provider)
     watch().round()
     assert ("begun", "all_cooling", "night") in received(chat)
@@ -126,7 +129,10 @@ def set_drawn(holder: str, meter: Meter, drawn: int) -> None:
 
 
 def test_budget_alerts_when_low_and_when_exhausted(chat, demo):
-    """A budget of an agent or a key alerts when little and when nothing is left. A limit per minute is no budget."""
+    """A budget of an agent or key raises an alert when little or nothing is left.
+
+    A limit per minute is not a budget.
+    """
     limits = {"tokensPerDay": 100, "requestsPerMinute": 1}
     row = Agent.objects.get(agent_id="text-agent")
     row.limits = limits
@@ -147,14 +153,14 @@ def test_budget_alerts_when_low_and_when_exhausted(chat, demo):
 
 
 def test_nearly_full_disk_is_reported(chat, demo, monkeypatch):
-    """A nearly full disk alerts with the dashboard's threshold."""
+    """A nearly full disk raises an alert, at the same threshold as on the dashboard."""
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
     assert received(chat) == [("begun", "disk", "data directory")]
 
 
 def test_retired_model_is_reported(chat, demo, monkeypatch):
-    """A retired model alerts if a route uses it."""
+    """A retired model raises an alert if a route uses it."""
     endpoint, model = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
     end = default_catalogue().retirement_at("claude", endpoint, model)
     monkeypatch.setattr(timezone, "localdate", lambda: end.day + timedelta(days=1))
@@ -169,7 +175,7 @@ def test_retired_model_is_reported(chat, demo, monkeypatch):
 
 
 def test_refused_import_is_reported_until_a_valid_one(chat, demo, tmp_path):
-    """A rejected import alerts and a successful one ends it, by page, script or command."""
+    """A rejected import raises an alert and a successful one ends it, whether by page, script or command."""
     with pytest.raises(InvalidError):
         import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
     file = tmp_path / "llm-routing.json"

@@ -1,4 +1,4 @@
-"""The webhook's address: shape, secret and language, and that its secrets are not shown."""
+"""The webhook's URL: its shape, secret and language, and that its secrets are not shown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_shape_follows_from_the_host_unless_given(text):
 
 
 def test_fragment_is_not_part_of_the_called_url():
-    """The fragment of the webhook's address is not sent; it has the secret, in which a plus is literal."""
+    """The fragment of the webhook's URL is not sent. It contains the secret, in which a plus is literal."""
     webhook = parse_webhook(" https://ops.example/hook?id=1#shape=feishu&secret=a+b/c= ")
     assert (webhook.url, webhook.secret) == ("https://ops.example/hook?id=1", "a+b/c=")
 
@@ -40,7 +40,7 @@ def test_fragment_is_not_part_of_the_called_url():
     ],
 )
 def test_a_wrong_address_is_refused_and_not_repeated(text):
-    """An invalid address is rejected with what is expected, without repeating the address."""
+    """The rejection of an invalid URL says what is expected and does not repeat the URL."""
     with pytest.raises(WebhookAddressError) as refused:
         parse_webhook(text)
     assert "hunter2" not in str(refused.value)
@@ -48,7 +48,7 @@ def test_a_wrong_address_is_refused_and_not_repeated(text):
 
 
 def test_only_host_and_shape_show():
-    """Neither `repr` nor text that quotes the address shows more than its host and shape."""
+    """Neither `repr` nor text that quotes the URL shows more than its host and shape."""
     hook = parse_webhook("https://ops.example/services/hunter2hunter2?key=0123-4567-89#shape=feishu&secret=swordfish1")
     hidden = hook.hide("no /services/hunter2hunter2?key=0123-4567-89 here, hunter2hunter2, 0123-4567-89, swordfish1")
     for secret in ("hunter2hunter2", "0123-4567-89", "swordfish1"):

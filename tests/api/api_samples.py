@@ -1,4 +1,4 @@
-"""Small valid files, generated here."""
+"""Small valid files, generated in code."""
 
 from __future__ import annotations
 

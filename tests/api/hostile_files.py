@@ -55,7 +55,7 @@ class HostileFile:
 
 
 def png_of(width: int, height: int, *extra_chunks: bytes, data: bytes = b"\0" * 64) -> bytes:
-    """Return a PNG that declares this size, whatever its data contain."""
+    """Return a PNG that declares this size, regardless of its data."""
     head = be32(width) + be32(height) + b"\x08\x02\0\0\0"
     chunks = [chunk(b"IHDR", head), *extra_chunks, chunk(b"IDAT", zlib.compress(data)), chunk(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
@@ -84,7 +84,7 @@ def nested(levels: int, pack: Callable[[bytes], bytes], core: bytes = b"the end"
 
 
 def tar_with(*names: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> bytes:
-    """Return a tar with entries of this kind and declared size, without their data."""
+    """Return a tar archive with entries of this kind and declared size, without their data."""
     entries = []
     for name in names:
         entry = tarfile.TarInfo(name)
@@ -94,7 +94,7 @@ def tar_with(*names: str, kind: bytes = tarfile.REGTYPE, target: str = "", size:
 
 
 def cut_files() -> Iterator[HostileFile]:
-    """Yield files of sixty formats cut in their middle, and of twenty cut in their header."""
+    """Yield files of sixty formats truncated in the middle, and files of twenty formats truncated in the header."""
     binary = [file for file in SAMPLES if file.is_binary and len(file.data) > 40]
     for sample in binary[:: max(1, len(binary) // 60)][:60]:
         yield HostileFile("cut in half", sample.name, sample.mime, partial(cut, sample.data, len(sample.data) // 2))
@@ -178,7 +178,7 @@ def frames(count: int) -> bytes:
     return buffer.getvalue()
 
 
-# Entry names that escape the target directory or mislead a careless reader.
+# Entry names that escape the target directory or mislead a careless parser.
 ESCAPES = (
     *(
         "../../../../etc/passwd",
@@ -310,7 +310,7 @@ POLYGLOTS: Mapping[str, Callable[[], bytes]] = {
     "ole.html": lambda: ole2("WordDocument") + b"<html><script>1</script>",
 }
 
-# Degenerate contents of many formats: NULs, unbalanced brackets, endless or damaged structures.
+# Degenerate content in many formats: NULs, unbalanced brackets, endless or damaged structures.
 ODD_BYTES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
     "noughts.txt": ("text/plain", lambda: bytes(70_000)),
     "one nought.txt": ("text/plain", lambda: b"\0"),

@@ -45,7 +45,7 @@ ODD_TYPES = (
 
 
 def form(name: str = "a.txt", kind: str = "text/plain", data: bytes = b"some words\n", field: str = "file") -> bytes:
-    """Return a form with one part, with nothing escaped."""
+    """Return a multipart form with one part, without escaping anything."""
     head = (
         f'--{EDGE}\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\nContent-Type: {kind}\r\n\r\n'
     )

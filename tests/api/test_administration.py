@@ -60,7 +60,7 @@ PROVIDER = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-ch
 
 
 def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_account: User) -> None:
-    """The row contains only an HMAC and the public part; the audit event has the scopes."""
+    """A token's row contains only an HMAC and the public part; the audit event has the scopes."""
     token, row = issue_token(Actor("person", "admin"), admin_account, "backup", ["config:read"])
     assert token.startswith(f"rat_{row.public_id}_")
     # The secret is 43 characters long and may contain underscores; a checksum follows it.
@@ -102,7 +102,7 @@ def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Scr
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "role", "deactivated"])
 def test_a_token_ends_with_its_time_its_revocation_and_its_owners_role(end: str, script: Script) -> None:
-    """Every case returns the same 401, and an owner who gets the role back does not get the token back."""
+    """An ended token returns the same 401 in every case. It stays invalid even if the owner gets the role back."""
     script.get("/providers")
     owner, boss = User.objects.get(username="admin"), person("boss", is_staff=True)
     actor = Actor("person", "boss")
@@ -137,7 +137,7 @@ def test_keys_and_tokens_are_not_interchangeable(script: Script, admin: Client) 
 
 
 def test_a_token_in_an_address_is_refused(script: Script) -> None:
-    """It is refused with 400 before it is checked, like an agent's key."""
+    """A token in a URL is rejected with 400 before it is checked, like an agent's key."""
     token = script.headers["authorization"].split()[1]
     assert script.call("GET", f"/providers?token={token}").json()["error"] == "token_in_url"
 
@@ -152,7 +152,10 @@ def test_a_large_body_of_a_good_token_is_read(script: Script) -> None:
 
 
 def test_a_provider_is_written_by_name_and_the_same_again_changes_nothing(script: Script) -> None:
-    """The first request returns 201, the second 200 without a change, a revision or an audit event."""
+    """Writing a provider returns 201.
+
+    The same request again returns 200 without a change, a revision or an audit event.
+    """
     response = script.call("PUT", "/providers/deepseek", PROVIDER)
     assert (response.status_code, response.json()["created"]) == (201, True)
     before = newest(), AuditEvent.objects.count()
@@ -182,7 +185,7 @@ def test_a_providers_key_is_set_and_never_read_back(script: Script) -> None:
 
 
 def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script: Script) -> None:
-    """The error is 422, with paths relative to the entry."""
+    """An invalid field returns 422, with paths relative to the entry."""
     before = newest()
     answer = script.call("PUT", "/providers/deepseek", {**PROVIDER, "endpoint": "deepseek", "timeouts": {"total": -1}})
     problem = answer.json()
@@ -199,7 +202,7 @@ def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script:
 
 
 def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
-    """Read, changed and sent back, the candidates are stored in the order sent."""
+    """Candidates that are read, changed and sent back are stored in the order sent."""
     response = script.call("GET", "/routes/planning")
     route = {**response.json()["route"], "temperature": 0.3, "fallback": ["echo/echo-503", "echo/echo-vision"]}
     answer = script.call("PUT", "/routes/planning", route, if_match=response["etag"])
@@ -212,7 +215,7 @@ def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
 def test_a_write_on_a_stale_entry_is_refused(method: str, path: str, script: Script) -> None:
-    """The status is 409 and nothing is written."""
+    """A write with an outdated ETag returns 409, and nothing is written."""
     response = script.call("GET", path)
     (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     changed = {**entry, "description": "else", "retries": 5, "displayName": "Else", "taskType": entry.get("taskType")}
@@ -241,7 +244,10 @@ def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) 
     [("/routes/planning", "task:planning"), ("/routes/planning", "planning"), ("/services/echo-x", "echo-x")],
 )
 def test_target_of_an_alias_is_removed_neither_by_delete_nor_by_import(path: str, target: str, script: Script) -> None:
-    """DELETE returns 409, an import 422 with the same message, also as a dry run; the alias must be deleted first."""
+    """Removing the target of an alias returns 409 for DELETE and 422 for an import, even a dry run.
+
+    The message is the same: the alias must be deleted first.
+    """
     script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     routing, services = (script.get(f"/config/{name}") for name in ("llm-routing", "llmservices"))
@@ -261,7 +267,7 @@ def test_target_of_an_alias_is_removed_neither_by_delete_nor_by_import(path: str
 
 @pytest.mark.parametrize("uses", ["service", "route"])
 def test_an_import_takes_nothing_from_an_agent_made_at_run_time(uses: str, script: Script) -> None:
-    """Imports do not list such agents, but refuse with the same message as DELETE."""
+    """Files do not list agents created at run time. An import that would remove what one of them uses is rejected."""
     script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     use = {"service": Service.objects.get(service_id="echo-x")} if uses == "service" else {"task_type": "planning"}
@@ -277,7 +283,10 @@ def test_an_import_takes_nothing_from_an_agent_made_at_run_time(uses: str, scrip
 
 
 def test_writing_back_what_was_read_changes_nothing(script: Script) -> None:
-    """For every provider, service and route, also with a single candidate or parameters of the first one."""
+    """Writing back a provider, service or route as it was read changes nothing.
+
+    This includes a route with a single candidate and parameters of its first candidate.
+    """
     primary = {"temperature": 0, "extraBody": {"seed": 1}, "x-note": "kept"}
     script.call("PUT", "/routes/own", {"provider": "echo", "primary": primary})
     assert script.get("/routes/own")["route"] == {
@@ -295,7 +304,10 @@ def test_writing_back_what_was_read_changes_nothing(script: Script) -> None:
 
 
 def test_one_and_true_are_two_values_in_free_objects_and_are_stored_as_such(script: Script) -> None:
-    """Python compares `1` and `True` as equal; the order of keys and `1.0` for `1` are no change."""
+    """Python compares `1` and `True` as equal, but replacing one by the other is a change.
+
+    Another order of keys, or `1.0` for `1`, is not a change.
+    """
     route = {
         "provider": "echo",
         "fallback": [{"provider": "echo", "model": "echo-vision", "extraBody": {"a": 1, "b": 0}}],
@@ -313,7 +325,7 @@ def test_one_and_true_are_two_values_in_free_objects_and_are_stored_as_such(scri
 
 
 def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: Script) -> None:
-    """Declared capabilities are replaced; probed ones of the same model are kept."""
+    """Writing a service replaces declared capabilities and keeps probed ones of the same model."""
     body = {"provider": "echo", "model": "echo-vision", "capabilities": {"input": ["text"], "output": ["text"]}}
     assert script.call("PUT", "/services/eyes", body).status_code == 201
     row = Service.objects.get(service_id="eyes")
@@ -330,7 +342,7 @@ def test_a_service_is_written_at_its_provider_and_keeps_what_was_probed(script: 
 
 
 def test_used_entry_is_not_deleted_and_deleting_a_missing_one_succeeds(script: Script) -> None:
-    """The status is 409 with the uses; a second deletion returns 204 like the first."""
+    """Deleting an entry in use returns 409 with its uses. Deleting the same entry twice returns 204 both times."""
     used = script.call("DELETE", "/providers/echo")
     assert (used.status_code, used.json()["error"]) == (409, "in_use")
     script.call("PUT", "/services/eyes", {"provider": "echo", "model": "echo-vision"})
@@ -361,7 +373,7 @@ def test_an_agent_is_written_and_refused_by_the_pages_rules(script: Script) -> N
 
 
 def test_keys_are_issued_rotated_and_revoked(script: Script) -> None:
-    """Each key appears in full in one response only; a revoked one is rejected."""
+    """Each key appears in full in one response only, and a revoked key is rejected."""
     response = script.call("POST", "/agents/text-agent/keys", {"label": "ci", "scopes": ["route"], "days": 7})
     key = response.json()["key"]
     assert (response.status_code, key.startswith("ra_")) == (201, True)
@@ -378,7 +390,7 @@ def test_keys_are_issued_rotated_and_revoked(script: Script) -> None:
     assert AgentKey.objects.get(public_id=after).revoked_at is not None
 
 
-# People, history, files.
+# Users, history, files.
 
 
 def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> None:
@@ -396,7 +408,7 @@ def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> Non
 
 
 def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
-    """Only the newest change can be undone, as on the pages; others return 409."""
+    """Only the newest change can be undone, as on the pages. Undoing another change returns 409."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
     revision = newest()
     assert script.call("POST", f"/history/{revision - 1}/undo").status_code == 409
@@ -458,7 +470,7 @@ def test_invitation_link_is_shown_only_once(script: Script, client: Client) -> N
 
 
 def test_role_change_with_a_stale_etag_is_refused(script: Script, viewer_account: User) -> None:
-    """Signing in does not change a person's ETag; another role does."""
+    """Signing in does not change a user's ETag. A change of role does."""
     etag = script.call("GET", "/people/vera")["etag"]
     browser_of(viewer_account)
     assert script.call("PUT", "/people/vera", {"role": "editor"}, if_match=etag).status_code == 200
@@ -490,7 +502,7 @@ def test_a_key_has_its_terms_from_the_start_and_they_are_changed(script: Script)
 
 
 def test_a_keys_terms_are_refused_by_the_pages_rules(script: Script) -> None:
-    """A key may not exceed its agent, unknown limits are refused, and an ended key cannot change."""
+    """A key's limits may not exceed its agent's, unknown limits are rejected, and an expired key cannot be changed."""
     script.call("PUT", "/agents/scout", {"taskType": "planning", "limits": {"models": ["task:planning"]}})
     response = script.call("POST", "/agents/scout/keys", {"limits": {"models": ["text-model"]}})
     assert (response.status_code, "cannot use text-model" in response.json()["message"]) == (422, True)
@@ -554,7 +566,10 @@ def test_every_scope_of_a_token_is_asked_for_by_some_call() -> None:
 
 
 def test_links_to_an_agents_page_are_made_listed_and_revoked(script: Script) -> None:
-    """The address is returned once and opens the page; a revoked link opens nothing and can be revoked again."""
+    """The link's URL is returned once and opens the page.
+
+    A revoked link no longer opens it and can be revoked again.
+    """
     answer = script.call("POST", "/agents/text-agent/links", {"name": "Mei", "withBodies": True})
     assert (answer.status_code, answer["Cache-Control"]) == (201, "private, no-store")
     created = answer.json()

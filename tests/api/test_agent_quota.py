@@ -24,7 +24,7 @@ def _quota(demo: None) -> None:
 
 
 def test_agent_over_its_quota_is_refused_with_advice(text_agent: Any, vision_agent: Any) -> None:
-    """The status is 507, with the usage and what helps; other agents and people can still store."""
+    """An agent over its quota gets 507 with its usage and a remedy. Other agents and users can still store files."""
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     answer = text_agent.upload("second.txt", b"y" * 30, "text/plain")
     assert (answer.status_code, answer.json()["error"]) == (507, "storage_full")
@@ -55,7 +55,7 @@ def test_dashboard_lists_quotas_that_run_out(admin: Client, text_agent: Any) -> 
 
 
 def test_the_settings_page_takes_and_shows_both_quotas(admin: Client) -> None:
-    """Values are in MiB, empty for no quota; the page shows the space used."""
+    """Quotas are in MiB, and an empty value means no quota. The page shows the space used."""
     form = {"request_days": "30", "quota": "512", "agent_quota": "64", "expected": "30 None None 100"}
     assert admin.post(reverse("settings_retention"), form).status_code == 302
     row = Installation.objects.get()

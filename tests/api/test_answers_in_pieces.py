@@ -38,7 +38,7 @@ def raw(agent: Any, ref: str, service: str) -> Any:
 def test_streamed_bytes_equal_those_of_a_whole_response(
     size: int, name: str, kind: str, service: str, text_agent: Any
 ) -> None:
-    """Every byte and the Content-Length are right, for an image's data URL and for a file's data."""
+    """Body and Content-Length are exact, for an image's data URL and for a file's data."""
     data = (png() if kind else pdf()).ljust(size, b"\0")[: max(size, 60)]
     created, target = text_agent.stored(name, data, kind or "application/pdf"), service or "multimodal-model"
     answer = raw(text_agent, created["ref"], target)
@@ -52,7 +52,7 @@ def test_streamed_bytes_equal_those_of_a_whole_response(
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_asgi_sends_the_same_bytes(text_agent: Any) -> None:
-    """Block by block through the asynchronous handler, as on the server."""
+    """The asynchronous handler, which the server uses, sends the same bytes block by block."""
     created = await sync_to_async(text_agent.stored)("large.png", LARGE, "image/png")
     address = f"/api/v1/artifacts/{created['ref']}?serviceId=vision-model"
     answer = await AsyncClient().get(address, headers=text_agent.headers)
@@ -91,7 +91,7 @@ def test_a_routed_message_with_files_comes_in_pieces(text_agent: Any) -> None:
 
 
 def test_missing_bytes_are_reported_before_the_first_piece(text_agent: Any) -> None:
-    """The response is not streamed; it has the failure text and a warning, as for any unreadable artifact."""
+    """If the stored bytes are missing, the response is not streamed. It has the failure text and a warning."""
     created = text_agent.stored("a.png", png(), "image/png")
     byte_store().delete(created["sha256"])
     answer = raw(text_agent, created["ref"], "vision-model")

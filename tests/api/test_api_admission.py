@@ -45,7 +45,7 @@ def test_both_headers_carry_a_key_and_a_revoked_one_is_none(text_agent: Any) -> 
     ],
 )
 def test_misspelled_path_names_the_right_call(path: str, near: str) -> None:
-    """The error is 404 in the API's format, with and without a key."""
+    """A misspelled path returns 404 in the API's format, with and without a key."""
     response = Client().get(f"/api/v1{path}")
     assert response.status_code == 404
     assert near in response.json()["didYouMean"]
@@ -53,7 +53,7 @@ def test_misspelled_path_names_the_right_call(path: str, near: str) -> None:
 
 
 def test_unknown_path_gives_a_plain_404() -> None:
-    """The error is 404 with a link to the docs and without a suggestion, for every method."""
+    """An unknown path returns 404 with a link to the docs and without a suggestion, for every method."""
     for method in ("GET", "POST", "DELETE"):
         response = Client().generic(method, "/api/v1/qqqqqqqqqq/zzz")
         assert (response.status_code, response.json()["error"]) == (404, "not_found")
@@ -62,7 +62,7 @@ def test_unknown_path_gives_a_plain_404() -> None:
 
 @pytest.mark.parametrize("path", ["/services", "/artifacts/artifact:x/raw", "/config/llm-routing"])
 def test_wrong_method_uses_the_same_error_shape(path: str) -> None:
-    """The error is 405 with the allowed methods, in synchronous and asynchronous calls alike."""
+    """A wrong method returns 405 with the allowed methods, in synchronous and asynchronous calls alike."""
     response = Client().patch(f"/api/v1{path}")
     assert (response.status_code, response.json()["error"]) == (405, "method_not_allowed")
     assert response.json()["allowed"] == ["GET"]
@@ -70,7 +70,7 @@ def test_wrong_method_uses_the_same_error_shape(path: str) -> None:
 
 
 def test_the_callers_request_id_comes_back(text_agent: Any) -> None:
-    """A plain id is kept in header and errors; any other value is replaced."""
+    """A plain request id is returned in header and errors. Any other value is replaced."""
     response = text_agent.get("/agents/unknown", headers={"x-request-id": "my-call-1"})
     assert (response["x-request-id"], response.json()["requestId"]) == ("my-call-1", "my-call-1")
     replaced = text_agent.get("/agents/unknown", headers={"x-request-id": "<script>"})
@@ -78,20 +78,20 @@ def test_the_callers_request_id_comes_back(text_agent: Any) -> None:
 
 
 def test_a_body_over_the_limit_is_refused_before_it_is_read(text_agent: Any) -> None:
-    """The announced length is enough for 413."""
+    """A Content-Length over the limit is rejected with 413 before the body is read."""
     response = text_agent.post("/messages/route", {}, headers={"content-length": str(10**10)})
     assert (response.status_code, response.json()["error"]) == (413, "body_too_large")
 
 
 def test_a_packed_body_is_refused(text_agent: Any) -> None:
-    """The error is 415: nothing is decompressed, so a small body cannot become a large one."""
+    """A compressed body is rejected with 415. Nothing is decompressed, so a small body cannot become a large one."""
     response = text_agent.post("/messages/route", {}, headers={"content-encoding": "gzip"})
     assert (response.status_code, response.json()["error"]) == (415, "unsupported_encoding")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"NaN", b"[" * 90_000, b'{"a":' * 80 + b"1" + b"}" * 80])
 def test_invalid_json_is_refused(body: bytes, text_agent: Any) -> None:
-    """The error is 400 with a message and no traceback, however deeply the body nests."""
+    """Invalid JSON returns 400 with a message and no traceback, however deeply it nests."""
     response = text_agent.post("/messages/route", body)
     assert (response.status_code, response.json()["error"]) == (400, "invalid_json")
     assert "Traceback" not in response.content.decode()
@@ -117,7 +117,7 @@ def test_every_address_of_the_api_belongs_to_machines() -> None:
     ("path", "expected"), [("/healthz", b"ok"), ("/readyz", b'"ok"'), ("/metrics", b"routing_admin_")]
 )
 def test_health_needs_no_key(path: str, expected: bytes, demo: None) -> None:
-    """The status is 200 without authentication, and the response reveals nothing."""
+    """The health check returns 200 without authentication and reveals nothing."""
     response = Client().get(path)
     assert response.status_code == 200
     assert expected in response.content

@@ -31,7 +31,7 @@ FILES = {
 }
 KINDS = {"png": "image", "pdf": "document", "mp3": "audio", "gb18030": "text", "bin": "other"}
 
-# What get_artifact decides for each file and service.
+# The delivery that get_artifact chooses for each file and service.
 DELIVERIES = [
     ("png", "text-model", "image", "text"),
     ("png", "vision-model", "image", "image_url"),
@@ -53,7 +53,7 @@ DELIVERIES = [
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_stored_and_known_for_what_it_is(name: str, text_agent: Any) -> None:
-    """POST /artifacts returns 201 with reference, kind, type, size and hash, and the encoding of a text."""
+    """POST /artifacts returns 201 with reference, kind, type, size and hash, and, for text, the encoding."""
     filename, data, kind = FILES[name]
     created = text_agent.stored(filename, data, kind)
     assert created["ref"] == f"artifact:{created['id']}"
@@ -145,7 +145,10 @@ def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_a
 
 
 def test_run_time_agent_is_suggested_on_the_next_request(text_agent: Any) -> None:
-    """get_artifact and /messages/route name it; the preview does not, since a conversation's prefix must not change."""
+    """get_artifact and /messages/route name an agent created at run time at once.
+
+    The preview does not name it, since the prefix of a conversation must not change.
+    """
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     before = text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"]
     text_agent.call("PUT", "/agents/eye-1", {"serviceId": "vision-model"})
@@ -156,7 +159,10 @@ def test_run_time_agent_is_suggested_on_the_next_request(text_agent: Any) -> Non
 
 
 def test_the_preview_shows_the_payload_without_the_data(text_agent: Any) -> None:
-    """`payload` has media as `<N bytes>`; reason, size on the wire and the agents that can read it are beside it."""
+    """`payload` shows media as `<N bytes>`.
+
+    Beside it are the reason, the size in bytes sent and the agents that can read it.
+    """
     data = png()
     ref = text_agent.stored("photo.png", data, "image/png")["ref"]
     body = text_agent.get(f"/artifacts/{ref}/preview").json()
@@ -189,7 +195,7 @@ def test_text_is_returned_unchanged(text: str, text_agent: Any) -> None:
 
 
 def test_long_text_comes_in_pages_of_characters(text_agent: Any) -> None:
-    """Offset and limit count characters; the note names the next call, and totalChars the whole length."""
+    """Offset and limit count characters. The note names the next call, and `totalChars` is the whole length."""
     text = "字" * 100_000
     ref = text_agent.post("/artifacts", {"text": text, "filename": "long.md"}).json()["ref"]
     first = text_agent.artifact(ref)
@@ -205,7 +211,10 @@ def test_long_text_comes_in_pages_of_characters(text_agent: Any) -> None:
     "ref", ["artifact:0123456789abcdef", "nothing-here", "artifact:../../etc/passwd", "artifact:", "%00", "a'--", "æ—"]
 )
 def test_missing_artifact_has_one_error_shape(ref: str, call: str, text_agent: Any) -> None:
-    """The error is 404 `artifact_not_found`, also for an impossible reference, which never reaches the store."""
+    """A missing artifact returns 404 `artifact_not_found`.
+
+    So does an invalid reference, which never reaches the store.
+    """
     response = text_agent.get(f"/artifacts/{ref}{call}")
     assert response.status_code == 404
     body = response.json()
@@ -216,7 +225,7 @@ def test_missing_artifact_has_one_error_shape(ref: str, call: str, text_agent: A
 
 @pytest.mark.requirement("ABR-8.4", "ABR-2.4")
 def test_an_unknown_service_counts_as_text_only_and_says_so(text_agent: Any) -> None:
-    """The artifact is described, with a warning and no error (MCR-E3)."""
+    """For an unknown service the artifact is described, with a warning instead of an error (MCR-E3)."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     result = text_agent.artifact(ref, serviceId="no-such-service")
     assert (result["routing"], result["warnings"]) == ("text", ["unknown_service"])
@@ -226,7 +235,7 @@ def test_an_unknown_service_counts_as_text_only_and_says_so(text_agent: Any) -> 
 @pytest.mark.parametrize(("harm", "warning"), [("remove", "artifact_missing"), ("change", "artifact_corrupt")])
 @pytest.mark.parametrize("service", ["text-model", "vision-model"])
 def test_unreadable_bytes_are_reported_and_never_served(harm: str, warning: str, service: str, text_agent: Any) -> None:
-    """The status is 200 with the failure text and a warning; /raw returns 410."""
+    """If the bytes are unreadable, the status is 200 with the failure text and a warning. /raw returns 410."""
     created = text_agent.stored(f"{harm}-{service}.png", png(5, len(harm + service)), "image/png")
     if harm == "remove":
         byte_store().delete(created["sha256"])
@@ -244,7 +253,7 @@ def test_unreadable_bytes_are_reported_and_never_served(harm: str, warning: str,
 
 
 def test_a_private_artifact_is_not_there_for_others(text_agent: Any, vision_agent: Any) -> None:
-    """Every call of another agent returns 404; its owner can read it."""
+    """Every call of another agent to a private artifact returns 404. Its owner can read it."""
     ref = text_agent.stored("secret.txt", b"mine", "text/plain", visibility="private")["ref"]
     for call in ("", "/raw", "/info", "/preview"):
         assert vision_agent.get(f"/artifacts/{ref}{call}").status_code == 404
@@ -253,7 +262,10 @@ def test_a_private_artifact_is_not_there_for_others(text_agent: Any, vision_agen
 
 
 def test_listing_shows_ones_own_in_pages(text_agent: Any, vision_agent: Any) -> None:
-    """Own artifacts only, newest first, page by page without repetition; `q` and `kind` filter."""
+    """An agent lists only its own artifacts, newest first, on pages without repetition.
+
+    `q` and `kind` filter the list.
+    """
     ids = [text_agent.stored(f"note {number}.txt", b"x%d" % number, "text/plain")["id"] for number in range(5)]
     text_agent.stored("photo.png", png(), "image/png")
     vision_agent.stored("other.txt", b"not yours", "text/plain")
@@ -273,7 +285,7 @@ def test_listing_shows_ones_own_in_pages(text_agent: Any, vision_agent: Any) -> 
     "query", [{"limit": 0}, {"limit": 9999}, {"limit": "x"}, {"cursor": "bm9uZQ"}, {"kind": "cat"}]
 )
 def test_invalid_list_parameters_are_refused(query: dict[str, Any], text_agent: Any) -> None:
-    """The error is 422 with the path of the parameter."""
+    """An invalid list parameter returns 422 with its path."""
     response = text_agent.get("/artifacts", **query)
     assert response.status_code == 422
     assert response.json()["details"][0]["path"] == next(iter(query))
@@ -303,7 +315,7 @@ def test_an_expired_artifact_is_not_there(text_agent: Any) -> None:
 
 
 def test_a_download_is_safe_whatever_the_file_is(text_agent: Any) -> None:
-    """It is always sent as an attachment with a sandbox policy and `nosniff`; HTML is not served as HTML."""
+    """A download is always an attachment with a sandbox policy and `nosniff`. HTML is not served as HTML."""
     page = b"<!doctype html><html><script>alert(1)</script></html>"
     ref = text_agent.stored('evil"\r\nSet-Cookie: a=b.html', page, "text/html")["ref"]
     response = text_agent.get(f"/artifacts/{ref}/raw")
@@ -331,7 +343,7 @@ def test_a_filename_is_a_label_and_never_a_path(name: str, text_agent: Any) -> N
 
 @override_settings(MAX_UPLOAD_BYTES=1000)
 def test_an_upload_over_the_limit_ends_while_it_is_read(text_agent: Any) -> None:
-    """The error is 413 with a clear message, and no row, bytes or temporary file remain."""
+    """An upload over the limit returns 413 with a clear message, and no row, bytes or temporary file remain."""
     response = text_agent.upload("big.bin", b"x" * 1001)
     assert response.status_code == 413
     body = response.json()
@@ -393,7 +405,7 @@ def test_invalid_body_is_refused(body: Any, status: int, text_agent: Any) -> Non
 
 
 def test_form_without_a_file_and_other_content_types_are_refused(text_agent: Any) -> None:
-    """422 names the missing part, 415 the accepted types."""
+    """A form without a file returns 422 with the missing part, another content type 415 with the accepted types."""
     form = text_agent.client.post("/api/v1/artifacts", {"filename": "x"}, headers=text_agent.headers)
     assert (form.status_code, form.json()["details"][0]["path"]) == (422, "file")
     csv_response = text_agent.client.post(
@@ -404,14 +416,14 @@ def test_form_without_a_file_and_other_content_types_are_refused(text_agent: Any
 
 @pytest.mark.parametrize("metadata", ["{", "[1]", '{"a": "\\ud800"}', '{"a": "\\u0000"}', '{"a": NaN}', "x" * 20_000])
 def test_invalid_metadata_is_refused(metadata: str, text_agent: Any) -> None:
-    """422 names `metadata` or the place in it; a JSON object is stored unchanged."""
+    """Invalid metadata returns 422 with the path below `metadata`. A JSON object is stored unchanged."""
     response = text_agent.upload("a.txt", b"words", "text/plain", metadata=metadata)
     assert (response.status_code, response.json()["details"][0]["path"].split(".")[0]) == (422, "metadata")
     assert text_agent.stored("b.txt", b"words", "text/plain", metadata='{"页": [1]}')["metadata"] == {"页": [1]}
 
 
 def test_a_full_quota_refuses_and_keeps_nothing(text_agent: Any) -> None:
-    """The error is 507 when the installation's space is used up; equal bytes count once."""
+    """An upload returns 507 when the installation's quota is used up. Equal bytes count once."""
     text_agent.stored("a.txt", b"x" * 60, "text/plain")
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100})
     response = text_agent.upload("b.txt", b"y" * 60, "text/plain")
@@ -432,7 +444,7 @@ def test_equal_bytes_are_stored_once_without_revealing_it(text_agent: Any, visio
 
 
 def test_proven_type_wins_and_the_mismatch_is_reported(text_agent: Any) -> None:
-    """A PNG declared as PDF is an image; info has mismatch and evidence, and the preview a warning."""
+    """A PNG declared as PDF is an image; `info` has mismatch and evidence, and the preview has a warning."""
     created = text_agent.stored("photo.pdf", png(), "application/pdf")
     info = text_agent.get(f"/artifacts/{created['ref']}/info").json()
     assert (info["kind"], info["mimeType"], info["declaredMimeType"]) == ("image", "image/png", "application/pdf")
@@ -445,7 +457,7 @@ def test_proven_type_wins_and_the_mismatch_is_reported(text_agent: Any) -> None:
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_a_download_streams_under_asgi(text_agent: Any) -> None:
-    """Block by block through the asynchronous handler."""
+    """The asynchronous handler sends a download block by block."""
     data = BINARY * 600
     created = await sync_to_async(text_agent.stored)("big.bin", data)
     response = await AsyncClient().get(f"/api/v1/artifacts/{created['ref']}/raw", headers=text_agent.headers)

@@ -33,7 +33,7 @@ NEW_ROUTE = with_route("poetry")
 
 
 def test_routes_are_listed_as_in_the_file(text_agent: Any) -> None:
-    """Task type, provider, parameters and fallback, in the file's order."""
+    """Each route is listed with task type, provider, parameters and fallback, in the file's order."""
     routes = {route["taskType"]: route for route in text_agent.get("/routes").json()["routes"]}
     file_routes = json.loads((DEMO / "llm-routing.json").read_text())["routing"]
     assert list(routes) == list(file_routes)
@@ -61,7 +61,7 @@ def test_providers_say_whether_they_can_be_called_and_never_a_key(text_agent: An
 @pytest.mark.requirement("MCR-5.1", "MMR-P1")
 @pytest.mark.parametrize("name", ["llm-routing", "llmservices"])
 def test_an_export_gives_back_what_was_imported(name: str, text_agent: Any) -> None:
-    """The demo's files come back equal as JSON, with its agents; the ETag is the revision and yields 304."""
+    """The demo's files are exported as equal JSON, including its agents. The ETag is the revision and yields 304."""
     response = text_agent.get(f"/config/{name}")
     exported = response.json()
     assert bool(exported.pop("agents", None)) == (name == "llm-routing")
@@ -94,7 +94,7 @@ def test_dry_run_returns_the_difference_and_changes_nothing(text_agent: Any) -> 
 
 
 def test_a_dry_run_says_what_the_change_means_for_routes_and_agents(text_agent: Any) -> None:
-    """Each consequence has its severity, the affected object and a sentence; a pure addition has none."""
+    """Each consequence has its severity, the affected object and a message. A pure addition has no consequences."""
     assert text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()["consequences"] == []
     lonely = {**NEW_ROUTE, "routing": {"default": {"provider": "echo"}}}
     consequences = text_agent.post("/config/import", lonely, dryRun="true", prune="true").json()["consequences"]
@@ -107,7 +107,7 @@ def test_a_dry_run_says_what_the_change_means_for_routes_and_agents(text_agent: 
 
 
 def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> None:
-    """The response has revision, changes, problems and the unknown fields kept; those have no effect."""
+    """The response has the revision, the changes, the problems, and unknown fields, which are kept without effect."""
     before = Revision.objects.count()
     answer = text_agent.post("/config/import", {**NEW_ROUTE, "someday": {"x": 1}}).json()
     assert answer["revision"] == Revision.objects.first().number
@@ -120,7 +120,7 @@ def test_an_import_is_one_revision_and_is_in_use_at_once(text_agent: Any) -> Non
 @pytest.mark.requirement("MMR-P3", "MMR-P4", "MMR-E3")
 @pytest.mark.parametrize("dry_run", ["true", "false"])
 def test_a_bad_file_changes_nothing_and_every_problem_is_listed(dry_run: str, text_agent: Any) -> None:
-    """The error is 422 with the path of each problem, also for a dry run."""
+    """An invalid file returns 422 with the path of each problem, even for a dry run."""
     before = Revision.objects.count()
     invalid_file = {"providers": [{"providerName": "x"}], "routing": {"poetry": {"provider": "unknown"}}}
     response = text_agent.post("/config/import", invalid_file, dryRun=dry_run)
@@ -146,7 +146,7 @@ def test_an_import_honours_if_match(text_agent: Any) -> None:
 
 @pytest.mark.parametrize("body", [b"{", b"", b"[]", b"\xff", b'{"neither": 1}'])
 def test_invalid_configuration_is_refused(body: bytes, text_agent: Any) -> None:
-    """The error is 422 with what was expected, without a traceback."""
+    """An invalid body returns 422 with what was expected, without a traceback."""
     response = text_agent.post("/config/import", body)
     assert response.status_code == 422
     assert response.json()["details"]
@@ -189,7 +189,7 @@ async def test_waiting_reader_gets_the_next_revision(text_agent: Any) -> None:
     ids=lambda part: next(iter(part)),
 )
 def test_an_agents_key_imports_nothing_that_only_administrators_change(part: dict[str, Any], text_agent: Any) -> None:
-    """Its own limits included: the error is 403, also for a dry run, and nothing is written."""
+    """Importing what only administrators may change, such as the agent's own limits, returns 403 even for a dry run."""
     before = Revision.objects.count()
     for query in ("?dryRun=true", ""):
         answer = text_agent.post(f"/config/import{query}", NEW_ROUTE | part)

@@ -53,7 +53,7 @@ def test_input_and_output_are_distinguished(direction: str | None, expected: boo
 
 @pytest.mark.requirement("MCR-6.1", "MCR-6.2", "MCR-E3")
 def test_an_unknown_service_supports_nothing_and_has_no_capabilities(text_agent: Any) -> None:
-    """has-capability returns false, capabilities 404 in the API's error format."""
+    """For an unknown service, has-capability returns false, and capabilities returns 404 in the API's error format."""
     assert text_agent.get("/services/unknown/has-capability", type="text").json() == {"supported": False}
     missing = text_agent.get("/services/unknown/capabilities")
     assert (missing.status_code, missing.json()["error"]) == (404, "not_found")
@@ -63,7 +63,7 @@ def test_an_unknown_service_supports_nothing_and_has_no_capabilities(text_agent:
 
 @pytest.mark.parametrize("path", ["/services", "/agents", "/services/vision-model/has-capability?type=vision"])
 def test_another_direction_is_an_error(path: str, text_agent: Any) -> None:
-    """The error is 422 with the parameter and the three allowed values."""
+    """An unknown direction returns 422 with the parameter and the three allowed values."""
     mark = "&" if "?" in path else "?"
     response = text_agent.client.get(f"/api/v1{path}{mark}direction=sideways", headers=text_agent.headers)
     assert response.status_code == 422
@@ -71,7 +71,7 @@ def test_another_direction_is_an_error(path: str, text_agent: Any) -> None:
 
 
 def test_has_capability_asks_for_a_type(text_agent: Any) -> None:
-    """The error is 422 and names `type`."""
+    """A call without `type` returns 422 and names it."""
     response = text_agent.get("/services/vision-model/has-capability")
     assert response.status_code == 422
     assert response.json()["details"][0]["path"] == "type"
@@ -94,14 +94,17 @@ def test_an_agent_learns_what_it_can_do_and_who_takes_the_rest(text_agent: Any) 
     assert me["capabilities"]["input"] == ["text"]
     assert me["forwardTo"]["vision"] == ["multimodal-agent", "vision-agent"]
     assert me["forwardTo"]["file"] == ["multimodal-agent"]
-    # Only /agents/me has the limits, and the limits and labels of the key.
+    # Only /agents/me has the agent's limits, and the key's limits and labels.
     unset_fields = {"limits": None, "keyLimits": None, "keyLabels": {"team": None, "project": None}}
     assert {**text_agent.get("/agents/text-agent").json(), **unset_fields} == me
     assert text_agent.get("/agents/unknown").status_code == 404
 
 
 def test_an_agent_makes_so_many_agents_and_no_more(text_agent: Any, settings: Any) -> None:
-    """One more returns 409 with what to do; its own can still be changed, and expired or deleted ones free a slot."""
+    """An agent that has created the maximum number of agents gets 409 with a remedy.
+
+    It can still change them, and an expired or deleted agent frees a slot.
+    """
     settings.MAX_MADE_AGENTS = 2
     for name in ("eye-1", "eye-2", "eye-2"):
         assert text_agent.call("PUT", f"/agents/{name}", {"serviceId": "vision-model"}).status_code == 200
@@ -116,7 +119,10 @@ def test_an_agent_makes_so_many_agents_and_no_more(text_agent: Any, settings: An
 
 
 def test_the_page_of_agents_lists_so_many_and_says_how_many_more(admin: Client) -> None:
-    """A page with two thousand agents would take seconds; paging and search reach the others."""
+    """The page of agents lists a limited number, since two thousand would take seconds.
+
+    Paging and search reach the rest.
+    """
     Agent.objects.bulk_create(Agent(agent_id=f"made-{number:04}") for number in range(2_000))
     page = admin.get("/agents/").content.decode()
     row_count = page.count('<th scope="row">')
@@ -141,7 +147,10 @@ def test_an_agent_is_made_and_removed_at_run_time(text_agent: Any) -> None:
 
 
 def test_an_agent_may_use_a_route_and_acts_with_its_own_id(text_agent: Any) -> None:
-    """With `taskType` instead of `serviceId`; `x-agent-id` acts for it, but not for an agent of another owner."""
+    """An agent may have `taskType` instead of `serviceId`.
+
+    `x-agent-id` can select only an agent that the caller created.
+    """
     text_agent.call("PUT", "/agents/planner", {"taskType": "planning"})
     acting = text_agent.get("/agents/me", headers={"x-agent-id": "planner"})
     assert acting.json()["id"] == "planner"
@@ -222,7 +231,7 @@ def test_agent_with_a_disabled_service_is_not_suggested(text_agent: Any) -> None
     ],
 )
 def test_invalid_agent_is_refused(agent_id: str, body: Any, path: str, text_agent: Any) -> None:
-    """The error is 422 with the path, and no agent is created."""
+    """An invalid agent returns 422 with the path, and no agent is created."""
     response = text_agent.call("PUT", f"/agents/{agent_id}", body)
     assert response.status_code == 422
     assert response.json()["details"][0]["path"] == path
@@ -275,7 +284,7 @@ def test_a_message_is_routed_by_what_the_service_reads(text_agent: Any) -> None:
 
 @pytest.mark.requirement("MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5", "MCR-3.6", "MCR-P4")
 def test_the_description_says_what_the_store_knows_and_who_can_take_it(text_agent: Any) -> None:
-    """It has reference, file name, type, size and agents, in the request's language, and can be parsed back."""
+    """A description has the file's reference, name, type and size, and the agents, in the request's language."""
     artifact = text_agent.stored("photo.png", png(), "image/png")
     body = {"message": {"text": "", "attachments": [attachment(artifact, "image")]}, "language": "zh"}
     text = text_agent.post("/messages/route", body).json()["textDescription"]
@@ -302,7 +311,7 @@ def test_an_attachment_that_cannot_be_read_keeps_its_reference(vision_agent: Any
 
 
 def test_required_capabilities_of_a_message_are_listed(text_agent: Any) -> None:
-    """The list has text first, then each capability once."""
+    """The list begins with text, followed by each other capability once."""
     message = {
         "text": "x",
         "attachments": [
@@ -323,7 +332,7 @@ def test_required_capabilities_of_a_message_are_listed(text_agent: Any) -> None:
     ],
 )
 def test_invalid_message_is_refused(body: Any, path: str, text_agent: Any) -> None:
-    """The error is 422 with the path of each field."""
+    """An invalid message returns 422 with the path of each field."""
     for call in ("/messages/route", "/messages/required-capabilities"):
         response = text_agent.post(call, body)
         assert response.status_code == 422
@@ -331,7 +340,7 @@ def test_invalid_message_is_refused(body: Any, path: str, text_agent: Any) -> No
 
 
 def test_a_key_works_for_what_its_scopes_say(caller: Callable[..., Any]) -> None:
-    """A missing scope returns 403 and is named."""
+    """A call without the needed scope returns 403 and names the scope."""
     reader = caller("text-agent", "artifacts:read")
     assert reader.get("/artifacts").status_code == 200
     refused = reader.get("/services")

@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 
 def test_media_that_comes_again_stays_one_artifact(demo: None) -> None:
-    """With `once`, media are deduplicated by owner and hash, but not with another owner's or a deleted artifact."""
+    """With `once`, media are deduplicated by owner and hash. Another owner's or a deleted artifact is not reused."""
     first = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="a.png")
     repeated = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
     of_other_owner = actions.store_bytes(SYSTEM, png(), once=True, owner="vision-agent")
@@ -128,7 +128,7 @@ def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
 
 
 def test_a_service_that_would_be_skipped_says_so(demo: None) -> None:
-    """Under `native_only` the preview has no payload, but the reason."""
+    """Under `native_only`, the preview of a skipped service has the reason instead of a payload."""
     row = Service.objects.get(service_id="text-model")
     row.content = {"policy": "native_only"}
     save_service(SYSTEM, row)
@@ -143,7 +143,10 @@ PAGE = b"<!doctype html><html><head><title>Sum</title></head><body><p>42</p><scr
 
 
 def test_a_web_page_is_extracted_where_the_policy_says_so(demo: None) -> None:
-    """Under `extract` the text is delivered without markup, in preview and dispatch; otherwise as source."""
+    """Under `extract`, a web page is delivered as text without markup, in preview and dispatch.
+
+    Otherwise it is sent as source.
+    """
     for service, policy in (("text-model", "extract"), ("vision-model", "describe")):
         row = Service.objects.get(service_id=service)
         row.content = {"policy": policy}
@@ -219,7 +222,10 @@ def imported(*arguments: str) -> list[str]:
 
 
 def test_a_directory_is_imported_once(demo: None, tmp_path: Path) -> None:
-    """All files below it; a second run changes nothing, a changed file is a new artifact, links are not followed."""
+    """All files below the directory are imported. A second run changes nothing, and a changed file is a new artifact.
+
+    Symbolic links are not followed.
+    """
     (tmp_path / "deep").mkdir()
     (tmp_path / "photo.png").write_bytes(png())
     (tmp_path / "deep" / "报告.txt").write_text("收入增长")
@@ -237,7 +243,10 @@ def test_a_directory_is_imported_once(demo: None, tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_kept_is_one_line_and_the_others_are_kept(demo: None, tmp_path: Path) -> None:
-    """The command exits with status 1 and the file's path; an unknown directory or agent is an error up front."""
+    """If a file cannot be stored, the command names its path and exits with status 1.
+
+    An unknown directory or agent is reported before anything is imported.
+    """
     (tmp_path / "big.bin").write_bytes(b"x" * 200)
     (tmp_path / "small.txt").write_text("words")
     with override_settings(MAX_UPLOAD_BYTES=100), pytest.raises(CommandError, match=r"^big.bin: .*100 bytes"):
@@ -250,5 +259,5 @@ def test_a_file_that_cannot_be_kept_is_one_line_and_the_others_are_kept(demo: No
 
 
 def test_the_store_is_one_per_directory() -> None:
-    """The store remembers across calls which files were verified."""
+    """There is one store object per directory, which remembers across calls which files were verified."""
     assert byte_store() is byte_store()

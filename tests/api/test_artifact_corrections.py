@@ -38,7 +38,7 @@ def unchanging(artifact: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> None:
-    """get_artifact, preview and routed messages decode the text with it; bytes and hash do not change."""
+    """get_artifact, preview and routed messages use a corrected encoding at once. Bytes and hash do not change."""
     stored = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")
     miscorrected = corrected(text_agent, stored["ref"], encoding="gb18030")
     assert (miscorrected["encoding"], miscorrected["corrected"]) == ("gb18030", {"encoding": "gb18030"})
@@ -68,7 +68,7 @@ def test_a_corrected_type_decides_kind_and_delivery(name: str, text_agent: Any) 
 
 
 def test_a_chat_request_goes_by_the_corrected_encoding(text_agent: Any) -> None:
-    """The next request on /v1 that names the file contains the text as it is now decoded."""
+    """The next request to /v1 that refers to the file contains its text in the corrected encoding."""
     ref = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")["ref"]
     corrected(text_agent, ref, encoding="gb18030")
     part = {"type": "file", "file": {"file_id": ref}}
@@ -104,7 +104,7 @@ def test_a_type_of_text_finds_the_encoding_by_the_bytes(text_agent: Any) -> None
 
 
 def test_an_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
-    """A later type that is not text removes the encoding: the newer correction wins."""
+    """Setting an encoding makes a file text. A later type other than text removes the encoding."""
     stored = text_agent.stored("data.bin", BINARY)
     assert corrected(text_agent, stored["ref"], encoding="latin-1")["mimeType"] == "text/plain"
     image = corrected(text_agent, stored["ref"], mimeType="image/png")
@@ -129,7 +129,7 @@ def test_a_guess_can_be_made_certain_by_saying_it_again(text_agent: Any) -> None
 
 
 def test_null_goes_back_to_what_was_detected(text_agent: Any) -> None:
-    """It works after the bytes are gone and leaves nothing of the correction; a repeated value is not audited."""
+    """Null removes a correction completely, even if the stored bytes are missing. Repeating a value is not audited."""
     stored = text_agent.stored("report.pdf", pdf(), "application/pdf")
     corrected(text_agent, stored["ref"], mimeType="text/plain", encoding="cp1251")
     fixed = corrected(text_agent, stored["ref"], mimeType="text/markdown")
@@ -163,7 +163,10 @@ def test_a_web_page_is_shown_in_its_corrected_encoding(text_agent: Any) -> None:
 
 
 def test_lossy_encoding_is_accepted_and_marked(text_agent: Any) -> None:
-    """A truncated file may need such an encoding; the evidence says that some bytes are not characters."""
+    """An encoding that does not fit all bytes is accepted, since the file may be truncated.
+
+    The evidence reports the loss.
+    """
     stored = text_agent.stored("notes.txt", CHINESE.encode()[:-2], "text/plain; charset=latin-1")
     fixed = corrected(text_agent, stored["ref"], encoding="big5")
     assert [evidence["reason"] for evidence in fixed["evidence"]][-2:] == ["corrected_lossy", "corrected"]
@@ -194,7 +197,7 @@ WRONG = [
 def test_invalid_correction_names_its_field_and_a_valid_value(
     correction: dict[str, Any], field: str, expected: str, text_agent: Any
 ) -> None:
-    """The error is 422 in the API's format, and nothing changes."""
+    """An invalid correction returns 422 in the API's format, and nothing changes."""
     stored = text_agent.stored("data.bin", BINARY)
     answer = patch(text_agent, stored["ref"], **correction)
     assert answer.status_code == 422
@@ -216,7 +219,10 @@ def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
 
 
 def test_only_the_owner_corrects_and_finds_a_private_file(caller: Any) -> None:
-    """Readers and keys without the scope get 403, others 404; a bare id is accepted as a reference."""
+    """Agents that can read the file and keys without the scope get 403, others 404.
+
+    A bare id is accepted as a reference.
+    """
     owner, stranger = caller("text-agent"), caller("vision-agent")
     stored = owner.stored("data.bin", BINARY)
     assert patch(stranger, stored["ref"], mimeType="text/plain").status_code == 403

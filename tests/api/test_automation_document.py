@@ -22,7 +22,10 @@ BLOCKS = re.findall(r"```sh run\n(.*?)```", TEXT, re.DOTALL)
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_the_documents_commands_do_what_it_says(live_server: Any, tmp_path: Path) -> None:
-    """They run in order with a shell and curl; a status of 400 or more fails, and their changes are checked."""
+    """The blocks run in order with a shell and curl.
+
+    A status of 400 or more fails the test, and their changes are checked.
+    """
     load_demo()
     (tmp_path / ".curlrc").write_text("fail-with-body\nshow-error\n")
     surroundings = {"BASE": live_server.url, "TOKEN": token_of(person("admin", is_staff=True)), "HOME": str(tmp_path)}
@@ -40,7 +43,7 @@ def test_the_documents_commands_do_what_it_says(live_server: Any, tmp_path: Path
 
 
 def test_the_document_names_every_scope_and_every_limit() -> None:
-    """Scopes appear by area, limits by their JSON names."""
+    """The document lists scopes by area and limits by their JSON names."""
     code_words = set(re.findall(r"`(\w+)`", TEXT))
     assert {scope.partition(":")[0] for scope in ADMIN_SCOPES} <= code_words
     assert {MODELS, CURRENCY, *(meter.value for meter in Meter)} <= code_words

@@ -28,7 +28,7 @@ async def treat_all_as_known(headers: Any) -> bool:
 async def send_chunks(
     path: str, blocks: list[bytes], headers: list[tuple[bytes, bytes]] | None = None
 ) -> tuple[Any, int, int]:
-    """Return status and body of the response, the bytes the application read and the blocks received."""
+    """Return status and body of the response, the bytes the application read and the number of blocks received."""
     bytes_read, sent, chunks_taken = 0, [], 0
 
     async def client() -> AsyncIterator[dict[str, Any]]:
@@ -77,7 +77,7 @@ async def send_chunks(
     ],
 )
 def test_each_address_has_one_limit_for_the_server_and_for_the_call(path: str, limit_mib: int, received: int) -> None:
-    """In MiB, for uploads of 25 MiB; the server accepts slightly more, so that the call itself can refuse."""
+    """Limits are in MiB, with uploads of 25 MiB. The server accepts slightly more, so that the view can reject."""
     assert (body_limit(path), received_limit(path)) == (limit_mib * MIB, received * MIB)
 
 
@@ -133,7 +133,7 @@ def test_an_upload_takes_flat_memory_whatever_its_size() -> None:
 
 
 def test_a_form_reads_a_small_file_as_any_other() -> None:
-    """A configuration file in a form can be read repeatedly."""
+    """A small file in a form, such as a configuration file, can be read repeatedly."""
     request = RequestFactory().post("/", {"file": SimpleUploadedFile("llm-routing.json", b"words")})
     (file,) = received_files(request)
     assert file.read() == b"words"

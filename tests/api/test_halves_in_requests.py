@@ -41,7 +41,7 @@ PATHS = [
 
 @pytest.mark.parametrize("path", PATHS)
 def test_half_a_pair_is_refused_with_a_reason(path: str, admin_account: Any) -> None:
-    """The status is 400, 404 or 422 and never 500, for an agent's key and for an administrator's token."""
+    """A lone surrogate returns 400, 404 or 422 and never 500, for an agent's key and for an administrator's token."""
     client = Client(raise_request_exception=False)
     for bearer in (key_of("text-agent", scopes=SCOPES), token_of(admin_account)):
         for body in BODIES:
@@ -52,7 +52,7 @@ def test_half_a_pair_is_refused_with_a_reason(path: str, admin_account: Any) -> 
 
 @pytest.mark.parametrize("body", BODIES[:5])
 def test_an_import_with_half_a_pair_names_its_place(body: bytes, admin: Client) -> None:
-    """Over the API and on the page, and nothing is changed."""
+    """An import with a lone surrogate is rejected with its path, over the API and on the page, and changes nothing."""
     headers = {"authorization": f"Bearer {key_of('text-agent', scopes=SCOPES)}"}
     answer = Client().post("/api/v1/config/import", body, content_type="application/json", headers=headers)
     assert answer.status_code in (400, 422)

@@ -50,7 +50,10 @@ class Upload:
         return self.agent.client.generic("POST", path, body, kind, headers=self.agent.headers)
 
     def is_kept(self, answer: Any) -> bool:
-        """Check get_artifact, preview and download, or the error message; return whether the file was stored."""
+        """Return whether the file was stored.
+
+        Fail unless get_artifact, preview and download work, or the upload was rejected with a message.
+        """
         if answer.status_code != 201:
             return not sentence_of(answer)
         ref = answer.json()["ref"]
@@ -97,7 +100,7 @@ def inline_part(file: HostileFile, data: bytes) -> dict[str, Any]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_hostile_file_is_kept_and_answers_everywhere(family: str, upload: Upload) -> None:
-    """Each is uploaded, routed, previewed and downloaded; some also through /v1/files or inside a chat request."""
+    """Each file is uploaded, routed, previewed and downloaded, some also through /v1/files or inside a chat request."""
     for number, file in enumerate(FAMILIES[family]):
         data = file.make()
         assert upload.is_kept(upload.send(form(file.filename, file.mime, data))), file
@@ -117,7 +120,7 @@ CORRECTIONS = (
 
 
 def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Upload) -> None:
-    """Every ninth file with one of the corrections: it is accepted, and the file can still be read."""
+    """Every ninth file gets one of the corrections, after which it can still be read."""
     files = [file for family in FAMILIES.values() for file in family][::9]
     for number, file in enumerate(files):
         answer = upload.send(form(file.filename, file.mime, file.make()))
@@ -129,7 +132,7 @@ def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Upload) -> 
 
 @pytest.mark.parametrize("start", range(0, len(EVIL_NAMES), 15))
 def test_an_evil_name_is_a_name(start: int, upload: Upload) -> None:
-    """The name is cleaned and stored, and never used as a path."""
+    """A malicious name is cleaned and stored, and never used as a path."""
     for name in EVIL_NAMES[start : start + 15]:
         answer = upload.send(form(name))
         is_kept = upload.is_kept(answer)
@@ -153,7 +156,7 @@ def test_a_faulty_form_is_refused_or_read_as_far_as_it_is_one(fault: str, path: 
 
 
 def test_hostile_files_are_all_different() -> None:
-    """Checks the sample lists: over 250 files, and over 100 names, types and forms."""
+    """The samples comprise over 250 different files, and over 100 names, types and forms."""
     files = {(file.filename, file.mime, file.trick) for family in FAMILIES.values() for file in family}
     assert len(files) >= 250
     assert len({*EVIL_NAMES}) + len({*ODD_TYPES}) + len({*FORMS.values()}) >= 100

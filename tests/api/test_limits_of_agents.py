@@ -60,7 +60,10 @@ def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram)
 
 
 def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: AgentProgram) -> None:
-    """The budget is shared, the refusal names its owner, and such a key ends with its creator."""
+    """An agent created at run time shares the budget of its creator, whom the error names.
+
+    Its key ends with the creator.
+    """
     limit(bytesPerDay=400)
     put_agent(SYSTEM, "text-agent", "made")
     put_agent(SYSTEM, "made", "made-of-made")
@@ -80,7 +83,7 @@ def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: A
 
 @pytest.mark.parametrize("budget", ["tokensPerDay", "bytesPerDay"])
 def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: AgentProgram, budget: str) -> None:
-    """With `Retry-After`, and recorded in the request log."""
+    """Sending beyond a budget returns 429 with `Retry-After` and is recorded in the request log."""
     limit(**{budget: 5})
     refused = text_agent.post("/llm/send", {"prompt": "hello"})
     assert (refused.status_code, refused.json()["error"]) == (429, "budget_exceeded")
@@ -91,7 +94,7 @@ def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: Agen
 
 
 def test_files_count_by_their_bytes(text_agent: AgentProgram) -> None:
-    """Uploads to both APIs count together."""
+    """The bytes of uploads to both APIs count together."""
     limit(bytesPerDay=2000)
     text_agent.stored("a.txt", b"x" * 500, "text/plain")
     headers = {"authorization": f"Bearer {text_agent.key}"}
@@ -103,7 +106,7 @@ def test_files_count_by_their_bytes(text_agent: AgentProgram) -> None:
 
 
 def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
-    """Over Anthropic's Messages API the error has its format."""
+    """Counting tokens counts as a request. Over Anthropic's Messages API the error has Anthropic's format."""
     limit(requestsPerMinute=1)
     body = {"model": "task:planning", "messages": [{"role": "user", "content": "hello"}]}
     headers = {"x-api-key": text_agent.key}
@@ -117,7 +120,7 @@ def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
 
 
 async def test_calls_over_mcp_are_requests(demo: None) -> None:
-    """Refused before MCP reads the request."""
+    """MCP calls count as requests and are rejected before MCP reads the request."""
     key = await asyncio.to_thread(key_of, "text-agent")
     await asyncio.to_thread(limit, requestsPerMinute=1)
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
@@ -135,7 +138,7 @@ async def test_calls_over_mcp_are_requests(demo: None) -> None:
 
 
 def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Callable[..., AgentProgram]) -> None:
-    """Each limit has a bar; from 80 % on a warning in words."""
+    """Each limit on the page has a bar, and from 80 % on a warning in words."""
     program = caller("text-agent")
     form = {"name": "Text", "version": "1", "tokensPerDay": "100", "requestsPerMinute": "600"}
     assert admin.post("/agents/text-agent/", form).status_code == 302
@@ -150,7 +153,10 @@ def test_the_page_sets_limits_and_shows_what_is_used(admin: Client, caller: Call
 
 
 def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_agent: AgentProgram) -> None:
-    """From 80 % on, with a link to the agent; rates are not listed, since they recover by themselves."""
+    """From 80 % of a budget on, the dashboard links to the agent.
+
+    Rates are not listed, since they recover by themselves.
+    """
     limit(tokensPerDay=10**6, requestsPerMinute=1)
     text_agent.post("/llm/send", {"prompt": "hello"})
     assert "% used, resets" not in text_of(admin.get("/"))
@@ -164,6 +170,6 @@ def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_ag
 
 @pytest.mark.parametrize("amount", ["0", "-1", "many", "1.5", str(10**16)])
 def test_a_limit_is_a_whole_number(admin: Client, demo: None, amount: str) -> None:
-    """Any other value is refused at its field."""
+    """A limit that is not a whole number is rejected at its field."""
     assert admin.post("/agents/text-agent/", {"name": "Text", "version": "1", "inFlight": amount}).status_code == 422
     assert Agent.objects.get(agent_id="text-agent").limits == {}

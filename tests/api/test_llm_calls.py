@@ -59,7 +59,7 @@ def test_without_task_and_language_the_default_route_and_language_apply(key):
 
 @pytest.mark.requirement("MMR-P9")
 def test_exhausted_chain_lists_every_attempt_and_has_its_status(key):
-    """502 `all_providers_failed` with one attempt per candidate, as in the log."""
+    """An exhausted chain returns 502 `all_providers_failed` with one attempt per candidate, as in the log."""
     Provider.objects.filter(name="echo").update(enabled=False)
     snapshot.refresh()
     http_request = request(key, {"prompt": "Hello", "taskType": "planning"})
@@ -75,7 +75,10 @@ def test_exhausted_chain_lists_every_attempt_and_has_its_status(key):
 
 
 def test_exhausted_chain_says_whether_and_when_to_retry(key):
-    """`x-should-retry` is false; if all candidates were rate limited, `Retry-After` is the shortest wait."""
+    """After an exhausted chain `x-should-retry` is false.
+
+    If all candidates were rate limited, `Retry-After` is the shortest wait.
+    """
     busy = Failure(Fault.HTTP_429, "too many requests", 429, retry_after=30.0)
     process_run_context().cooldowns.record_failure("echo", "echo-text", busy, Policy().verdict(busy))
     response = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
@@ -85,7 +88,7 @@ def test_exhausted_chain_says_whether_and_when_to_retry(key):
 
 
 def test_resolve_lists_the_candidates_without_calling_them(key):
-    """Nothing is called or logged; an unknown task uses the default route and says so."""
+    """Resolving calls and logs nothing. An unknown task uses the default route and says so."""
     answer = json.loads(llm.resolve(request(key, {"taskType": "__proto__"})).content)
     assert (answer["taskType"], answer["matched"]) == ("default", False)
     assert [(candidate["model"], candidate["outcome"]) for candidate in answer["candidates"]] == [
@@ -95,7 +98,10 @@ def test_resolve_lists_the_candidates_without_calling_them(key):
 
 
 def test_an_attachment_is_delivered_as_its_artifact_says(key):
-    """A text model gets the description with reference and readers; an unknown reference returns 404."""
+    """A text model gets the description with the reference and the agents that can read it.
+
+    An unknown reference returns 404.
+    """
     from artifacts.library import store_bytes
     from capabilities.acts import SYSTEM
 
@@ -110,7 +116,7 @@ def test_an_attachment_is_delivered_as_its_artifact_says(key):
 
 
 def test_an_attachment_that_is_gone_is_described_and_the_prompt_is_answered(key):
-    """The model reads which file is missing; a deleted private artifact of another agent returns 404."""
+    """The prompt tells the model which file is missing. A deleted private artifact of another agent returns 404."""
     from artifacts.library import delete_artifacts, store_bytes
     from capabilities.acts import SYSTEM
 
@@ -141,7 +147,7 @@ def test_an_agent_reads_the_timeline_of_its_own_requests_only(key):
 
 
 def test_the_demos_log_begins_with_a_picture_that_becomes_a_description(key):
-    """The request really runs: the image fails twice, and the last candidate answers its description."""
+    """The demo's request really runs: two candidates fail with the image, and the last one answers its description."""
     row = logged(record_demo_request() or "")
     assert [chip["code"] for chip in row.chain] == ["503", "503", "200"]
     assert [attempt.deliveries[0]["outcome"] for attempt in row.attempts.all()] == ["native", "native", "described"]
@@ -149,7 +155,7 @@ def test_the_demos_log_begins_with_a_picture_that_becomes_a_description(key):
 
 
 def test_the_calls_are_part_of_the_agents_api(key):
-    """Over HTTP: a success, an error with its attempts, and a validation error with its field."""
+    """The calls work over HTTP: a success, an error with its attempts, and a validation error with its field."""
     sent = post(key, {"prompt": "Hello", "taskType": "planning"}, "/api/v1/llm/send")
     assert (sent.status_code, sent.json()["provider"]) == (200, "echo")
     answer = post(key, {"taskType": "planning"}, "/api/v1/llm/resolve").json()

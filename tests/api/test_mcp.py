@@ -102,7 +102,7 @@ def test_the_tools_have_one_list() -> None:
 
 @ERAS
 async def test_the_tools_are_those_of_the_api(installation: Installation, era: str) -> None:
-    """Each has the API's name, description and schema, in the requested language."""
+    """Each MCP tool has the API's name, description and schema, in the requested language."""
     for language in ("en", "zh"):
         async with installation.client("text-agent", era, f"?language={language}") as client:
             tools = (await client.list_tools()).tools
@@ -150,7 +150,10 @@ def data_of(routed: dict[str, Any]) -> tuple[str, Any, str]:
 
 
 async def test_what_each_agent_reads_natively(installation: Installation) -> None:
-    """The vision agent gets the image and the multimodal one the audio; the text agent reads which agents can."""
+    """The vision agent gets the image and the multimodal one the audio.
+
+    The text agent is told which agents read them.
+    """
     kinds = {}
     for agent in READERS:
         async with installation.client(agent) as client:
@@ -190,7 +193,7 @@ async def test_a_list_that_goes_on_says_how(installation: Installation) -> None:
 
 
 async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> None:
-    """Long text is cut out before the JSON is parsed and restored for the tool call."""
+    """Long text is taken out before the JSON is parsed, and restored for the tool call."""
     text = 'He said: "你好 😀\\"\n' * 60_000
     async with installation.client("vision-agent") as client:
         stored = await client.call_tool("store_artifact", {"text": text, "filename": "long.txt"})
@@ -201,7 +204,7 @@ async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> Non
 
 
 async def test_tools_return_capabilities_and_capable_agents(installation: Installation) -> None:
-    """The results equal the registry's."""
+    """The tools' results equal those of the capability registry."""
     async with installation.client("text-agent") as client:
         capable = await client.call_tool("find_capable_agents", {"capability": "vision"})
         capabilities = await client.call_tool("get_my_capabilities", {})
@@ -231,7 +234,10 @@ async def test_a_wrong_call_is_answered_with_a_sentence(
 
 
 async def test_null_is_an_argument_left_out(installation: Installation) -> None:
-    """With strict function calling every parameter is required, so models send null for unused ones."""
+    """Null counts as an absent argument.
+
+    With strict function calling, models have to send null for unused parameters.
+    """
     async with installation.client("text-agent") as client:
         artifacts = await client.call_tool("list_artifacts", dict.fromkeys(("q", "kind", "limit", "cursor")))
         artifact = await client.call_tool("get_artifact", {"ref": installation.refs["readme.md"], "offset": None})
@@ -240,7 +246,7 @@ async def test_null_is_an_argument_left_out(installation: Installation) -> None:
 
 
 async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> None:
-    """The scopes are those of the API's own calls."""
+    """A key lists and calls the tools that its scopes allow in the API."""
     async with installation.client("narrow") as client:
         tool_names = [tool.name for tool in (await client.list_tools()).tools]
         assert tool_names == ["find_capable_agents", "get_my_capabilities"]
@@ -262,7 +268,7 @@ async def test_a_key_lists_and_calls_what_it_may(installation: Installation) -> 
 def test_strangers_are_turned_away_before_the_package_is_imported(
     installation: Installation, headers: dict[str, str], status: int, code: str
 ) -> None:
-    """Errors have the gateway's own format and messages."""
+    """Requests without a valid key get errors in the gateway's own format, before the MCP package is imported."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     answer = httpx2.post(f"{installation.server.url}/mcp", json=body, headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (status, code)
@@ -270,14 +276,14 @@ def test_strangers_are_turned_away_before_the_package_is_imported(
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_there_is_no_session_to_open_or_to_end(installation: Installation, method: str) -> None:
-    """An event stream would stay open without any event for as long as its client runs."""
+    """GET and DELETE return 405. An event stream would stay open without an event for as long as its client runs."""
     headers = {"authorization": f"Bearer {installation.keys['text-agent']}", "accept": "text/event-stream"}
     answer = httpx2.request(method, f"{installation.server.url}/mcp", headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (405, "method_not_allowed")
 
 
 def test_a_large_body_is_refused_as_everywhere(installation: Installation) -> None:
-    """The gateway's limit applies, not the package's four MiB."""
+    """A large body is limited by the gateway's setting, not by the MCP package's four MiB."""
     headers = {
         "authorization": f"Bearer {installation.keys['text-agent']}",
         "accept": "application/json, text/event-stream",
@@ -296,6 +302,6 @@ def test_a_large_body_is_refused_as_everywhere(installation: Installation) -> No
 
 
 def test_the_package_is_imported_by_the_first_who_calls() -> None:
-    """The import takes 19 MB and half a second, which installations without MCP clients never pay."""
+    """The package is imported by the first call, since it takes 19 MB and half a second."""
     script = "import sys, routing_admin.asgi; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 
 def test_a_second_loop_of_a_process_is_answered_too(demo: None) -> None:
-    """The first loop ended without shutting its server down."""
+    """A second event loop works even if the first one ended without shutting its server down."""
     key = key_of("text-agent")
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
     headers = [

@@ -36,7 +36,7 @@ async def tools(server: Server) -> Any:
 
 
 async def link_for(server: Server, filename: str, **fields: Any) -> dict[str, Any]:
-    """Return the response of the tool when called without text."""
+    """Return the tool's response to a call without text, which contains the upload link."""
     async with tools(server) as client:
         result = await client.call_tool("store_artifact", {"filename": filename, **fields})
     assert not result.is_error
@@ -66,7 +66,7 @@ async def test_a_file_is_put_once_and_read_by_every_agent(server: Server) -> Non
 
 
 async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Path) -> None:
-    """The limit for unknown callers does not apply, with a Content-Length or chunked, as curl sends from a pipe."""
+    """A link lifts the size limit for unknown callers, with a Content-Length or chunked, as curl sends from a pipe."""
     (tmp_path / "large.bin").write_bytes(bytes(range(256)) * 4096)
     curl = shutil.which("curl")
     assert curl is not None
@@ -86,7 +86,7 @@ async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Pa
 
 
 async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Server) -> None:
-    """The received size counts, whatever was declared."""
+    """An upload over the limit is rejected by its received size, whatever was declared, and the link stays valid."""
     link = await link_for(server, "large.bin")
     for content in (b"x" * (LIMIT + 1), (b"x" * 1024 for _ in range(LIMIT // 1024 + 1))):
         refused = httpx2.put(link["uploadUrl"], content=content)
@@ -99,14 +99,14 @@ async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Serve
 
 
 async def test_unknown_link_takes_no_large_file(server: Server) -> None:
-    """The response is 404, at the latest once the body exceeds the limit for unknown callers."""
+    """An unknown link returns 404, at the latest once the body exceeds the limit for unknown callers."""
     link = await link_for(server, "a.bin")
     for size in (10, LIMIT):
         assert httpx2.put(f"{link['uploadUrl']}x", content=b"x" * size).status_code == 404
 
 
 async def test_text_is_stored_directly(server: Server) -> None:
-    """An empty text is stored as a text too."""
+    """Text, even if it is empty, is stored directly."""
     async with tools(server) as client:
         for text in ("words", ""):
             result = await client.call_tool("store_artifact", {"filename": "note.md", "text": text})
@@ -114,7 +114,7 @@ async def test_text_is_stored_directly(server: Server) -> None:
 
 
 async def test_no_secret_is_in_the_servers_log(server: Server) -> None:
-    """Refused requests are logged with their address."""
+    """Rejected requests are logged with their URL, from which the secret is removed."""
     link = await link_for(server, "a.bin")
     for _ in range(2):
         httpx2.put(link["uploadUrl"], content=b"x")

@@ -86,7 +86,7 @@ QUIET = settings(
 
 @pytest.fixture
 def known(demo: None, admin_account: Any) -> dict[str, str]:
-    """Names that exist, for the parameters in paths."""
+    """Return existing names for the parameters in paths."""
     program = AgentProgram("text-agent", key_of("text-agent", scopes=SCOPES))
     ref = program.stored("note.txt", b"Gr\xc3\xbcezi.", "text/plain")["ref"]
     request = program.post("/llm/send", {"prompt": "hello"})
@@ -117,7 +117,7 @@ def test_a_call_answers_as_described(known: dict[str, str], path: str, method: s
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
     checks = [
         check for check in CHECKS if check is not negative_data_rejection or not has_form
-    ]  # any text fits a field
+    ]  # a field accepts any text
     path_parameters = {name: known[name] for name in IN_PATHS.findall(path)}
     cases = operation.as_strategy(mode)
     if path_parameters:
@@ -127,7 +127,7 @@ def test_a_call_answers_as_described(known: dict[str, str], path: str, method: s
     @given(case=cases)
     def call(case: schemathesis.Case) -> None:
         if mode is GenerationMode.POSITIVE:
-            case.query.pop("wait", None)  # else the call would wait for a revision
+            case.query.pop("wait", None)  # otherwise the call would wait for a revision
         secret = known["admin_token" if "/admin/" in path else "key"]
         headers = {"authorization": f"Bearer {secret}", "host": "127.0.0.1", "accept-encoding": "identity"}
         case.call_and_validate(headers=headers, checks=checks)

@@ -24,7 +24,7 @@ OLD = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def old_key(demo: None) -> None:
-    """Agents older than all requests of the tests, and an empty log."""
+    """An agent's key. All agents are older than the requests of the tests, and the log is empty."""
     Agent.objects.update(created_at=OLD)
     AttemptLog.objects.all().delete()
     RequestLog.objects.all().delete()
@@ -54,7 +54,7 @@ def pages(program: AgentProgram, **filters: Any) -> Iterator[list[str]]:
 
 
 def test_call_is_listed_with_its_outcome(old_key: None, text_agent: AgentProgram) -> None:
-    """The entry has candidates, tokens, cost, times and files, equal to those of the single request."""
+    """A listed request has the same candidates, tokens, cost, times and files as the request's own call returns."""
     content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PNG_URL}}]
     body = {"model": "task:design", "messages": [{"role": "user", "content": content}]}
     answer = post(text_agent.key, body)
@@ -71,7 +71,7 @@ def test_call_is_listed_with_its_outcome(old_key: None, text_agent: AgentProgram
 
 
 def test_every_request_is_on_one_page(old_key: None, text_agent: AgentProgram) -> None:
-    """Newest first, also with equal times and while requests are added."""
+    """Pages list every request once, newest first, even with equal times and while requests are added."""
     for number in range(7):
         logged(number)
     RequestLog.objects.filter(pk__in=["req_3", "req_4"]).update(started_at=timezone.now() - timedelta(minutes=3))
@@ -85,7 +85,10 @@ def test_every_request_is_on_one_page(old_key: None, text_agent: AgentProgram) -
 
 
 def test_agent_sees_only_requests_of_its_own_lifetime(old_key: None, text_agent: AgentProgram) -> None:
-    """Neither by a filter nor by id: requests before the agent's creation belong to an earlier agent of that id."""
+    """Requests from before the agent's creation belong to an earlier agent of that id.
+
+    Neither a filter nor the request's id shows them.
+    """
     logged(1)
     logged(2, agent="vision-agent")
     logged(9)
@@ -96,7 +99,7 @@ def test_agent_sees_only_requests_of_its_own_lifetime(old_key: None, text_agent:
 
 
 def test_filters_narrow_the_list(old_key: None, text_agent: AgentProgram) -> None:
-    """By outcome, route, a called model and time, alone and combined."""
+    """The list can be filtered by outcome, route, called model and time, alone and combined."""
     logged(1, model="m-1", provider="p")
     logged(2, outcome="all_providers_failed", status=502, task_type="design")
     logged(3, outcome="rate_limited", status=429)
@@ -136,7 +139,7 @@ def test_filters_narrow_the_list(old_key: None, text_agent: AgentProgram) -> Non
     ],
 )
 def test_invalid_filters_are_refused_by_name(text_agent: AgentProgram, filters: Any, status: int) -> None:
-    """The error has the API's format."""
+    """An invalid filter returns an error in the API's format that names it."""
     answer = text_agent.get("/requests", **filters)
     assert answer.status_code == status, answer.content
     if status != 200:
@@ -175,7 +178,7 @@ def test_a_key_without_the_scope_lists_nothing(demo: None) -> None:
 
 
 def test_an_administrators_script_sees_all_or_one_agents(old_key: None, admin_account: Any) -> None:
-    """The script needs the scope and never gets recorded bodies."""
+    """An administrator's script needs the scope and never gets recorded bodies."""
     logged(1, body={"messages": ["secret words"]})
     logged(2, agent="vision-agent")
 

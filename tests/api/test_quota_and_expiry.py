@@ -29,7 +29,10 @@ def by_openai(agent: Any, method: str, path: str, **options: Any) -> Any:
 
 
 def test_over_the_quota_the_answer_is_507_with_what_to_do(quota: int, text_agent: Any) -> None:
-    """Files and text, on both APIs: usage, where to raise the quota and when deletion helps; nothing is stored."""
+    """Storing over the quota returns 507 for files and text on both APIs, and stores nothing.
+
+    The message has the usage, where to raise the quota and when deletion helps.
+    """
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     file = SimpleUploadedFile("third.txt", b"z" * 30)
     answers = {
@@ -60,9 +63,9 @@ def test_a_refused_upload_leaves_no_bytes_behind(quota: int, text_agent: Any) ->
 
 
 def test_an_expired_artifact_is_gone_from_every_call(text_agent: Any, vision_agent: Any) -> None:
-    """For its owner and everyone else: routed, raw, info, preview, deletion, lists, messages and files.
+    """No call finds an expired artifact, not even for its owner: get_artifact, raw, info, preview, deletion or lists.
 
-    A chat request that names it continues without it.
+    Messages and the files API do not find it, and a chat request that refers to it continues without it.
     """
     created = text_agent.stored("a.png", png(), "image/png", expiresInSeconds="60")
     ref = created["ref"]

@@ -1,6 +1,6 @@
-"""Concurrent writers: whatever another one commits first, a write's preconditions still hold.
+"""Concurrent writes: a write's preconditions hold whatever another writer commits first.
 
-The rival's change is made at the moment at which the first writer begins its transaction.
+The other writer, called the rival, changes the entry at the moment at which the first writer begins its transaction.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.api.test_administration import Script
 from tests.cast import HTMX, browser_of, load_demo, person, token_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-# The raced entries, with the change that the rival makes.
+# The entries that both writers change, with the rival's change.
 ENTRIES = {
     "/routes/planning": {"temperature": 0.3},
     "/providers/echo": {"displayName": "Echoes"},
@@ -80,7 +80,7 @@ def entry_at(script: Script, path: str) -> tuple[dict[str, Any], str]:
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("path", ENTRIES)
 def test_a_stale_write_never_wins_over_an_acknowledged_one(method: str, path: str, script: Script) -> None:
-    """The status is 409, and the rival's change is kept."""
+    """A write with an outdated ETag returns 409, and the rival's change is kept."""
     entry, tag = entry_at(script, path)
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
     with racing(lambda: second_script.call("PUT", path, entry | ENTRIES[path])):
@@ -105,7 +105,10 @@ def test_a_conditional_put_makes_nothing_again_that_was_deleted(path: str, scrip
 
 
 def test_a_put_without_a_condition_creates_or_replaces_in_every_race(script: Script) -> None:
-    """Without a condition there is no conflict: 200 beside a change, 201 beside a deletion."""
+    """A PUT without a condition never conflicts.
+
+    It returns 200 during a concurrent change and 201 during a deletion.
+    """
     path, agent = "/agents/text-agent", {"name": "Mine"}
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
     with racing(lambda: second_script.call("PUT", path, {"name": "Theirs"})):
@@ -127,14 +130,14 @@ def test_a_revoked_key_has_no_successor(script: Script) -> None:
 
 
 def test_a_key_for_an_agent_that_is_deleted_is_refused(script: Script) -> None:
-    """The status is 409 and not 500."""
+    """Issuing a key for an agent that is being deleted returns 409 and not 500."""
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
     with racing(lambda: second_script.call("DELETE", "/agents/text-agent")):
         assert script.call("POST", "/agents/text-agent/keys", {}).status_code == 409
 
 
 def test_a_switch_beside_a_deletion_makes_nothing_again(script: Script) -> None:
-    """The page shows a message; no row and no revision is created."""
+    """Switching an entry that is being deleted shows a message and creates no row and no revision."""
     service = Service.objects.create(
         service_id="gone", name="gone", provider=Provider.objects.get(name="echo"), model="x"
     )

@@ -1,4 +1,4 @@
-"""The artifact store is unavailable: 503 with Retry-After, a clear message, no rows, and other calls continue."""
+"""While the artifact store is unavailable, calls that need it return 503 with Retry-After; other calls continue."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def is_store_unavailable(answer: Any, address: str) -> bool:
 
 
 def test_an_upload_is_refused_and_leaves_no_row(text_agent: Any, silent_store: str) -> None:
-    """On both APIs, for files and for text."""
+    """Uploads of files and text are rejected on both APIs, and no row is stored."""
     before = Artifact.objects.count()
     assert is_store_unavailable(text_agent.upload("b.txt", b"words"), silent_store)
     upload = {"text": "words", "filename": "b.txt"}
@@ -77,13 +77,13 @@ def test_an_upload_is_refused_and_leaves_no_row(text_agent: Any, silent_store: s
 def test_a_file_that_cannot_be_asked_for_is_not_called_missing(
     text_agent: Any, row: Artifact, silent_store: str, address: str
 ) -> None:
-    """The outage is temporary: a 410 would make programs discard the reference."""
+    """A file in an unavailable store is not reported as 410, which would make programs discard the reference."""
     answer = text_agent.client.get(address.format(row.ref), headers=text_agent.headers)
     assert is_store_unavailable(answer, silent_store)
 
 
 def test_call_with_a_file_fails_and_is_logged_others_succeed(text_agent: Any, row: Artifact, silent_store: str) -> None:
-    """The model is not called with a missing file."""
+    """A call with a file fails and is logged, and the model is not called. Calls without files succeed."""
     content: list[dict[str, Any]] = [{"type": "file", "file": {"file_id": row.ref}}]
     body = {"model": "echo-vision", "messages": [{"role": "user", "content": content}]}
     options = {"content_type": "application/json", "headers": text_agent.headers}
@@ -116,7 +116,7 @@ def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artif
 def test_doctor_reports_the_unavailable_store(
     row: Artifact, silent_store: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It gives the store's address; whether files are intact cannot be checked."""
+    """`doctor` names the store's URL and reports that it cannot check whether files are intact."""
     with pytest.raises(SystemExit):
         call_command("doctor")
     output = capsys.readouterr()
@@ -136,7 +136,7 @@ def test_readiness_names_the_unavailable_store(row: Artifact, silent_store: str)
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_first_start_without_its_store_fails_with_one_line(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """The output of `make run`; nothing is created until the store answers."""
+    """`make run` prints one line and creates nothing until the store answers."""
     settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
     with pytest.raises(CommandError, match=r"artifact store s3://files at .* is not responding"):
         call_command("bootstrap")
@@ -146,7 +146,7 @@ def test_first_start_without_its_store_fails_with_one_line(settings: Any, capsys
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_later_start_without_its_store_warns_and_continues(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Requests without files can be answered."""
+    """A later start only warns, since requests without files can be answered."""
     call_command("bootstrap")
     settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
     call_command("bootstrap")

@@ -47,7 +47,10 @@ def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list
 def test_no_transaction_is_open_while_a_file_is_stored_read_shown_or_removed(
     calls: list[bool], admin: Client, text_agent: Any
 ) -> None:
-    """Over both APIs, on the pages and in `prune`, for deleted artifacts and for bytes without a row."""
+    """Files are stored, read, shown and removed outside of transactions.
+
+    This holds for both APIs, the pages and `prune`, for deleted artifacts and for bytes without a row.
+    """
     agent, headers = text_agent.client, text_agent.headers
     row = Artifact.objects.get(pk=text_agent.upload("a.png", png()).json()["id"])
     text_agent.upload("large.bin", b"x" * 11_000_000)

@@ -42,7 +42,7 @@ def put(link: dict[str, Any] | str, data: bytes = PHOTO.data, kind: str = "", **
 
 
 def test_the_file_becomes_the_agents_artifact_under_the_promised_reference(text_agent: AgentProgram) -> None:
-    """The type is detected, no key is needed, and the audit log names the agent."""
+    """An upload by link needs no key. Its type is detected, and the audit log names the agent."""
     link = offered(text_agent)
     stored = put(link)
     assert stored.status_code == 201
@@ -55,7 +55,7 @@ def test_the_file_becomes_the_agents_artifact_under_the_promised_reference(text_
 
 
 def test_what_a_link_says(text_agent: AgentProgram) -> None:
-    """URL, method, expiry and maximum size; the row stores only a digest of the secret."""
+    """A link has URL, method, expiry and maximum size. Its row stores only a digest of the secret."""
     link = offered(text_agent)
     assert link["uploadUrl"].startswith(f"http://testserver{PATH}")
     assert (link["method"], link["maxBytes"]) == ("PUT", 25 * 1024 * 1024)
@@ -95,7 +95,7 @@ def test_unknown_link_is_404(text_agent: AgentProgram, token: str) -> None:
 
 
 def test_a_file_that_is_too_large_is_413_and_the_link_stays(text_agent: AgentProgram, settings: Any) -> None:
-    """Nothing of the file is stored."""
+    """A file that is too large returns 413 and is not stored, and the link stays valid."""
     settings.MAX_UPLOAD_BYTES = 100
     link = offered(text_agent)
     stored_link = set(byte_store().digests())
@@ -106,7 +106,7 @@ def test_a_file_that_is_too_large_is_413_and_the_link_stays(text_agent: AgentPro
 
 
 def test_a_file_known_to_be_too_large_gets_no_link(text_agent: AgentProgram) -> None:
-    """The message has the maximum size."""
+    """A file that is declared too large gets no link, but a message with the maximum size."""
     answer = text_agent.post("/uploads", {"filename": "a.bin", "size": 26 * 1024 * 1024})
     assert answer.status_code == 413
     assert "26214400" in answer.json()["message"]
@@ -118,7 +118,7 @@ def test_an_empty_file_is_kept(text_agent: AgentProgram) -> None:
 
 
 def test_the_links_type_counts_before_the_requests(text_agent: AgentProgram) -> None:
-    """Without it the request's type counts, except for default types that programs send unasked."""
+    """A link without a type uses the request's type, except for default types that programs send unasked."""
     assert put(offered(text_agent, mimeType="text/markdown"), b"# x", "text/plain").json()["declaredMimeType"] == (
         "text/markdown"
     )
@@ -130,14 +130,14 @@ def test_the_links_type_counts_before_the_requests(text_agent: AgentProgram) -> 
     ("kind", "headers"), [("multipart/form-data; boundary=x", {}), ("image/png", {"content-encoding": "gzip"})]
 )
 def test_what_is_not_the_bare_file_is_415(text_agent: AgentProgram, kind: str, headers: dict[str, str]) -> None:
-    """A form's envelope would otherwise be stored; the link stays valid."""
+    """A multipart form returns 415, since its envelope would otherwise be stored. The link stays valid."""
     link = offered(text_agent)
     assert put(link, PHOTO.data, kind, **headers).status_code == 415
     assert put(link).status_code == 201
 
 
 def test_a_link_ends_with_the_key_it_was_made_with(text_agent: AgentProgram) -> None:
-    """Also with its agent."""
+    """A link ends with the key that created it, or with the key's agent."""
     by_key, by_agent = offered(text_agent), offered(text_agent)
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=text_agent.key.split("_")[1]))
     assert put(by_key).status_code == 410
@@ -147,7 +147,7 @@ def test_a_link_ends_with_the_key_it_was_made_with(text_agent: AgentProgram) -> 
 
 
 def test_an_agent_that_acts_for_another_gets_its_links(text_agent: AgentProgram) -> None:
-    """The file belongs to the other agent."""
+    """A link requested on behalf of another agent stores the file for that agent."""
     text_agent.call("PUT", "/agents/helper", {"taskType": "planning"})
     answer = text_agent.post("/uploads", {"filename": "a.txt"}, headers={"x-agent-id": "helper"})
     assert put(answer.json(), b"words").json()["owner"] == "helper"
@@ -166,7 +166,7 @@ def test_of_two_concurrent_uploads_one_is_stored(text_agent: AgentProgram) -> No
 
 
 def test_prune_and_the_next_link_remove_expired_links(text_agent: AgentProgram) -> None:
-    """An expired row holds nothing that the link's secret does not."""
+    """`prune` and the next link delete expired rows, which are not needed to reject the link."""
     offered(text_agent)
     UploadLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     offered(text_agent)
@@ -186,7 +186,7 @@ def test_token_verifies_without_the_database() -> None:
 
 
 def test_a_secret_is_in_no_log() -> None:
-    """All lines of the server's log and texts of the request log are redacted by this function."""
+    """The function that redacts the server's log and the request log removes the secrets of upload links."""
     token = make_token(NOW)
     for line in (f"Gone: {PATH}{token}", f"https://h{PATH}{token}?x", f"//api//v1//uploads//{token} is not here"):
         assert token[8:20] not in redact(line)
@@ -206,7 +206,7 @@ def test_a_secret_is_in_no_log() -> None:
 def test_a_link_leads_where_the_agent_came_in(
     settings: Any, host: str, scheme: str, forwarded: str, public: str, proxies: Any, expected: str
 ) -> None:
-    """With https if the server, a trusted proxy or the public address says so."""
+    """A link has the host that the agent used. It uses https if the server, a trusted proxy or the public URL does."""
     settings.PUBLIC_URL, settings.SECURE_PROXY_SSL_HEADER, settings.ALLOWED_HOSTS = public, proxies, ["*"]
     headers = {"host": host, **({"x-forwarded-proto": forwarded} if forwarded else {})}
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]

@@ -1,4 +1,4 @@
-"""A value of the wrong type or out of bounds is refused with its place, on every call of the API."""
+"""A value of the wrong type or out of bounds is rejected with its path by every call of the API."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ IN_PATHS = {
     "alias": "gpt-4o",
     "code": "pt",
 }
-# This call takes a file with its own validation.
+# This call accepts a file with its own validation.
 FILES = "/config/import"
 
 _written = agents_api().get_openapi_schema(path_prefix="")
@@ -94,7 +94,7 @@ def out_of_bounds_values(schema: Schema) -> Iterator[Any]:
 
 
 def values_with_one_error(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield values with exactly one error, each with its place."""
+    """Yield values with exactly one error, each with its path."""
     allowed = branches(schema)
     yield from ((path or "body", value) for kind, value in OF_EACH_TYPE.items() if kind not in allowed)
     yield from ((path, value) for value in out_of_bounds_values(schema))
@@ -137,13 +137,13 @@ def agent(caller: Any, admin_account: Any, viewer_account: Any) -> Any:
 
 
 def refusal(response: Any) -> tuple[int, list[str]]:
-    """Return the status and the places of the errors."""
+    """Return the status and the paths of the errors."""
     return response.status_code, [detail["path"] for detail in response.json().get("details", ())]
 
 
 @pytest.mark.parametrize("call", [call for call in BODIES if FILES not in call])
 def test_body_with_one_error_is_refused_with_its_path(agent: Any, call: str) -> None:
-    """The error is 422 with a place such as `message.attachments[0].size`; `false` is not 0, and `"7"` is not 7."""
+    """The error is 422 with a path such as `message.attachments[0].size`. `false` is not 0, and `"7"` is not 7."""
     wrong_values = list(values_with_one_error(BODIES[call]))
     refusals = [refusal(agent.call(*call.split(), json.dumps(value).encode())) for _, value in wrong_values]
     assert list(zip(refusals, wrong_values, strict=True)) == [
@@ -153,14 +153,14 @@ def test_body_with_one_error_is_refused_with_its_path(agent: Any, call: str) -> 
 
 @pytest.mark.parametrize("value", [*OF_EACH_TYPE.values()])
 def test_value_that_is_no_configuration_file_is_refused(agent: Any, value: Any) -> None:
-    """Any other JSON value returns 422 with the error."""
+    """A JSON value that is not a configuration file returns 422."""
     status, paths = refusal(agent.post(FILES, json.dumps(value).encode()))
     assert (status, bool(paths)) == (422, True)
 
 
 @pytest.mark.parametrize("call", QUERIES)
 def test_a_parameter_of_an_address_that_is_wrong_is_refused(agent: Any, call: str) -> None:
-    """The error is 422 with the parameter's name, for a word instead of a number, a bound or an enumeration."""
+    """An invalid query parameter returns 422 with its name: not a number, out of bounds or not in the enumeration."""
     needed = {item["name"]: "x" for item in QUERIES[call] if item.get("required")}
     for parameter in QUERIES[call]:
         schema, name = parameter["schema"], parameter["name"]
