@@ -36,7 +36,7 @@ class FakeContent:
 
 @dataclass(frozen=True)
 class FakePage(FakeContent):
-    """A web page: `words` is its source, `seen` what a browser would show of it."""
+    """A web page: `words` is its source, `seen` the text that a browser would show."""
 
     seen: str | None = None
 

@@ -1,4 +1,4 @@
-"""Texts that files tricked describers into repeating: words that want to be taken for instructions."""
+"""Prompt injections: text in files that tries to give instructions, as describers may repeat it."""
 
 from __future__ import annotations
 

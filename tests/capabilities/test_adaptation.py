@@ -1,4 +1,4 @@
-"""A request is adapted to each candidate from the canonical one, and nothing is lost, leaked or carried over."""
+"""Adaptation: each candidate gets its own version of one canonical request, and nothing is lost or carried over."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_description_names_the_file_and_who_could_read_it() -> None:
 
 
 def test_no_tool_is_named_that_the_model_does_not_have() -> None:
-    """Without send_message among the request's tools, the description only lists the agents' names."""
+    """If the request has no tool send_message, the description only lists the agents' names."""
     chat = chat_of(PNG)
     text = adapted(chat, reader("openai"), text_style_for(chat, "en", two_agents)).deliveries[0].text or ""
     assert "send_message" not in text
@@ -101,7 +101,7 @@ def test_text_file_is_inlined_in_the_message() -> None:
 
 
 def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
-    """The note on a cut text gives the whole length, and names get_artifact only if the model has that tool."""
+    """The note on truncated text gives the whole length, and names get_artifact only if the model has that tool."""
     text = "".join(chr(97 + index % 26) for index in range(100))
     long_file = replace(CSV, content=FakeContent(words=text))
     candidate = replace(reader("openai"), head_chars=10, tail_chars=5)
@@ -121,7 +121,7 @@ def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
 
 
 def test_a_note_never_names_a_call_that_could_not_be_made() -> None:
-    """A long text without a reference is cut with a note that names no tool, even if the model has it."""
+    """Long text without a reference is truncated with a note that names no tool, even if the model has get_artifact."""
     file = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
     candidate = replace(reader("openai"), head_chars=10, tail_chars=5)
     text = adapted(chat_of(file), candidate, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""
@@ -181,7 +181,7 @@ def test_nameless_files_are_numbered() -> None:
 
 
 def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
-    """Its name introduces a part with `led`, even where the part is not moved. Other parts have no introduction."""
+    """A part with `led` is introduced by its file name even if it is not moved. Other parts have no introduction."""
     parts = adapted(chat_of(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
     assert [type(part) for part in parts] == [TextPart, NativePart, NativePart]
@@ -192,7 +192,7 @@ def test_media_that_came_out_of_get_artifact_is_led_by_its_name() -> None:
     "file", [replace(PNG, unreadable="artifact_missing"), replace(PNG, content=FakeContent(gone="artifact_corrupt"))]
 )
 def test_unreadable_file_is_described_with_its_reference(file: FilePart) -> None:
-    """Known beforehand or found while reading: the text says that the file is unreadable and names the artifact."""
+    """Whether it is known beforehand or found while reading, an unreadable file is described with its artifact."""
     delivery = adapted(chat_of(file), reader("openai", "vision")).deliveries[0]
     assert (delivery.delivery.outcome, delivery.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
     block = parse(delivery.text or "")
@@ -204,7 +204,7 @@ SMALL_PNG = Converted(blob_of(b"small"), "image/png", 10, 10)
 
 
 def test_a_converted_image_goes_natively_in_its_new_form() -> None:
-    """A converted image has its new type and bytes. The reason is the one that made the conversion necessary."""
+    """A converted image has its new type and bytes. The delivery's reason says why it had to be converted."""
     file = replace(TIFF, content=FakeContent(image=SMALL_PNG))
     result = adapted(chat_of(file), reader("openai", "vision", policy="convert"))
     lead, native = result.chat.messages[0].parts
@@ -312,7 +312,10 @@ def test_within_one_message_a_limit_keeps_the_first_files() -> None:
 
 
 def test_the_size_of_a_request_counts_words_and_files() -> None:
-    """The caller's text leaves less room for files, while a described file only takes the size of its description."""
+    """The caller's text counts toward the limit on a request.
+
+    A described file counts with the size of its description.
+    """
     candidate = reader("openai", "vision")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"maxRequestBytes": 60 + 1000}))
     chat = chat_of(TextPart("x" * 1000), PNG, PNG)
@@ -321,7 +324,7 @@ def test_the_size_of_a_request_counts_words_and_files() -> None:
 
 
 def test_a_remote_file_is_described_with_its_url() -> None:
-    """We never fetch a URL; a model or agent that reads the description can."""
+    """The gateway never fetches a URL. A model or agent that reads the description can."""
     remote = FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
     text = adapted(chat_of(remote), reader("openai")).deliveries[0].text or ""
     assert "https://example.org/a.png" in text
@@ -330,7 +333,7 @@ def test_a_remote_file_is_described_with_its_url() -> None:
 
 
 def test_a_type_that_is_only_a_guess_is_no_line_in_the_description() -> None:
-    """The type of a URL without an extension is unknown, and `image/*` is no MIME type (MCR-3: if known)."""
+    """The type of a URL without an extension is unknown, and `image/*` is not a MIME type (MCR-3: if known)."""
     remote = FilePart(Kind.IMAGE, "image/*", url="https://example.org/a")
     described = parse(adapted(chat_of(remote), reader("openai")).deliveries[0].text or "")
     assert described is not None
@@ -403,7 +406,10 @@ def files_of(chat: ChatRequest) -> list[FilePart]:
 @pytest.mark.requirement("MCR-P2", "MCR-P3")
 @given(chat=CHATS, candidate=READERS)
 def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatRequest, candidate: Reader) -> None:
-    """Deliveries correspond to files one to one and in order; native parts are as many as native outcomes."""
+    """Deliveries correspond to files one to one and in order.
+
+    The number of native parts equals that of native outcomes.
+    """
     result = adapted(chat, candidate)
     assert [delivery.file for delivery in result.deliveries] == files_of(chat)
     assert files_of(result.chat) == []
@@ -420,7 +426,7 @@ def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatReque
 @pytest.mark.requirement("MCR-P3", "ABR-INV1")
 @given(chat=CHATS, candidate=READERS)
 def test_native_parts_need_the_capability_and_an_allowed_position(chat: ChatRequest, candidate: Reader) -> None:
-    """A native part needs its capability, a user or tool message, and within a tool message a slot that allows it."""
+    """A native part needs its capability, a user or tool message, and within a tool message a slot that accepts it."""
     for message in adapted(chat, candidate).chat.messages:
         for part in message.parts:
             if isinstance(part, NativePart):
@@ -477,7 +483,7 @@ def test_the_conversation_itself_stays_as_it_was(chat: ChatRequest, candidate: R
         remaining_parts = iter(after.parts)
         assert all(any(part is text for part in remaining_parts) for text in texts)
     for message in added:
-        # By identity, since equal messages may occur twice.
+        # Compare by identity, since equal messages may occur twice.
         index = [m is message for m in adapted_messages].index(True)
         assert adapted_messages[index - 1].role is Role.TOOL
 

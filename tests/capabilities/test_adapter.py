@@ -77,14 +77,17 @@ def test_text_and_fields_agree_and_are_complete(
     ],
 )
 def test_an_attachments_type_decides_its_capability(kind: str | None, content_type: str, capability: str) -> None:
-    """Image, audio and video are known by name. Any other, unknown or missing type is a file."""
+    """Image, audio and video types need the capability of that name.
+
+    Any other, unknown or missing type needs `file`.
+    """
     attachment = AttachmentInfo(kind, "artifact:a")
     info = ContentAdapter(SERVICES, CAST).adapt_to_text(attachment).structured_info
     assert (attachment.capability, info["contentType"]) == (capability, content_type)
 
 
 def test_the_fields_have_the_seeds_keys() -> None:
-    """The fields have the keys of `AdaptedContent.structuredInfo`; an unknown value has no key."""
+    """The fields have the keys of `AdaptedContent.structuredInfo`; the key of an unknown value is absent."""
     adapter = ContentAdapter(SERVICES, CAST, "zh")
     full = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", "a.png", 3, "image/png"))
     assert full.structured_info == {
@@ -107,7 +110,7 @@ def test_several_attachments_are_described_in_order() -> None:
 
 
 def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
-    """The delivery decision is passed in: here only one agent's model reads TIFF, though two have the capability."""
+    """A delivery decision that is passed in can exclude an agent: both have the capability, but only one reads TIFF."""
 
     def can_read(agent: AgentProfile, file: FilePart) -> bool:
         return agent.capabilities.has("vision") and (file.mime_type != "image/tiff" or agent.id == "multimodal-agent")
@@ -122,7 +125,7 @@ def test_only_agents_that_can_really_read_the_file_are_suggested() -> None:
 @pytest.mark.requirement("MCR-3.5")
 @pytest.mark.parametrize("mime_type", ["text/csv", "TEXT/Plain; charset=utf-8", "application/json"])
 def test_text_file_is_suggested_to_every_capable_agent(mime_type: str) -> None:
-    """A protocol's file slot may list PDF alone; every model still reads the words of a text file."""
+    """Every model reads text files, even if its protocol's file slot accepts only PDF."""
     adapter = ContentAdapter(SERVICES, CAST, can_read=lambda agent, file: file.mime_type == "application/pdf")
     described = adapter.adapt_to_text(AttachmentInfo("file", "artifact:t1", "notes", 5, mime_type))
     assert described.structured_info["suggestedAgents"] == CAST.find_capable("file")
@@ -160,6 +163,6 @@ def test_an_attachments_part_carries_its_facts_and_no_content() -> None:
 
 
 def test_without_send_message_the_text_names_no_tool() -> None:
-    """A model without the tool send_message gets the agents' names only."""
+    """The text for a model without the tool send_message has only the agents' names."""
     adapter = ContentAdapter(SERVICES, CAST, "zh", has_send_message=False)
     assert "send_message" not in adapter.adapt_to_text(AttachmentInfo("image", "artifact:a")).text

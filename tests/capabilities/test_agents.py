@@ -56,7 +56,7 @@ def test_invalid_direction_finds_no_agent_and_warns(caplog: pytest.LogCaptureFix
 
 @pytest.mark.requirement("MCR-4.3")
 def test_an_agents_context_shows_its_capabilities_and_its_helpers() -> None:
-    """An agent's context is the answer of GET /agents/me."""
+    """An agent's context is the response of GET /agents/me."""
     assert CAST.context("seer") == {
         "id": "seer",
         "name": "Seer",
@@ -107,7 +107,7 @@ READ_BY_DEFAULT = {
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_by_default_a_kind_is_read_by_who_has_its_capability(kind: Kind) -> None:
-    """Images need vision, documents and other files need `file`."""
+    """By default an agent reads images with `vision`, and documents and other files with `file`."""
     assert CAST.find_readers(FilePart(kind)) == READ_BY_DEFAULT[kind]
 
 

@@ -44,7 +44,7 @@ def test_the_router_and_the_capabilities_are_in_an_agents_runtime() -> None:
 
 @pytest.mark.requirement("MCR-4.4", "MCR-2.1", "MCR-2.2")
 def test_text_agent_learns_which_agent_reads_the_image() -> None:
-    """A text agent reads which agent can help; forwarded by its reference, the image arrives whole."""
+    """A text agent is told which agent can help. Forwarded by its reference, the image arrives unchanged."""
     routed = runtime(WRITER).receive(PICTURE)
     assert not routed.can_process
     parsed = description.parse(routed.text_description or "")
@@ -60,7 +60,7 @@ def test_text_agent_learns_which_agent_reads_the_image() -> None:
 
 
 def test_an_agent_without_a_service_reads_text_and_is_never_named_to_itself() -> None:
-    """Unknown capabilities mean text only (MCR-1.5)."""
+    """An agent without a service has unknown capabilities, which count as text only (MCR-1.5)."""
     routed = runtime(HOMELESS).receive(PICTURE)
     assert routed.processed_content == f"What is this?\n\n{routed.text_description}"
     parsed = description.parse(routed.text_description or "")

@@ -1,4 +1,4 @@
-"""The model catalogue answers offline what a model reads, with source and date; unknown models stay unknown."""
+"""The model catalogue lists offline what a model reads, with source and date. Unknown models stay unknown."""
 
 from __future__ import annotations
 
@@ -112,13 +112,13 @@ def test_what_gpt_4o_reads_is_answered_with_source_and_date() -> None:
     ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gpt-4o-realtime-preview", "qwen3-embedding-8b", "qwen3-reranker-8b"],
 )
 def test_a_model_that_does_not_chat_is_not_taken_for_its_namesake(model: str) -> None:
-    """The pattern of a chat model's family does not match its speech, embedding or transcription models."""
+    """The pattern of a family of chat models does not match its speech, embedding or transcription models."""
     assert lookup(None, model) is None
 
 
 @pytest.mark.parametrize("model", ["unheard-of", "", "text-embedding-3-small", "constructor", "__class__"])
 def test_unlisted_model_stays_unknown(model: str) -> None:
-    """An unknown model gives None, so that it is not shown as reading text only."""
+    """The lookup of an unknown model returns None, so that the model is not shown as reading text only."""
     assert lookup("openai", model) is None
 
 
@@ -138,7 +138,7 @@ def test_unlisted_model_stays_unknown(model: str) -> None:
 def test_the_asked_provider_comes_first_then_the_maker_then_what_all_hosts_say(
     hint: str | None, model: str, matched_by: str, reads: tuple[str, ...], limit: int
 ) -> None:
-    """The asked provider's entry is preferred, then the maker's, then what all hosts say."""
+    """The entry of the requested provider is preferred, then the maker's, then what all hosts agree on."""
     entry = SMALL.lookup(hint, model)
     assert entry is not None
     assert (entry.matched_by, entry.capabilities.input, entry.max_input_tokens) == (matched_by, reads, limit)
@@ -153,7 +153,7 @@ def test_pattern_has_its_own_source_and_date() -> None:
 
 
 def test_each_fact_has_the_verdict_of_its_sources() -> None:
-    """Sources agree, contradict or are alone. Without any source there is no fact, and a contested one counts as no."""
+    """The sources of a fact agree, contradict each other, or are a single one. A contested fact counts as no."""
     bird, fish, owl = (SMALL.lookup("openai", name) for name in ("gpt-bird", "gpt-fish", "gpt-owl"))
     assert bird
     assert fish
@@ -168,14 +168,14 @@ def test_each_fact_has_the_verdict_of_its_sources() -> None:
 
 
 def test_hosts_of_one_source_that_differ_make_a_fact_contested() -> None:
-    """A source that lists both values settles nothing."""
+    """If hosts within one source differ, the fact is contested."""
     entry = SMALL.lookup(None, "fish")
     assert entry is not None
     assert entry.facts["input", "file"] == Fact(False, FactVerdict.CONTESTED, ("List 1",), ("List 1",))
 
 
 def test_limit_is_the_smallest_and_contested_beyond_rounding() -> None:
-    """10 and 12 tokens are different limits, 1,000,000 and 1,048,576 the same one, rounded."""
+    """A limit is contested if values differ beyond rounding: 1,000,000 and 1,048,576 agree, 10 and 12 do not."""
     bird, owl = SMALL.lookup(None, "gpt-bird"), SMALL.lookup(None, "gpt-owl")
     assert bird
     assert bird.max_output
@@ -188,7 +188,7 @@ def test_limit_is_the_smallest_and_contested_beyond_rounding() -> None:
 
 
 def test_a_provider_that_lists_its_own_models_decides_with_one_other_but_not_alone() -> None:
-    """The provider's own list and one other settle a fact against a third. Alone against two, it stays contested."""
+    """A provider's own list and one other source settle a fact against a third. The list alone against two does not."""
     yes, no = Statement(yes="v"), Statement(no="v")
     with_second_list = judge_fact("v", [Witness("a", yes), Witness("b", no), Witness("own", no, own=True)])
     own_list_alone = judge_fact("v", [Witness("a", yes), Witness("b", yes), Witness("own", no, own=True)])
@@ -197,7 +197,7 @@ def test_a_provider_that_lists_its_own_models_decides_with_one_other_but_not_alo
 
 
 def test_the_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
-    """LiteLLM says that it reads images, models.dev and four bug reports that it answers 400."""
+    """LiteLLM says that the model reads images. models.dev says no, and four bug reports say that it returns 400."""
     entry = lookup("deepseek", "deepseek-v4-flash")
     assert entry is not None
     assert entry.capabilities.input == ("text",)
@@ -220,14 +220,17 @@ def test_the_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
 def test_a_models_last_day_is_the_asked_hosts_then_its_makers(
     hint: str | None, model: str, day: date, source: str
 ) -> None:
-    """The asked host's retirement date is preferred to the maker's, and the vendor's SDK to a list kept by others."""
+    """The requested host's date of retirement is preferred to the maker's, and the vendor's SDK to other lists."""
     last_day = SMALL.retirement(hint, model)
     assert last_day is not None
     assert (last_day.day, last_day.source) == (day, source)
 
 
 def test_a_host_that_lists_a_model_without_a_last_day_is_believed() -> None:
-    """A reseller may serve what its maker has ended. A version without a date does not inherit its model's date."""
+    """A reseller may serve a model that its maker has retired.
+
+    A version without a date does not inherit its model's.
+    """
     assert SMALL.retirement("groq", "gpt-bird") is None
     assert SMALL.retirement(None, "gpt-bird-2026-01-01") is None
     assert SMALL.retirement(None, "unheard-of") is None
@@ -286,7 +289,7 @@ def test_provider_is_recognized_by_name_preset_or_address(hint: str | None, prov
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.example.split(" ")[0])
 def test_each_form_of_the_matching_table_does_what_its_example_says(form: NameForm) -> None:
-    """Each form of names has an example: the written name, the resulting one, and whether it is that exact version."""
+    """Each form of model names has an example: the written name, the result, and whether that is the exact version."""
     spelling, _, name = form.example.partition(" is ")
     assert name.removeprefix("a ") in list(names_of(spelling))
     assert form.version == (version_name(spelling) == name) == (not name.startswith("a "))
@@ -312,13 +315,13 @@ def test_any_question_is_answered_with_standard_words_or_none(hint: str | None, 
 
 
 def test_the_shipped_catalogue_is_small_and_read_once() -> None:
-    """The shipped catalogue has less than 50 KB and is read once per process."""
+    """The shipped catalogue is smaller than 50 KB and is read once per process."""
     assert len(files("capabilities.catalogue").joinpath("models.json.gz").read_bytes()) < 50_000
     assert default_catalogue() is default_catalogue()
 
 
 def test_every_announced_successor_is_a_known_model_that_is_not_announced_to_end() -> None:
-    """Each announced successor has a vendor's page, is in the catalogue and has no announced end itself."""
+    """Each announced successor has a vendor's page, is in the catalogue and is not being retired itself."""
     table = json.loads(files("capabilities.catalogue").joinpath("retirements.json").read_text())
     for row in table["retirements"]:
         assert row["source"].startswith("https://"), row

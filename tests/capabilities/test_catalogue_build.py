@@ -109,7 +109,10 @@ def test_the_document_counts_what_the_sources_say_now() -> None:
 
 
 def test_litellms_map_is_read_for_chat_models_that_say_something() -> None:
-    """An absent field is neither yes nor no. Models without any field and models that do not chat are left out."""
+    """An absent field is neither yes nor no.
+
+    Models without such fields and models other than chat models are left out.
+    """
     models = {
         "sample_spec": {"mode": "one of: chat", "supports_vision": True},
         "chatty": {
@@ -176,7 +179,7 @@ def test_the_sdks_are_read_for_last_days() -> None:
 
 
 def test_rows_of_many_hosts_are_merged_under_their_maker_or_all() -> None:
-    """Of a host's several names for a model, the first counts. Regions that differ make a fact contested."""
+    """If a host has several names for a model, the first counts. A fact that differs between regions is contested."""
     rows = group_rows(
         [
             Listing("openai", "gpt-a", Statement("v")),
@@ -199,7 +202,7 @@ def test_rows_of_many_hosts_are_merged_under_their_maker_or_all() -> None:
 
 
 def test_the_earliest_of_a_hosts_last_days_counts() -> None:
-    """Of the dates at which regions end a model, the earliest counts. Unknown hosts are left out."""
+    """If regions retire a model on different dates, the earliest counts. Unknown hosts are left out."""
     last_days = group_ends(
         [
             Listing("azure", "azure/us/gpt-a", Statement(), date(2027, 1, 2)),
@@ -225,5 +228,5 @@ def test_a_document_comes_back_from_its_file() -> None:
 
 @pytest.mark.parametrize("statements", [(None, Statement("v", "f", "", 1)), (Statement("", "v"), None), (Statement(),)])
 def test_row_round_trips_through_its_statements(statements: tuple[Statement | None, ...]) -> None:
-    """Encoding and decoding a row are inverse, also for absent statements."""
+    """Encoding and decoding a row are inverse, even for absent values."""
     assert decode_row(encode_row(statements)) == statements

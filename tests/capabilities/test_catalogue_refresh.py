@@ -66,7 +66,10 @@ def verdict(document: CatalogueDocument, model: str, name: str) -> FactVerdict:
 
 
 def test_models_devs_list_renews_its_own_part_alone() -> None:
-    """A new list of models.dev replaces only its own statements; LiteLLM's stay and may now be contested."""
+    """A new list from models.dev replaces only its own statements.
+
+    LiteLLM's statements stay and may now be contested.
+    """
     new = read_edition(json.dumps(API).encode(), BASE, TODAY)
     assert [note.label for note in new.sources] == ["LiteLLM 1", "models.dev 2026-11-22"]
     assert verdict(new, "gpt-a", "vision") is FactVerdict.CONTESTED
@@ -109,7 +112,7 @@ def test_a_builds_own_file_replaces_all_of_it(pack: Any) -> None:
     ],
 )
 def test_a_file_that_is_no_catalogue_is_refused_in_one_sentence(data: bytes, error: str) -> None:
-    """A file that is no catalogue is refused with a message; no other exception is raised."""
+    """A file that is not a catalogue is rejected with a message, and no other exception is raised."""
     with pytest.raises(UnreadableCatalogueError, match=error):
         read_edition(data, BASE, TODAY)
 
@@ -166,7 +169,7 @@ def test_a_providers_own_list_settles_what_was_contested_with_one_other() -> Non
 
 
 def test_unknown_host_is_listed_under_its_address() -> None:
-    """A private gateway's own list counts for that gateway alone."""
+    """The list of an unknown host is stored under its URL and counts for that host alone."""
     entries = [{"id": "house-model", "capabilities": {"vision": True}}]
     host = list_host("ours", "https://llm.example.org:8443/v1")
     catalogue = asking(read_own_list("ours", host, entries, BASE, TODAY))
@@ -177,7 +180,7 @@ def test_unknown_host_is_listed_under_its_address() -> None:
 
 
 def test_a_list_of_names_alone_is_refused() -> None:
-    """A provider's list of model names alone is refused; most compatible servers have no other."""
+    """A provider's list is rejected if it has only model names, as on most compatible servers."""
     with pytest.raises(UnreadableCatalogueError, match="only lists model names"):
         read_own_list("ours", "openai", [{"id": "gpt-a"}], BASE, TODAY)
 

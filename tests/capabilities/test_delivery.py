@@ -1,4 +1,4 @@
-"""One decision for every file: kind, capability and protocol give the outcome, limits and policies refine it."""
+"""The delivery decision: kind, capability and protocol of a file give the outcome, limits and policies refine it."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_document_with_too_many_pages_is_described() -> None:
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini", "echo"])
 def test_what_cannot_be_measured_is_no_reason_to_describe(protocol: str) -> None:
-    """A file of unknown size, pixels and pages stays native."""
+    """A file whose size, pixels and pages are unknown stays native."""
     for file in (PNG, PDF):
         unknown = replace(file, size=None, width=None, height=None, pages=None)
         assert decide(unknown, reader(protocol, "vision", "file")).outcome is Outcome.NATIVE
@@ -216,13 +216,13 @@ TOOL_RESULTS = [
 def test_media_in_a_tool_result_goes_where_the_protocol_takes_it(
     protocol: str, file: FilePart, tool_media: ToolMedia | None, outcome: Outcome
 ) -> None:
-    """A file is native in the result, moved after the results or described, by protocol or by the reader's setting."""
+    """A tool's file stays in the result, moves after the results or is described, by protocol or by `tool_media`."""
     candidate = Reader(slots_for(protocol), EVERYTHING, tool_media=tool_media)
     assert decide(file, candidate, Position(Role.TOOL)).outcome is outcome
 
 
 def test_a_url_goes_where_the_protocol_takes_urls() -> None:
-    """A remote file is passed on or described, and its content is never needed."""
+    """A remote file is passed on or described, and its content is never fetched."""
     remote = FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
     assert decide(remote, reader("openai", "vision")).outcome is Outcome.NATIVE
     assert decide(remote, reader("openai")).reason.code is ReasonCode.NO_CAPABILITY
@@ -232,14 +232,14 @@ def test_a_url_goes_where_the_protocol_takes_urls() -> None:
 
 
 def test_an_empty_file_is_described_as_empty() -> None:
-    """Providers refuse empty media, but an empty text is inlined."""
+    """An empty file is described, since providers reject empty media. Empty text is inlined."""
     assert decide(replace(PNG, size=0), reader("openai", "vision")).reason.code is ReasonCode.EMPTY
     assert decide(replace(CSV, size=0), reader("openai")).outcome is Outcome.INLINED
 
 
 @pytest.mark.parametrize("file", [replace(PNG, unreadable="artifact_missing"), replace(CSV, content=None)])
 def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: FilePart) -> None:
-    """No candidate could read the file, so skipping this one would not help."""
+    """An unreadable file is described under any policy, since no candidate could read it."""
     strict = reader("openai", "vision", policies=policies_of("native_only"))
     delivery = decide(file, strict)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
@@ -252,7 +252,7 @@ def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: Fi
 def test_native_only_skips_no_candidate_for_an_unreadable_file(
     capabilities: tuple[str, ...], file: FilePart, role: Role
 ) -> None:
-    """A file in an assistant's message, or an empty one, is described for every candidate, also for a text model."""
+    """A file in an assistant's message, or an empty one, is described for every candidate and causes no skip."""
     strict = reader("openai", *capabilities, policies=policies_of("native_only"))
     assert decide(file, strict, Position(role)).outcome is Outcome.DESCRIBED
 
@@ -271,7 +271,10 @@ def test_native_only_skips_no_candidate_for_an_unreadable_file(
     ],
 )
 def test_can_read_agrees_with_the_delivery_decision(file: FilePart, expected: bool) -> None:
-    """Type, size and limits count. The content need not be available here, since the file will be read elsewhere."""
+    """`can_read` considers type, size and limits.
+
+    It does not need the content, since another agent will read the file.
+    """
     candidate = limited(maxBytes=1000)
     assert can_read(file, candidate) is expected
 
@@ -312,7 +315,7 @@ def test_a_policy_finds_another_form_for_what_does_not_fit(
 
 
 def test_conversion_aims_at_the_limits_of_the_slot() -> None:
-    """An oversized image is converted to a type, size and side that the slot takes."""
+    """An oversized image is converted to a type, size and side length that the slot accepts."""
     delivery = decide(
         replace(PNG, width=9000, height=100), reader("anthropic", "vision", policies=policies_of("convert"))
     )
@@ -330,21 +333,21 @@ def test_conversion_does_not_make_room_for_one_file_too_many() -> None:
 
 
 def test_an_unknown_policy_is_an_error_that_names_it() -> None:
-    """A typing error in a policy is reported, not ignored."""
+    """An unknown policy raises an error that names it, so that a typing error is not ignored."""
     with pytest.raises(ValueError, match="shrink"):
         policies_of("extract+shrink")
     assert policies_of(None) == {ContentPolicy.DESCRIBE}
 
 
 def test_the_tables_are_complete() -> None:
-    """Every outcome has a word and a writer, every reason a sentence, every kind a capability."""
+    """The tables have an entry for every outcome, every reason and every kind."""
     assert set(FORMS) == set(Outcome) == set(WRITERS)
     assert {*FORMS.values(), DeliveryForm.CUT} == set(DeliveryForm)
     assert set(SENTENCES) == set(ReasonCode)
     assert set(CAPABILITY_OF_KIND) == set(Kind)
 
 
-# The requirements' two tables
+# The two tables in the requirements
 
 BETWEEN_AGENTS = {
     "PNG": "vision",
@@ -362,7 +365,7 @@ BETWEEN_AGENTS = {
 @pytest.mark.parametrize("name", list(FILES))
 @pytest.mark.parametrize("capability", ["vision", "audio", "video", "file"])
 def test_between_agents_capability_alone_decides(name: str, capability: str) -> None:
-    """A file between agents is native exactly with its own capability; text files count as files."""
+    """Between agents, a file is native exactly if the agent has its capability. Text files count as files."""
     needed = BETWEEN_AGENTS[name]
     outcome = decide(FILES[name], Reader(MESSAGE_SLOTS, Capabilities(("text", capability)))).outcome
     assert outcome is (Outcome.NATIVE if capability == needed else Outcome.DESCRIBED)
@@ -382,7 +385,7 @@ GET_ARTIFACT = {
 @pytest.mark.parametrize("name", list(GET_ARTIFACT))
 @pytest.mark.parametrize("capability", ["vision", "audio", "video", "file"])
 def test_get_artifact_also_takes_audio_and_video_as_files(name: str, capability: str) -> None:
-    """An image needs vision; every other binary goes with `file`, audio also with `audio`, video also with `video`."""
+    """An image needs `vision`. Other binary files need `file`, but audio may have `audio` and video `video` instead."""
     delivery = decide(FILES[name], Reader(GET_ARTIFACT_SLOTS, Capabilities(("text", capability))))
     slot = GET_ARTIFACT[name].get(capability)
     assert delivery.outcome is (Outcome.NATIVE if slot else Outcome.DESCRIBED)
@@ -428,7 +431,7 @@ POSITIONS = st.builds(
 def test_every_file_has_one_decision_and_native_needs_the_capability(
     file: FilePart, candidate: Reader, position: Position
 ) -> None:
-    """For any file, reader and position there is one decision, always the same, and media need the capability."""
+    """For any file, service and position there is one deterministic decision, and native media need the capability."""
     delivery = decide(file, candidate, position)
     assert delivery == decide(file, candidate, position)
     assert delivery.reason.sentence()

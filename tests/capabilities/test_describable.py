@@ -1,4 +1,4 @@
-"""Which describer can describe which file: one that gets it natively, converted or as pages, within the limits."""
+"""Which describer can describe a file: it must get the file natively, converted or as pages, within the limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTHING = Inspection()
 
 @dataclass(frozen=True)
 class Inspected(FakeScan):
-    """A scan or clip with inspection results."""
+    """The content of a scan or clip with results of its inspection."""
 
     found: Inspection = NOTHING
 
@@ -76,7 +76,7 @@ def test_a_file_that_reaches_the_describer_is_described(file: FilePart, describe
     ],
 )
 def test_what_cannot_be_described_says_why(file: FilePart, describer: Reader, code: ReasonCode) -> None:
-    """What prevents a description is found before a describer is called and paid for."""
+    """The reason why a file cannot be described is found before a describer is called and paid for."""
     reason = obstacle_to_describing(file, describer)
     assert reason is not None
     assert reason.code is code

@@ -43,7 +43,7 @@ def test_quoted_text_has_a_lead_and_a_note() -> None:
 
 
 def test_lead_and_note_are_chinese_for_chinese() -> None:
-    """In Chinese, the text around a description is translated, the description is not."""
+    """For Chinese, the text around a description is translated, but not the description."""
     assert quote_words("红色方块", "gemini/gemini-3-flash", "zh-CN") == (
         "由 gemini/gemini-3-flash 描述，当前模型并未看到原文件:\n"
         "```\n"
@@ -91,7 +91,7 @@ def test_long_text_is_cut_with_a_note() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_ordinary_words_around_an_order_stay(name: str) -> None:
-    """A file's content is quoted, not hidden, so the instruction itself stays readable."""
+    """A description is quoted and not censored, so that an instruction in it stays readable."""
     assert "HACKED" in quote_words(HOSTILE[name], "a/b", "en")
 
 

@@ -1,4 +1,4 @@
-"""The prompt of a describer: by kind of file and language, with the question quoted, and the key of its result."""
+"""The prompt of a describer, by kind of file and language, and the cache key of its description."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_both_languages_know_the_same_kinds() -> None:
 
 
 def test_changed_prompts_need_a_new_version() -> None:
-    """A new prompt needs a new hash here and a higher version, so that old descriptions are made again."""
+    """A changed prompt needs a new hash in this test and a higher version, so that old descriptions are not reused."""
     prompts = repr(
         [
             (tag, prompt.rules, dict(prompt.tasks), prompt.length, prompt.request, prompt.question)
@@ -109,7 +109,7 @@ def test_changed_prompts_need_a_new_version() -> None:
 
 
 def test_the_question_is_that_of_the_message_that_brought_the_file() -> None:
-    """The question for a file is that of its own message, so a later turn does not change the description."""
+    """The question for a file is the text of its own message, so a later turn does not change the description."""
     conversation = chat((Role.USER, "What is this?"), (Role.ASSISTANT, "A dot."), (Role.USER, "Which colour?"))
     assert question_for(conversation, 0) == "What is this?"
     assert question_for(conversation, 2) == "Which colour?"
@@ -129,7 +129,7 @@ def test_a_file_without_words_has_no_question() -> None:
 
 
 def test_a_long_question_keeps_its_ends() -> None:
-    """A long question keeps its beginning and end, since people ask before or after what they paste."""
+    """A long question keeps its beginning and end, since users ask before or after what they paste."""
     question = question_for(chat((Role.USER, "first" + "." * 10_000 + "last?")), 0)
     assert question is not None
     assert (question[:5], question[-5:], len(question)) == ("first", "last?", 2003)
@@ -139,7 +139,7 @@ def test_a_long_question_keeps_its_ends() -> None:
 
 
 def test_a_key_holds_what_a_description_depends_on() -> None:
-    """A description's key has the question as its hash and the language as that of the prompt."""
+    """A description's key contains the hash of the question and the language of the prompt."""
     assert description_key("c0ffee", "a/b", "zh-CN", None) == DescriptionKey(
         content="c0ffee", describer="a/b", prompt_version=PROMPT_VERSION, language="zh", question=""
     )
@@ -165,7 +165,7 @@ def test_keys_that_differ_have_other_digests() -> None:
 
 
 def test_tokens_of_a_description_are_estimated_beforehand() -> None:
-    """The estimate covers prompt and file by the describer's own rule; it is None where that is unknown."""
+    """The estimate covers prompt and file by the describer's own rule. It is None if that rule is unknown."""
     seeing = Reader(slots_for("gemini"), Capabilities(("text", "vision")))
     picture = replace(PNG, width=1600, height=1200)
     estimate = estimate_describing(picture, seeing, "gemini-2.5-flash", None, "en")

@@ -1,4 +1,4 @@
-"""The texts that a model reads in place of a file: exactly as required, and parsed back whatever the names contain."""
+"""The text that replaces a file for a model: worded exactly as required, and parsed back for any file name."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_the_attachment_block_is_the_seeds_to_the_letter(language: str, expected
     ],
 )
 def test_each_kind_names_the_capability_it_takes(kind: str, zh: str, en: str) -> None:
-    """Documents and all other kinds need the file capability."""
+    """Each kind names the capability it needs: `file` for documents and all other kinds."""
     chinese, english = (
         description.attachment_block(kind, "artifact:a", None, None, None, tag, ["b"]) for tag in ("zh", "en")
     )
@@ -149,7 +149,7 @@ def test_missing_capable_agent_is_stated_in_text() -> None:
     ],
 )
 def test_a_text_that_stays_says_that_no_configured_agent_can_read_it(language: str, last_line: str) -> None:
-    """A text that stays in the conversation names configured agents only, and parses back like the other one."""
+    """If no agent can read the file, text that stays in the conversation says so of configured agents only."""
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, [], only_configured=True)
     assert text.endswith(f"\n{last_line}")
     parsed = description.parse(text)
@@ -171,14 +171,14 @@ def test_model_without_send_message_gets_names_but_no_tool(language: str, last_l
 
 
 def test_unknown_facts_have_no_line_and_zero_is_a_size() -> None:
-    """An unknown value has no line in the block; a size of 0 has one."""
+    """The block omits lines with unknown values. A size of 0 is known."""
     block = description.attachment_block("file", "artifact:a", None, None, None, "zh", [])
     assert block.split("\n")[:4] == ["【收到附件】", "类型: 文件", "工件ID: artifact:a", ""]
     assert "文件大小: 0 B" in description.attachment_block("file", "artifact:a", "", 0, "", "zh", [])
 
 
 def test_a_remote_file_is_described_with_its_url() -> None:
-    """A URL that cannot be passed on is named. A data URL is never written."""
+    """A remote file is described with its URL. A data URL is never written."""
     text = description.attachment_block("image", None, None, None, None, "en", [], url="https://example.com/a.png")
     assert "URL: https://example.com/a.png" in text.split("\n")
     data = "data:image/png;base64," + base64.b64encode(bytes(range(200))).decode()
@@ -233,7 +233,7 @@ def test_an_attachment_block_gives_its_fields_back(facts: dict[str, object]) -> 
 
 @given(attachments())
 def test_a_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
-    """An attachment block has as many lines as facts, by any rule of line ends, and no invisible characters."""
+    """An attachment block has as many lines as facts, by any definition of line ends, and no invisible characters."""
     text = description.attachment_block(**facts)  # type: ignore[arg-type]
     known = sum(facts[name] is not None for name in ("artifact_ref", "filename", "size", "mime_type", "url"))
     line_count = 5 + known + bool(facts["unreadable"]) + bool(facts["has_send_message"])
@@ -322,7 +322,7 @@ def test_a_failed_block_gives_its_fields_back(filename: str, artifact_id: str | 
 
 
 def test_the_truncated_note_is_the_glossarys() -> None:
-    """The note on a cut text names the next call of get_artifact, or without that tool the reference."""
+    """The note on truncated text names the next call of get_artifact. Without that tool it names the reference."""
     note = description.truncated_note
     assert note(182_000, 0, 40_000, 4_000, None, True, "zh") == (
         "[已截断: 共 182,000 字符，此处为 0–40,000 与末尾 4,000；继续读取请调用 get_artifact(ref, offset=40000)]"
@@ -342,7 +342,7 @@ counts = st.integers(0, 10**12)
 def test_a_truncated_note_gives_its_numbers_and_reference_back(
     total: int, start: int, end: int, tail: int, reference: str | None, has_tool: bool, language: str
 ) -> None:
-    """The note on a cut text is one line whose numbers and reference parse back."""
+    """The note on truncated text is one line whose numbers and reference parse back."""
     text = description.truncated_note(total, start, end, tail, reference, has_tool, language)
     parsed = description.parse(text)
     assert parsed is not None
@@ -382,7 +382,7 @@ def test_blocks_in_a_larger_message_are_all_found_in_order(parts: list[tuple[str
 
 @given(st.text() | st.lists(st.sampled_from(SEED_BLOCK.split("\n"))).map("\n".join))
 def test_other_text_is_no_block_and_never_raises(text: str) -> None:
-    """Any text parses without an exception, and only text that begins like a block is one."""
+    """Any text parses without an exception. Only text that begins like a block is parsed as one."""
     description.parse_all(text)
     parsed = description.parse(text)
     if parsed is not None and parsed.block == "attachment":
@@ -391,7 +391,7 @@ def test_other_text_is_no_block_and_never_raises(text: str) -> None:
 
 @given(names)
 def test_names_are_written_injectively(name: str) -> None:
-    """Escaping and unescaping names are inverse, so two names are never written alike."""
+    """Escaping and unescaping names are inverse, so different names are never written alike."""
     assert read_back(escape_name(name)) == name
     assert read_back(escape_name(name, " ,")) == name
     assert "," not in escape_name(name, " ,").replace("\\u{", "")
@@ -436,7 +436,7 @@ def test_a_data_url_never_brings_its_data_into_the_text(data: bytes, kind: str, 
     ],
 )
 def test_sizes_are_written_as_people_write_them(size: int, text: str) -> None:
-    """Sizes are written as `1023 B`, `1.0 KB` or `1.2 MB`; the unit grows rather than show 1024.0."""
+    """Sizes are written as `1023 B`, `1.0 KB` or `1.2 MB`; the next unit is used instead of 1024.0."""
     assert description.human_size(size) == text
 
 
@@ -520,7 +520,7 @@ def test_number_of_any_length_is_read() -> None:
 
 
 def test_no_opening_of_a_block_begins_another() -> None:
-    """No first line of a block is the start of another's, so it decides how the block is parsed."""
+    """No first line of a block is a prefix of another's, so it determines how the block is parsed."""
     openings = [opening for opening, _, _ in READERS]
     assert len(set(openings)) == len(openings) == 10
     assert not [(a, b) for a in openings for b in openings if a != b and a.startswith(b)]

@@ -35,14 +35,14 @@ def test_an_amount_is_converted_by_the_rates_there_are(nanos: int, currency: str
 
 
 def test_a_total_is_of_all_or_of_none():
-    """A total without one of its parts would be wrong, so it is None."""
+    """A total is None if one of its parts cannot be converted."""
     assert TABLE.total({"USD": 1_000, "CNY": 100, "XXX": 0}) == 7_200
     assert TABLE.total({"USD": 1_000, "JPY": 1}) is None
     assert ExchangeTable().total({"USD": 1_000}) is None
 
 
 def test_a_price_is_converted_whole():
-    """Every sort of tokens is converted; without a rate the price is None."""
+    """The prices of all token types are converted. Without a rate the result is None."""
     price = price_of({"currency": "USD", "input": 2, "output": 10})
     assert price is not None
     converted = TABLE.price_in(price, "CNY")
@@ -76,7 +76,7 @@ def test_invalid_rate_is_reported_at_its_field(change: dict[str, str], field: st
 
 
 def test_all_rates_lead_into_one_currency():
-    """All rates lead into one currency, since several would give several totals."""
+    """All rates convert to one currency, since several target currencies would give several totals."""
     assert [*check_rate(EURO, [DOLLAR], TODAY)] == []
     reverse_rate = ExchangeRate("CNY", "EUR", "0.12", "2026-11-22", "bank")
     assert [problem.field for problem in check_rate(reverse_rate, [DOLLAR], TODAY)] == ["into"]

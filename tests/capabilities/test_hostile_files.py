@@ -27,7 +27,7 @@ SPEAKING = [name for name in PROTOCOLS if name != "echo"]
 
 
 def draw(name: str) -> FilePart:
-    """Return an image with the hostile text on it; every fifth one is a scanned page."""
+    """Return an image that shows the hostile text; every fifth file is a scanned page."""
     image = Image.new("RGB", (640, 240), "white")
     ImageDraw.Draw(image).text((8, 8), HOSTILE[name][:400].encode("ascii", "replace").decode(), fill="black")
     scanned, buffer = list(HOSTILE).index(name) % 5 == 4, io.BytesIO()

@@ -1,4 +1,4 @@
-"""Values inserted in Chinese sentences: a space beside Latin letters and digits, none beside Chinese characters."""
+"""Values inserted in Chinese sentences: a space beside Latin letters and digits, no space beside Chinese characters."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def test_a_sentence_in_latin_letters_stays_as_it_is() -> None:
 
 
 def test_a_fact_that_is_missing_is_an_error() -> None:
-    """A missing value raises KeyError, as in Python's own formatting."""
+    """A missing value raises `KeyError`, as in Python's own formatting."""
     with pytest.raises(KeyError):
         insert_facts("%(name)s", {})

@@ -1,4 +1,4 @@
-"""The JSON codec gives the same results as the standard library, which reads and writes what the codec refuses."""
+"""The JSON codec gives the same results as the standard library, which is used for values that the codec rejects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def no_default() -> Callable[[Any], Any]:
 
 @given(JSON)
 def test_what_is_written_is_read_by_both_as_the_same_value(value: Any) -> None:
-    """Codec and standard library read what is written alike; numbers beyond 64 bits are written by the latter."""
+    """Codec and standard library parse written JSON to the same value. The library writes numbers beyond 64 bits."""
     assert json.loads(write_json(value, no_default)) == value
 
 

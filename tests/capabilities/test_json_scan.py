@@ -55,7 +55,7 @@ def test_any_document_parsed_in_steps_is_what_it_is_in_one_step(value: Any, esca
 @pytest.mark.parametrize("number", range(12, 40))
 @pytest.mark.parametrize("before", ["", "a" * 40])
 def test_quotes_after_any_number_of_backslashes_are_recognized(number: int, before: str) -> None:
-    """A long string is skipped up to its next quote, which may be an escaped one."""
+    """A long string is skipped up to the next quotation mark, which may be escaped."""
     value = [before + "\\" * number + '"' + "b" * 40, "\\" * number, {"c": []}]
     scan = scan_json(text := json.dumps(value).encode(), 10**6)
     skeleton, texts = lift_strings(text, scan, orjson.loads, "@@")
@@ -64,7 +64,7 @@ def test_quotes_after_any_number_of_backslashes_are_recognized(number: int, befo
 
 
 def test_text_in_a_string_counts_as_no_values() -> None:
-    """A string is one value, also if it contains JSON."""
+    """A string is one value, even if it contains JSON."""
     prose = json.dumps({"text": 'He said: "[1, 2, {3}]", and left.\\ ' * 5_000}).encode()
     assert scan_json(prose, 3).values == 3
 
@@ -109,7 +109,7 @@ def test_a_large_document_is_refused_for_what_a_small_one_is(ending: str) -> Non
 
 
 def test_json_within_a_string_is_bounded_too() -> None:
-    """The limit on a body does not see inside its strings; arguments with too many values stay text."""
+    """JSON within a string, such as a call's arguments, has its own limit. With too many values it stays text."""
     shallow, crowded = '{"a":' + "[" * 9 + "]" * 9 + "}", '{"a":[' + "[]," * 500_000 + "[]]}"
     assert object_of(shallow) == json.loads(shallow)
     assert object_of(crowded) == {"_raw": crowded}

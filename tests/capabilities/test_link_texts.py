@@ -1,4 +1,4 @@
-"""The text of a link to an agent's page: it is parsed into its parts, and its secret is redacted from log lines."""
+"""The URL of an agent's page: it is parsed into its parts, and its secret is redacted from log lines."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def test_no_line_holds_a_links_secret_whatever_surrounds_it(before: str, behind:
 
 @given(st.text())
 def test_a_text_that_is_no_links_has_no_parts(text: str) -> None:
-    """A text that is no link has no parts, whatever is typed into the address."""
+    """Text that is not such a link has no parts, whatever is typed as a URL."""
     assert (public_part_in(text), secret_in(text)) == ("", "")

@@ -1,4 +1,4 @@
-"""An incomplete delivery reports its loss: as a form, a share and a word in the header."""
+"""An incomplete delivery reports its loss: as its kind, the missing share and a word in the response header."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_an_image_that_was_scaled_says_so(size: tuple[int, int], loss: Loss | No
 
 
 def test_an_image_that_its_file_crops_is_whole() -> None:
-    """A HEIC file stores more pixels than it shows; decoding it to those shown is no loss."""
+    """A HEIC file may store more pixels than it shows. Decoding it to the visible pixels is not a loss."""
     content = FakeContent(image=Converted(blob_of(b"png"), "image/png", 300, 150, 300 * 150))
     assert deliver(replace(BMP, content=content), reader("vision")).delivery.loss is None
     smaller = FakeContent(image=Converted(blob_of(b"png"), "image/png", 150, 75, 300 * 150))
@@ -85,7 +85,7 @@ def test_an_image_that_its_file_crops_is_whole() -> None:
 
 
 def test_an_empty_text_is_whole() -> None:
-    """A file with only a byte order mark is whole; one that was read in part is not."""
+    """A file with only a byte order mark is complete. An empty text of a file that was read in part is not."""
     for share, loss in ((1.0, None), (0.5, Loss(LossKind.CUT, 0.5))):
 
         class Empty(FakeContent):

@@ -1,4 +1,4 @@
-"""With the policy `describer`, a reader that cannot read a file gets another model's description of it."""
+"""With the policy `describer`, a model that cannot read a file gets another model's description of it."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_rung_is_off_until_it_is_chosen_and_there(candidate: Reader) -> None
 
 
 def test_what_only_lacks_room_is_not_described() -> None:
-    """A model that sees is not given another model's description of a picture over its limit."""
+    """A model with vision gets no other model's description of an image that exceeds a limit."""
     candidate = reader("vision")
     full = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 1}}))
     deliveries = adapted(chat_with(PICTURE, replace(PICTURE, artifact_id="id2")), full, BY_MODEL).deliveries
@@ -130,7 +130,7 @@ def test_agents_named_for_a_file_do_not_count_as_readers() -> None:
 
 
 def test_looking_whether_a_file_goes_as_it_came_asks_for_no_describer() -> None:
-    """Checking whether a file is sent unchanged asks for no describer, since no file may be read there."""
+    """Checking whether a file is sent unchanged selects no describer, since it may not read files."""
     files_asked: list[FilePart] = []
     candidate = replace(reader(), describer_for=_note(files_asked))
     assert not is_sent_unchanged(chat_with(replace(PICTURE, artifact_id=None)), candidate)
@@ -175,7 +175,7 @@ KINDS = {
 def test_the_rung_changes_nothing_of_what_a_candidate_can_read(
     files: list[str], protocol: str, capabilities: frozenset[str], role: Role, text_style: TextStyle
 ) -> None:
-    """With the policy `describer`, files that arrive in any form are unchanged; only bare facts are extended."""
+    """The policy `describer` adds descriptions only where a model would otherwise get nothing but a file's facts."""
     chat = ChatRequest((Message(role, tuple(KINDS[name] for name in files), tool_call_id="call"),))
     base = Reader(slots_for(protocol), Capabilities(("text", *sorted(capabilities))), policies_of("extract+convert"))
     rung = replace(base, policies=policies_of(POLICY), describer_for=lambda _: SEER)

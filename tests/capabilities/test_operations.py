@@ -1,4 +1,4 @@
-"""Requests and answers of the APIs beside chat: URLs, bodies, valid answers, media and usage."""
+"""Requests and responses of the APIs other than chat: URLs, bodies, valid responses, media and usage."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def fault(name: str, body: bytes, kind: str = "application/json", **call: Any) -
     ],
 )
 def test_operation_url_is_beside_that_of_chat(endpoint: str, url: str) -> None:
-    """The URL of an operation is derived from a base URL or a full one; its query string is kept."""
+    """The URL of an operation is derived from a base URL or a full chat URL, and its query string is kept."""
     assert encode("embeddings", {}, endpoint=endpoint).url == url
 
 
@@ -106,12 +106,12 @@ def test_a_form_is_written_so_that_nothing_in_it_can_end_a_part() -> None:
     ],
 )
 def test_invalid_response_is_a_fault(name: str, body: bytes, kind: str, expected: Fault) -> None:
-    """An invalid answer is a fault, so the next candidate is called."""
+    """An invalid response is a fault, so the next candidate is called."""
     assert fault(name, body, kind) is expected
 
 
 def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
-    """A plain transcript may be any text, also an empty one, but no web page."""
+    """A plain transcript may be any text, even empty, but not a web page."""
     outcome = decode("transcriptions", b"<noise>", "text/plain", answer_format="srt")
     assert isinstance(outcome, PassedAnswer)
     assert (outcome.body, outcome.text, outcome.content_type) == (b"<noise>", "<noise>", "text/plain")
@@ -120,7 +120,7 @@ def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
 
 
 def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
-    """A content type that a browser could run is replaced by that of bytes or plain text."""
+    """A content type that a browser could execute is replaced by that of binary data or plain text."""
     sound = decode("speech", b"<svg>", "image/svg+xml")
     transcript = decode("transcriptions", b"a", "text/xml", answer_format="text")
     assert isinstance(sound, PassedAnswer)
@@ -135,7 +135,7 @@ def test_no_ranks_are_an_answer() -> None:
 
 
 def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() -> None:
-    """An answer's model is renamed to the caller's name; otherwise its bytes are unchanged."""
+    """In a response, the model's name is replaced by the caller's name for it. Its other bytes are unchanged."""
     raw = b'{"data":[{"embedding":[1.0e-05]}],  "model":"m-2"}'
     outcome = decode("embeddings", raw)
     assert isinstance(outcome, PassedAnswer)
@@ -147,7 +147,7 @@ def test_an_answer_names_its_model_as_the_caller_does_and_is_else_untouched() ->
 
 
 def test_whole_answers_become_the_events_that_were_asked_for() -> None:
-    """A whole answer to a streaming request becomes events: one per image, two for speech."""
+    """A complete response to a streaming request becomes events: one per image, two for speech."""
     images = json.dumps({"data": [{"b64_json": "AA=="}, {"b64_json": "AQ=="}], "output_format": "webp"}).encode()
     outcome = decode("images", images, stream=True)
     assert isinstance(outcome, PassedAnswer)
@@ -193,7 +193,7 @@ def test_a_stream_of_completions_is_whole_with_every_choice() -> None:
 
 
 def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_not() -> None:
-    """The text of all choices of a streamed completion is counted, whatever characters it has."""
+    """If the provider reports no usage, the text of all choices of a streamed completion is counted."""
     frames = [frame_of(SseEvent(json.dumps({"choices": [{"text": text}]}))) for text in ('data: "', "你好\n")]
     assert text_of_frames([*frames, "data: [DONE]\n\n"]) == 'data: "你好\n'
 
@@ -212,7 +212,7 @@ def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_no
     ],
 )
 def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
-    """Usage is read from every host's fields; a total alone counts as input."""
+    """Usage is read from the fields of every host. A total alone counts as input."""
     counted = usage_of(value)
     assert (counted.prompt_tokens, counted.completion_tokens) == counts
 
@@ -230,7 +230,7 @@ def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts:
     ],
 )
 def test_the_sdk_has_no_count_missing_from_our_tables(model: type[BaseModel]) -> None:
-    """A new field in an SDK fails here."""
+    """A usage field in an SDK that our tables lack fails this test."""
     assert set(model.model_fields) <= {*replies.TOTALS, *replies.DETAILS, *replies.UNREAD}
 
 
@@ -245,5 +245,5 @@ def test_the_sdk_has_no_count_missing_from_our_tables(model: type[BaseModel]) ->
     ],
 )
 def test_the_sdk_has_no_token_type_missing_from_our_tables(model: type[BaseModel]) -> None:
-    """A new sort of tokens in an SDK fails here."""
+    """A token type in an SDK that our tables lack fails this test."""
     assert set(model.model_fields) <= {*replies.INPUT, *replies.OUTPUT, *replies.UNREAD}

@@ -155,7 +155,7 @@ private_networks = st.sampled_from(
     st.data(),
 )
 def test_no_way_of_writing_a_private_address_passes(address, data):
-    """Any private address: decimal, hex, octal, short, mapped, NAT64, 6to4, compatible, translated, tunnelled."""
+    """Every spelling of a private address is rejected: decimal, hex, octal, short, mapped, NAT64, 6to4 and others."""
     host = data.draw(st.sampled_from(forms_of(address)))
     assert refusal(f"https://{host}/v1", CLOSED) is not None
     assert refusal(f"https://{host}:443/v1", CLOSED) is not None
@@ -163,7 +163,7 @@ def test_no_way_of_writing_a_private_address_passes(address, data):
 
 @given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
 def test_what_ipaddress_calls_private_is_never_public(address):
-    """Addresses that the standard library calls private are private here, too."""
+    """Addresses that the standard library calls private are never public to the gateway."""
     if not address.is_global or address.is_multicast:
         assert not is_public(str(address)) or getattr(address, "ipv4_mapped", None) is not None
 
@@ -190,7 +190,7 @@ def test_a_listed_origin_may_be_called_and_only_that_one():
 
 @pytest.mark.parametrize("address", ["100:0:0:1::1", "3fff::1", "5f00::1"])
 def test_networks_that_were_set_aside_lately_are_not_public(address):
-    """The standard library of this Python does not know these recently reserved networks."""
+    """Recently reserved networks are not public, although the standard library does not know them."""
     assert not is_public(address)
 
 
@@ -203,7 +203,7 @@ def test_a_proxy_is_held_to_the_same_rule_as_an_endpoint(proxy):
 
 
 def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
-    """The proxy would read the key of a plain endpoint, so an unlisted one could be used to steal it. TLS hides it."""
+    """A proxy could read the key sent to an endpoint without TLS, so such a proxy has to be listed."""
     proxy, endpoint = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
     assert "it would read the key" in proxy_refusal(proxy, CLOSED, endpoint=endpoint)
     assert proxy_refusal(proxy, CLOSED, endpoint="https://api.example/v1") is None
@@ -212,7 +212,7 @@ def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
 
 
 def test_a_listed_proxy_may_be_used_with_its_user_and_password():
-    """User and password are no part of the origin, and the message never shows them."""
+    """User and password are not part of the origin, and the message never shows them."""
     policy = policy_of("http://proxy.example:3128")
     assert proxy_refusal("http://user:secret@proxy.example:3128", policy) is None
     assert "secret" not in proxy_refusal("http://user:secret@other.example:3128", policy)
@@ -220,7 +220,7 @@ def test_a_listed_proxy_may_be_used_with_its_user_and_password():
 
 
 def test_an_origin_is_written_one_way():
-    """An origin has lower case, always a port, and IPv6 in brackets."""
+    """A normalized origin is in lower case, always has a port, and has IPv6 in brackets."""
     assert origin_of("HTTPS://API.Example.com/v1") == "https://api.example.com:443"
     assert origin_of("http://[::1]:80/") == "http://[::1]:80"
     assert origin_of("ftp://a") is None

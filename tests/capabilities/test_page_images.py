@@ -1,4 +1,4 @@
-"""A scanned document reaches a model with vision as images of its pages, if it has no text."""
+"""A scanned document without text reaches a model with vision as images of its pages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def natives(result: Adapted) -> list[NativePart]:
 
 @pytest.mark.parametrize("policy", ["extract+convert", "convert"])
 def test_pages_of_a_scan_reach_a_model_that_sees(policy: str) -> None:
-    """A text before the images says which pages of the document they are."""
+    """Text before the images says which pages of the document they are."""
     result = adapted(reader("vision", policy=policy), SCAN)
     lead, *pages = result.chat.messages[0].parts
     assert isinstance(lead, TextPart)
@@ -87,7 +87,7 @@ def test_scan_that_cannot_be_rendered_is_described(candidate: Reader, content: F
 
 
 def test_more_pages_than_are_sent_are_a_cut() -> None:
-    """At most twenty pages of a document are sent, and the rest is reported as cut."""
+    """At most twenty pages of a document are sent, and the rest is reported as missing."""
     result = adapted(reader("vision"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(natives(result)) == 20
     assert result.deliveries[0].delivery.loss == Loss(LossKind.CUT, 0.8)
@@ -95,20 +95,23 @@ def test_more_pages_than_are_sent_are_a_cut() -> None:
 
 
 def test_pages_take_the_room_of_images() -> None:
-    """Two images leave room for two pages under a limit of four, and none for the next image."""
+    """Pages count toward the limit on images: under a limit of four, two images leave room for two pages."""
     result = adapted(reader("vision", maxCount=4), PNG, PNG, SCAN, PNG)
     assert summary(result.deliveries) == "image=native:2;file=converted:cut;image=described"
     assert len(natives(result)) == 4
 
 
 def test_pages_of_a_scan_stay_below_the_crowd_limit() -> None:
-    """Anthropic limits images to smaller sides above twenty images, so fewer pages are sent."""
+    """With more than twenty images Anthropic accepts only smaller ones, so fewer pages are sent."""
     result = adapted(reader("vision", protocol="anthropic"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(natives(result)) == 10
 
 
 def test_pages_of_a_tool_result_move_behind_it() -> None:
-    """OpenAI takes no images in tool results, so the pages follow and the text that introduces them stays."""
+    """OpenAI accepts no images in tool results, so the pages follow the results.
+
+    The text that introduces them stays.
+    """
     result = adapted(reader("vision"), SCAN, role=Role.TOOL)
     assert [message.role for message in result.chat.messages] == [Role.TOOL, Role.USER]
     assert len(natives(result)) == 3
@@ -116,7 +119,7 @@ def test_pages_of_a_tool_result_move_behind_it() -> None:
 
 
 def test_pages_that_make_room_for_newer_files_become_words() -> None:
-    """An older scan is described where a newer image needs its room."""
+    """An older scan is described if a newer image needs its share of the limit."""
     messages = (Message(Role.USER, (SCAN,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)))
     result = adapt(ChatRequest(messages), reader("vision", maxCount=4), TextStyle("en"))
     assert isinstance(result, Adapted)

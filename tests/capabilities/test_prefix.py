@@ -1,7 +1,7 @@
 """The prefix of a conversation: what a candidate received for a message stays the same in later turns.
 
-A turn is what a client sends. It ends with the user's text or with all results of the called tools; the next one
-appends an answer and more.
+A turn is one request of a client, which ends with the user's text or with all results of the called tools. The
+next\nturn repeats it and appends an answer and more.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ def test_a_full_limit_frees_half_of_it_at_once(max_count: int, groups: tuple[int
 
 
 def test_bytes_are_freed_by_the_half_too() -> None:
-    """With a limit of 400 bytes, a fifth image of 100 leaves two. An image over the limit displaces no other."""
+    """With a limit of 400 bytes and images of 100 bytes, a fifth image leaves two.
+
+    An oversized image displaces no other.
+    """
     candidate = reader({"image": {"maxTotalBytes": 400}})
     assert forms(growing_conversation(1, 1, 1, 1, size=100)[-1], candidate) == "NNNN"
     assert forms(growing_conversation(1, 1, 1, 1, 1, size=100)[-1], candidate) == "ddNNN"
@@ -106,7 +109,7 @@ def test_bytes_are_freed_by_the_half_too() -> None:
 
 
 def test_words_that_fill_the_request_free_half_of_it() -> None:
-    """Text alone may use up the room, in which case the oldest images go."""
+    """If text fills the request, the oldest images are described."""
     candidate = reader({"maxRequestBytes": 2000})
     before = growing_conversation(1, 1, size=600)[-1]
     assert forms(before, candidate) == "NN"
@@ -297,21 +300,21 @@ def count_breaks(turns: Sequence[Sequence[Message]], candidate: Reader) -> int:
 
 @given(groups=GROUPS, max_count=st.integers(1, 9))
 def test_a_limit_on_files_breaks_the_prefix_once_for_half_of_it(groups: list[int], max_count: int) -> None:
-    """There are no more breaks than half-limits among the files sent, however many are sent at once."""
+    """The prefix breaks at most once for every half of the limit in files sent, however many are sent at once."""
     breaks = count_breaks(growing_conversation(*groups), reader({"image": {"maxCount": max_count}}))
     assert breaks * max_count <= 2 * sum(groups)
 
 
 @given(groups=GROUPS, size=st.integers(1, 100), max_bytes=st.integers(1, 500))
 def test_a_limit_on_bytes_breaks_the_prefix_once_for_half_of_it(groups: list[int], size: int, max_bytes: int) -> None:
-    """There are no more breaks than half-limits among the bytes sent."""
+    """The prefix breaks at most once for every half of the limit in bytes sent."""
     breaks = count_breaks(growing_conversation(*groups, size=size), reader({"image": {"maxTotalBytes": max_bytes}}))
     assert breaks * max_bytes <= 2 * sum(groups) * size
 
 
 @given(groups=GROUPS, max_count=st.integers(1, 9))
 def test_no_more_goes_than_a_limit_takes(groups: list[int], max_count: int) -> None:
-    """Of the newest message, as many files are sent as the limit allows."""
+    """As many files of the newest message are sent as the limit allows."""
     sent_forms = forms(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}}))
     assert sent_forms.count("N") <= max_count
     assert sent_forms[len(sent_forms) - groups[-1] :].count("N") == min(groups[-1], max_count)

@@ -1,4 +1,4 @@
-"""The tables of well-known hosts and of quirks are complete and valid."""
+"""The tables of well-known hosts (presets) and of their deviations (quirks) are complete and valid."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_row_s_slots_are_a_template_or_its_protocol_alone() -> None:
     ],
 )
 def test_a_host_is_known_by_its_whole_name(host: str, name: str | None) -> None:
-    """A host's preset is found by its whole name, and a local server has none."""
+    """A host's preset is found by its whole name, and a local server has no preset."""
     preset = preset_for_host(host)
     assert (preset.name if preset else None) == name
 

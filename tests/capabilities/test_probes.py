@@ -1,4 +1,4 @@
-"""Probes of what a model reads: two files with different words must be read, and nothing found in an empty one."""
+"""Probes test what a model reads: it must name the words in two files and find none in an empty control file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECRETS = {"vision": "LANTERN", "audio": "4271", "video": "UMBRELLA", "file": "W
 
 
 def test_every_readable_kind_has_a_probe() -> None:
-    """Every capability except text has a probe; the greeting tests text."""
+    """Every capability except text has a probe. The plain greeting tests text."""
     assert set(PROBES) == {CAPABILITY_OF_KIND[kind] for kind in Kind} - {"text"}
 
 
@@ -138,7 +138,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("name", "text", "reading"), ANSWERS)
 def test_an_answer_counts_as_what_it_says(name: str, text: str, reading: AnswerReading) -> None:
-    """An answer is right if it names the file's word exactly; politeness, language and case do not matter."""
+    """An answer is right if it names the file's word exactly, whatever its politeness, language and case."""
     assert read_answer(PROBES[name], SECRETS[name], ProbeAnswer(text=text)) is reading
 
 
@@ -195,7 +195,7 @@ def test_two_files_and_a_control_prove_it_or_nothing(
     outcome: ProbeOutcome,
     reason: ProbeReason,
 ) -> None:
-    """A probe's yes and no need both files; everything else is unclear, with a reason."""
+    """Both files must agree for a yes or a no. Everything else is unclear, with a reason."""
     assert conclude((first, second), control) == (outcome, reason)
 
 
@@ -211,7 +211,7 @@ TEXTS = st.one_of(
 def test_an_answer_that_does_not_depend_on_the_file_is_right_for_one_word_at_most(
     name: str, answers: tuple[str, str, str]
 ) -> None:
-    """A yes without reading requires guessing both drawn words, one of size × (size - 1) pairs."""
+    """To be believed without reading, a model would have to guess both words, one of size × (size - 1) pairs."""
     probe = PROBES[name]
     words_found = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]
     for text, names in zip(answers, words_found, strict=False):

@@ -36,7 +36,7 @@ def guess_at_random() -> Model:
 
 
 def read_politely(prefix: str, suffix: str = "", case: Callable[[str], str] = str) -> Model:
-    """Return a model that reads the file and adds other text."""
+    """Return a model that reads the file and adds polite text."""
 
     def model(request: ReceivedRequest) -> str:
         word = word_in(request.media[0])
@@ -50,7 +50,7 @@ def read_first_letters(request: ReceivedRequest) -> str:
 
 
 def find_in_nothing(request: ReceivedRequest) -> str:
-    """Play a model that reads, and claims to see something in an empty file."""
+    """Return a model that reads files, but claims to see something in an empty one."""
     return f"say:{word_in(request.media[0]) or 'A kitten on a sofa.'}"
 
 
@@ -136,5 +136,5 @@ def test_model_that_denies_or_refuses_does_not_read(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["says yes", "hedges", "echoes the question", "says nothing", "has no time"])
 def test_evasive_model_proves_nothing(model: str) -> None:
-    """A model that commits itself to nothing is unclear for every kind."""
+    """The result for an evasive model is unclear for every kind."""
     assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.UNCLEAR}

@@ -23,7 +23,7 @@ AROUND = st.text(max_size=30).map(lambda text: text + " ") | st.just("") | st.ju
 
 @given(before=AROUND, form=FORMS, secret=SECRET, after=st.sampled_from(["", " ", ".", '"', "\n", "&x=1", " and more"]))
 def test_no_known_form_of_a_key_survives(before: str, form: str, secret: str, after: str) -> None:
-    """A key in a known form is removed from any text, also from the one-line message."""
+    """A key in a known format is removed from any text, including the one-line message."""
     assume(secret not in before)
     text = before + form.format(secret) + after
     assert secret not in redact(text)
@@ -57,7 +57,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_no_pattern_finds_anything_that_its_words_did_not_announce(text: str) -> None:
-    """Each pattern is skipped unless one of its words occurs; the result equals that of all patterns."""
+    """Each pattern is skipped unless one of its marker words occurs. The result equals that of trying all patterns."""
     for announcing_words, pattern in PATTERNS:
         found = text.isascii() and pattern.search(text)
         assert not (announcing_words and found) or any(announcing in text.lower() for announcing in announcing_words)
@@ -73,7 +73,7 @@ def test_no_pattern_finds_anything_that_its_words_did_not_announce(text: str) ->
 
 @given(text=st.text(max_size=60), secret=st.text(min_size=4, max_size=20))
 def test_a_key_that_is_known_is_gone_whatever_it_looks_like(text: str, secret: str) -> None:
-    """A provider's own key is removed by value."""
+    """A provider's own key is removed by value, whatever its format."""
     cleaned = redact(f"{text}{secret}{text}", secrets=[secret])
     assert secret not in cleaned or secret in redact("…" + text + "…")
 
@@ -104,7 +104,7 @@ def test_a_message_is_one_short_line(text: str) -> None:
     ],
 )
 def test_what_is_no_key_stays_readable(text: str, expected: str) -> None:
-    """Redaction keeps the kind of key, the surrounding words and text that is no key."""
+    """Redaction keeps the kind of key, the surrounding words and text that is not a key."""
     assert redact(text) == expected
 
 
@@ -115,7 +115,7 @@ def test_a_data_url_quoted_back_keeps_its_type_only() -> None:
 
 
 def test_a_message_cannot_turn_its_reading_direction_around() -> None:
-    """Marks that change the reading direction of a log line are removed."""
+    """Control characters that change the reading direction of a log line are removed."""
     assert brief("one\u202etwo\u2066three") == "one two three"
 
 

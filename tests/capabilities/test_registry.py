@@ -1,4 +1,4 @@
-"""LlmServiceRegistry loads the valid parts of any document, and its answers equal the configuration."""
+"""LlmServiceRegistry loads the valid parts of any document and returns what was configured."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_seeds_example_loads_as_written() -> None:
 @pytest.mark.requirement("MCR-1.2", "MCR-6.1", "MCR-6.2", "MCR-6.4", "MCR-P7")
 @given(capability_lists, capability_lists, capability_names)
 def test_answers_equal_the_configuration(reads: list[str], writes: list[str], capability: str) -> None:
-    """Input, output and both are distinguished; get_capabilities returns what was configured, without duplicates."""
+    """Input, output and both are distinguished. `get_capabilities` returns what was configured, without duplicates."""
     loaded = registry(service(capabilities={"input": reads, "output": writes}))
     assert loaded.has_capability("old", capability) == (capability in reads)
     assert loaded.has_capability("old", capability, "input") == (capability in reads)
@@ -142,7 +142,7 @@ def test_answers_equal_the_configuration(reads: list[str], writes: list[str], ca
     )
 )
 def test_invalid_capabilities_are_reported(raw: Any) -> None:
-    """Valid lists are kept without a problem. Anything else is text only, with a warning that names the entry."""
+    """Valid lists are kept. Anything else counts as text only, with a warning that names the entry."""
 
     def valid_side(side: Any) -> bool:
         return side is None or (isinstance(side, list) and all(isinstance(name, str) and name for name in side))
@@ -199,7 +199,7 @@ def test_any_older_service_keeps_every_field(
 
 
 def test_one_missing_list_is_text_and_an_empty_list_stays_empty() -> None:
-    """A missing side is [text], duplicates are dropped, and an empty list is kept."""
+    """A missing list counts as [text], duplicates are dropped, and an empty list is kept."""
     assert parse_capabilities({"input": ["vision", "vision"]}) == (Capabilities(("vision",), ("text",)), [])
     assert parse_capabilities({"output": []}) == (Capabilities(("text",), ()), [])
     assert parse_capabilities({"input": None, "output": ["text"]}) == (TEXT_ONLY, [])
@@ -243,7 +243,7 @@ def test_a_custom_type_is_accepted_with_a_debug_line(caplog: pytest.LogCaptureFi
 
 @pytest.mark.requirement("MCR-E3")
 def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """An unknown service has no capabilities and logs a warning, which a line break in its name cannot break."""
+    """An unknown service has no capabilities, and a one-line warning is logged even if its name has a line break."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     with caplog.at_level(logging.WARNING):
         assert loaded.has_capability("no\nbody", "text") is False
@@ -255,7 +255,7 @@ def test_an_unknown_service_is_false_or_none_with_a_warning(caplog: pytest.LogCa
 @pytest.mark.requirement("MCR-E3")
 @pytest.mark.parametrize("service_id", [None, 7, ["a"], {}])
 def test_value_that_is_no_id_is_an_unknown_service(service_id: Any) -> None:
-    """Anything that is no id is an unknown service: an agent without a service asks with None."""
+    """A value that is not an id counts as an unknown service: for an agent without a service it is None."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     assert loaded.has_capability(service_id, "text") is False
     assert loaded.get_capabilities(service_id) is None
@@ -348,7 +348,7 @@ def test_unknown_fields_are_kept_aside() -> None:
 
 @given(json_values | st.fixed_dictionaries({"services": json_values | st.lists(almost | json_values, max_size=4)}))
 def test_no_document_raises_and_every_loaded_service_answers(document: Any) -> None:
-    """from_document accepts any JSON value; what is loaded is valid, and what is left out is a problem."""
+    """from_document accepts any JSON value; what is loaded is valid, and what is left out is reported as a problem."""
     loaded = LlmServiceRegistry.from_document(document)
     for entry in loaded:
         assert entry.id
@@ -393,7 +393,7 @@ def test_an_empty_key_means_not_needed(key: str, needed: bool) -> None:
 
 
 def test_the_local_file_is_read_instead(tmp_path: Path) -> None:
-    """`llmservices.local.json` is read instead of the `llmservices.json` beside it."""
+    """`llmservices.local.json` is read instead of `llmservices.json` in the same directory."""
     path = tmp_path / "llmservices.json"
     assert document_path(path) == path
     (tmp_path / "llmservices.local.json").write_text("{}")

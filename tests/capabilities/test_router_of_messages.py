@@ -103,7 +103,7 @@ PARTS = {
 @pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5")
 @pytest.mark.parametrize("name", list(PARTS))
 def test_a_supported_attachment_is_included_with_its_data(name: str) -> None:
-    """A supported attachment is sent as OpenAI's part of its kind, after the text."""
+    """A supported attachment is included as OpenAI's content part for its kind, after the text."""
     attachment, capability, part = PARTS[name]
     result = router().route_content(AgentMessage("请看", (attachment,)), f"text+{capability}")
     assert result == RoutingResult(True, [{"type": "text", "text": "请看"}, part])
@@ -113,7 +113,7 @@ def test_a_supported_attachment_is_included_with_its_data(name: str) -> None:
 @pytest.mark.requirement("MCR-2.2", "MCR-2.4", "MCR-2.6")
 @pytest.mark.parametrize("name", list(PARTS))
 def test_an_unsupported_attachment_is_described_and_never_read(name: str) -> None:
-    """An unsupported attachment is described by reference and metadata, and its data is not even loaded."""
+    """An unsupported attachment is described by reference and metadata, and its data is not loaded."""
     attachment, capability, _ = PARTS[name]
     service = "+".join(["text", *(readable for readable in CAPABILITY_NAMES if readable != capability)])
 
@@ -159,7 +159,7 @@ def test_mixed_attachments_give_parts_and_descriptions_together() -> None:
 
 
 def test_a_message_without_attachments_is_its_text() -> None:
-    """A message without attachments is returned as its text."""
+    """A message without attachments is returned as plain text."""
     assert router().route_content(AgentMessage("hello"), "text") == RoutingResult(True, "hello")
     assert router().route_content(AgentMessage(), "unknown-model") == RoutingResult(True, "")
 

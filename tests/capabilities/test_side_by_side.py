@@ -12,7 +12,7 @@ LINES = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
 
 @given(LINES, LINES)
 def test_every_changed_line_of_both_texts_has_a_row(before: str, after: str) -> None:
-    """With enough context, the rows of a comparison contain both texts in order; equal texts give no rows."""
+    """With enough context, the rows of a comparison contain both texts in order. Equal texts have no rows."""
     rows = compare_lines(before, after, context=99)
     left = [row.left for row in rows if row.left_number]
     right = [row.right for row in rows if row.right_number]

@@ -1,4 +1,4 @@
-"""Slots and limits are data with a source and a date, and an administrator may override them."""
+"""Slots, which define the files that a protocol accepts, and limits are data with a source and a date."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_data_itself_has_no_problem(name: str) -> None:
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("template", [None, *TEMPLATES])
 def test_every_slot_says_where_its_numbers_come_from(protocol: str, template: str | None) -> None:
-    """Each slot has source and date, whichever table changed it last."""
+    """Each slot has the source and date of the table that changed it last."""
     for slot in slots_for(protocol, template).by_kind.values():
         assert slot.source
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", slot.checked_on)
@@ -108,7 +108,7 @@ def test_every_kind_belongs_to_one_slot_name(kind: Kind) -> None:
 
 
 def test_a_template_changes_only_what_it_names() -> None:
-    """Ollama takes no GIF, no URL and no file; everything else is as for OpenAI."""
+    """Ollama's template accepts no GIF, no URL and no file, and equals OpenAI's in everything else."""
     openai, ollama = slots_for("openai"), slots_for("openai", "ollama")
     image, before = ollama.by_kind[Kind.IMAGE], openai.by_kind[Kind.IMAGE]
     assert not image.carries("image/gif")
@@ -167,7 +167,7 @@ def test_the_bounds_of_claude_depend_on_its_model_and_on_who_serves_it(
 
 
 def test_a_cloud_that_serves_other_models_has_no_bounds_of_claude() -> None:
-    """A cloud that serves other models than Claude has the limits of the protocol."""
+    """A cloud's host for models other than Claude has the limits of its protocol."""
     assert limits_template("https://bedrock-mantle.us-east-1.api.aws/v1", "openai") is None
     assert slots_for("openai", None, None, None, "claude-opus-5") == slots_for("openai")
 
@@ -195,7 +195,7 @@ def test_an_unknown_template_changes_nothing_and_an_unknown_protocol_takes_no_me
     ],
 )
 def test_invalid_limit_is_reported_with_its_path_and_ignored(data: object, field: str, severity: str) -> None:
-    """A problem names the invalid limit's field, and nothing of that limit is applied."""
+    """A problem names the field of an invalid limit, and no part of that limit is applied."""
     problems = check_limits(data)
     assert [(problem.field, problem.severity) for problem in problems] == [(field, severity)]
     assert slots_for("openai", None, data) == slots_for("openai")  # type: ignore[arg-type]
@@ -204,7 +204,7 @@ def test_invalid_limit_is_reported_with_its_path_and_ignored(data: object, field
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("template", [None, "ollama", "openrouter", "deepseek"])
 def test_slots_written_as_json_read_back_the_same(protocol: str, template: str | None) -> None:
-    """`to_json` is what an administrator edits, so it must lose nothing."""
+    """`to_json` must lose nothing, since administrators edit its result."""
     slots = slots_for(protocol, template)
     restored, problems = from_json(json.loads(json.dumps(to_json(slots))), slots.name)
     assert (restored, problems) == (slots, ())
@@ -223,7 +223,7 @@ def test_slots_written_as_json_read_back_the_same(protocol: str, template: str |
     )
 )
 def test_no_json_whatsoever_breaks_the_reading_of_limits(data: object) -> None:
-    """Any JSON gives slots and problems, never an exception."""
+    """Any JSON results in slots and problems, never in an exception."""
     slots, problems = from_json(data)
     assert isinstance(slots, Slots)
     assert all(problem.message and problem.field.startswith("limits") for problem in problems)
@@ -269,7 +269,7 @@ def test_options_decide_about_urls_and_tool_results() -> None:
 
 
 def test_the_seeds_tables_carry_every_type_and_any_size() -> None:
-    """Between agents and in get_artifact, only the capability decides, without limits."""
+    """Between agents and in get_artifact there are no limits, and only the capability decides."""
     for slots in (MESSAGE_SLOTS, GET_ARTIFACT_SLOTS):
         for slot in slots.by_kind.values():
             assert slot.carries("application/x-never-heard-of")

@@ -1,4 +1,4 @@
-"""How many tokens a model reads and writes, by which source, and when a request counts as too long."""
+"""Token limits of a model: their source, and when a request counts as too long."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_administrators_word_comes_before_the_catalogues(stated, entry, cont
 
 @pytest.mark.parametrize(("tokens", "fits"), [(1500, True), (1501, False)])
 def test_too_long_is_half_as_much_again(tokens: int, fits: bool):
-    """Up to 1.5 times the context, the estimate may be wrong and the request is tried."""
+    """A request is tried up to 1.5 times the context size, since the estimate may be wrong."""
     assert (TokenLimits(TokenLimit(1000)).obstacle(message_of(tokens), "m") is None) is fits
 
 

@@ -1,4 +1,4 @@
-"""Token estimates follow the vendors' published formulas and name them; without one there is no estimate."""
+"""Token estimates follow the vendors' published formulas and name them. Without a formula there is no estimate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PUBLISHED = [
 
 @pytest.mark.parametrize(("model", "width", "height", "tokens"), PUBLISHED)
 def test_images_count_as_the_vendors_examples_do(model: str, width: int, height: int, tokens: int) -> None:
-    """The estimates of images equal every published example."""
+    """The estimates for images equal those in the vendors' published examples."""
     estimate = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))
     assert estimate is not None
     assert estimate.tokens == tokens
@@ -64,7 +64,7 @@ def test_what_is_unknown_has_no_estimate(model: str, file: FilePart) -> None:
 
 
 def test_text_counts_a_token_a_chinese_character_and_a_quarter_for_others() -> None:
-    """The estimate of text is a rule of thumb, rounded up."""
+    """Text is estimated at one token per Chinese character and a quarter for others, rounded up."""
     assert text_tokens("").tokens == 0
     assert text_tokens("hello").tokens == 2
     assert text_tokens("能力路由").tokens == 4
@@ -104,7 +104,7 @@ def test_each_family_of_models_counts_in_its_own_way(model: str) -> None:
 
 
 def test_no_pattern_hides_behind_an_earlier_one() -> None:
-    """Each row of the table is the first match of one of the models above, in that order."""
+    """No row is hidden by an earlier one: each is the first match of one of the models above."""
     patterns = [pattern for pattern, _ in FAMILIES]
     assert [next(pattern for pattern in patterns if fnmatchcase(model, pattern)) for model in FULL_HD] == patterns
 

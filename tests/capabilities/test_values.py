@@ -1,4 +1,4 @@
-"""Value classes are frozen only for the type checker; otherwise they behave like frozen dataclasses."""
+"""Value classes are frozen only for the type checker, but otherwise behave like frozen dataclasses."""
 
 from __future__ import annotations
 
