@@ -219,9 +219,9 @@ def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
 
 
 def test_only_the_owner_corrects_and_finds_a_private_file(caller: Any) -> None:
-    """Agents that can read the file and keys without the scope get 403, others 404.
+    """Agents that may read the file and keys without the scope get 403, others get 404.
 
-    A bare id is accepted as a reference.
+    A bare id is a valid reference.
     """
     owner, stranger = caller("text-agent"), caller("vision-agent")
     stored = owner.stored("data.bin", BINARY)

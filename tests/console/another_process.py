@@ -1,4 +1,4 @@
-"""A second process on the same database that saves at a moment the test chooses."""
+"""A second process on the same database, which saves at a moment that the test chooses."""
 
 from __future__ import annotations
 

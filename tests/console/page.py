@@ -59,7 +59,7 @@ class _Reader(HTMLParser):
 
 
 class Page:
-    """The controls of a response, found by role and name; None if there is none of that name."""
+    """The controls of a response, found by role and name. The result is None if there is no such control."""
 
     def __init__(self, answer: Any) -> None:
         reader = _Reader()
@@ -102,7 +102,7 @@ class Page:
         return self._named(text, "q")
 
     def error(self, label: str) -> str:
-        """Return the error message that a screen reader reads with the field; empty if there is none."""
+        """Return the error message that a screen reader reads with the field, or an empty string."""
         field = self.field(label)
         described = (field.attributes.get("aria-describedby") or "").split() if field else []
         descriptions = [control for control in self.controls if control.attributes.get("id") in described]
@@ -113,7 +113,7 @@ class Page:
         )
 
     def hidden(self, name: str) -> str:
-        """Return the value of the hidden input of that name; empty if there is none."""
+        """Return the value of the hidden input of that name, or an empty string."""
         inputs = (
             control
             for control in self.controls

@@ -37,7 +37,7 @@ def installed(demo: None) -> None:
 
 
 def make(client: Client, agent: str = "text-agent", **fields: str) -> str:
-    """Create a link on the agent's page and return its address, which that page shows once."""
+    """Create a link on the administrators' page of the agent and return its URL, which that page shows once."""
     answer = client.post(f"/links/make/{agent}/", {"link-name": "Mei", "link-days": "90", **fields})
     link = LINK.search(text_of(answer))
     assert link is not None
@@ -68,7 +68,7 @@ def record_bodies(on: bool) -> None:
 
 
 def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
-    """The secret of a link to an agent's page is shown once; no later page, row or audit event holds it."""
+    """The secret of a link to an agent's page is shown once; no later page, row or audit event contains it."""
     address = make(admin)
     row = AgentLink.objects.get()
     secret = secret_in(address.split("/")[-2])
@@ -139,14 +139,14 @@ def test_without_a_call_the_page_says_how_one_is_made(admin: Client) -> None:
 
 
 def test_a_call_opens_to_what_each_model_received(admin: Client) -> None:
-    """A call's page shows how files were delivered, but no key names, provider messages, prices or contents."""
+    """A call's page shows how files were delivered, but no key names, provider messages, prices or message content."""
     log("r1", body={"messages": "meet me at noon"})
     address = make(admin)
     page = text_of(Client().get(address.replace("/agent-page/", "/agent-page/calls/r1/")))
     assert "plan.png" in page
     assert "too large" in page
     assert "54 in, 92 out" in page
-    # A 503 is the provider's fault, so its message, which may name internal hosts, stays hidden.
+    # A 503 is the provider's fault, and its message, which may name internal hosts, stays hidden.
     for hidden in ("the spare key", "10.0.0.7", "USD", "meet me at noon", "/artifacts/"):
         assert hidden not in page
 
@@ -218,9 +218,9 @@ def test_calls_are_listed_twenty_to_a_page(admin: Client) -> None:
 
 
 def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
-    """A link gets 404 without the agent's name, for whatever reason it is invalid.
+    """An invalid link returns the same 404 without the agent's name, whatever makes it invalid.
 
-    The reasons are: unknown, mistyped, revoked, expired, agent expired, agent deleted.
+    It may be unknown, mistyped, revoked or expired, or its agent may have expired or been deleted.
     """
     links = [make(admin, "vision-agent") for _ in range(4)]
     revoked, expired = AgentLink.objects.order_by("id")[:2]
@@ -244,7 +244,7 @@ def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
 
 
 def test_guessing_is_throttled_without_affecting_other_links(admin: Client) -> None:
-    """After five wrong secrets for one public id, an address gets 429 with Retry-After, even with the right secret.
+    """After five wrong secrets for one link, an IP address gets 429 with Retry-After, even with the right secret.
 
     Other links still open.
     """
@@ -265,20 +265,20 @@ def guess(**headers: str) -> int:
 
 
 def test_guessed_links_lock_out_of_links_and_not_out_of_signing_in(admin_account: Any) -> None:
-    """After fifty guesses of links, an address gets 429 for links, but people there can still sign in."""
+    """After fifty guesses of links, an IP address gets 429 for links, but users at that address can still sign in."""
     assert [guess() for _ in range(51)] == [404] * 50 + [429]
     form = {"username": admin_account.get_username(), "password": PASSWORD}
     assert Client().post("/login/", form).status_code == 302
 
 
 def test_what_another_site_makes_a_browser_ask_for_counts_nothing() -> None:
-    """Requests that another site causes do not count, so a page with guessed links cannot lock out its readers."""
+    """Requests caused by another site do not count, so a page with guessed links cannot lock out its visitors."""
     assert {guess(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
     assert not SignInAttempt.objects.exists()
 
 
 def test_a_good_link_opens_from_another_site(admin: Client) -> None:
-    """A link opens from another site, because it is often clicked on the page of a chat program."""
+    """A link opens from another site, since it is often clicked in a chat program's web page."""
     assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make(admin)).status_code == 200
 
 
@@ -295,7 +295,7 @@ def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Cl
 
 
 def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> None:
-    """Every link and form of an agent's page stays below /agent-page/; a POST gets 405."""
+    """Every link and form of an agent's page stays below /agent-page/; a POST returns 405."""
     log("r1")
     address = make(admin)
     for url in (address, address.replace("/agent-page/", "/agent-page/calls/r1/")):
@@ -320,7 +320,10 @@ def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Clie
 
 
 def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Client, settings: Any) -> None:
-    """A visit sets the link's `last_seen_at`. After a rotation of secrets it counts as behind until it is opened."""
+    """A visit sets the link's `last_seen_at`.
+
+    After a rotation of secrets, the link counts as outdated until it is opened.
+    """
     address = make(admin)
     assert AgentLink.objects.get().last_seen_at is None
     settings.SIGNING_SECRETS = ["a newer secret", *settings.SIGNING_SECRETS]

@@ -23,7 +23,7 @@ WHOLE_KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
 
 
 def issue(client: Client, agent: str = "text-agent", **fields: object) -> str:
-    """Issue a key on the page and return it; it is shown only this once."""
+    """Issue a key on the agent's page and return it. The key is shown only in this response."""
     answer = client.post(f"/keys/issue/{agent}/", {"scopes": list(DEFAULT_SCOPES), "label": "staging", **fields})
     key = WHOLE_KEY.search(text_of(answer))
     assert key is not None
@@ -40,7 +40,7 @@ def test_the_list_says_what_each_agent_reads_and_whom_it_hands_over_to(admin: Cl
 
 @pytest.mark.requirement("MCR-4.4")
 def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> None:
-    """An agent's page says for each kind of content which agents read it: itself, others by name, or none."""
+    """An agent's page says for each kind of content which agents read it: this agent, others by name, or none."""
     page = text_of(admin.get("/agents/vision-agent/"))
     assert "Hands audio to multimodal-agent." in page
     assert "itself" in page
@@ -88,7 +88,7 @@ def test_a_key_without_a_scope_is_not_issued(admin: Client) -> None:
 
 
 def test_rolling_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> None:
-    """Both keys work during the overlap of a rotation. Without overlap, the old key ends at once."""
+    """Both keys work during the overlap of a rotation. Without an overlap, the old key expires at once."""
     old = issue(admin)
     public = AgentKey.objects.get().public_id
     answer = admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "1h"})
@@ -115,7 +115,7 @@ def test_revoking_ends_a_key_at_once_after_a_dialog_that_names_it(admin: Client)
 
 
 def test_a_key_is_found_under_its_own_agent_only(admin: Client) -> None:
-    """Revoking a key under another agent's address gets 404, and the key keeps working."""
+    """Revoking a key under another agent's URL returns 404, and the key keeps working."""
     key = issue(admin)
     public = AgentKey.objects.get().public_id
     assert admin.post(f"/keys/{public}/revoke/vision-agent/").status_code == 404
@@ -143,7 +143,7 @@ def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
 
 
 def test_an_agent_is_changed_with_undo_and_a_late_save_shows_both_versions(admin: Client) -> None:
-    """Saving an agent creates a revision; saving from an older page gets 409 and writes nothing."""
+    """Saving an agent creates a revision; saving from an outdated page returns 409 and writes nothing."""
     row = Agent.objects.get(agent_id="text-agent")
     form = {"name": "first", "description": "d", "service": row.service_id, "version": row.version}
     assert admin.post("/agents/text-agent/", form).status_code == 302
@@ -189,7 +189,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_agents(admin: 
 
 
 def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client) -> None:
-    """A viewer gets 403 from every address that changes an agent, and the page has no such button."""
+    """Every URL that changes an agent returns 403 to a viewer, and the page has no such button."""
     issue(admin)
     public = AgentKey.objects.get().public_id
     page = text_of(viewer.get("/agents/text-agent/"))

@@ -66,7 +66,7 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
 
 @pytest.mark.requirement("ABR-1.1")
 def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -> None:
-    """A script's upload gets 201 with the artifact's page, and the row says who stored the file."""
+    """A script's upload returns 201 with the URL of the artifact's page, and the row says who stored the file."""
     response = upload(admin, SimpleUploadedFile("a.png", picture(), "image/png"), accept="application/json")
     row = Artifact.objects.get()
     assert (response.status_code, response.json()) == (201, {"url": reverse("artifact", args=[row.pk])})
@@ -83,7 +83,7 @@ def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin:
 
 @override_settings(MAX_UPLOAD_BYTES=10)
 def test_a_file_over_the_limit_is_refused_with_the_reason_and_not_kept(admin: Client) -> None:
-    """A file over the limit gets 413 with a message that names the limit, and no row is created."""
+    """A file over the limit is rejected with 413 and a message that names the limit, and no row is created."""
     response = upload(admin, SimpleUploadedFile("big.bin", b"x" * 11), accept="application/json")
     assert response.status_code == 413
     assert "larger than the limit of 10" in response.json()["message"].replace("\xa0", " ")
@@ -91,13 +91,13 @@ def test_a_file_over_the_limit_is_refused_with_the_reason_and_not_kept(admin: Cl
 
 
 def test_form_without_a_file_gets_an_error(admin: Client) -> None:
-    """An upload without a file gets 422 with a message."""
+    """An upload without a file is rejected with 422 and a message."""
     response = upload(admin, accept="application/json")
     assert (response.status_code, "Choose one" in response.json()["message"]) == (422, True)
 
 
 def test_a_viewer_reads_about_a_file_and_never_gets_its_bytes(admin: Client, viewer: Client, demo: None) -> None:
-    """A viewer sees delivery decisions, but no picture, text or download; the bytes get 403."""
+    """A viewer sees delivery decisions, but no picture, text or download. Requests for the bytes return 403."""
     image = stored()
     secret = stored("diary.txt", b"meet me at noon", "text/plain")
     for name in ("artifact_raw", "artifact_thumbnail"):
@@ -117,7 +117,7 @@ def test_a_viewer_changes_nothing(viewer: Client, name: str) -> None:
 
 
 def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
-    """Served bytes and thumbnails have nosniff and a sandbox, and are attachments or of a type of our own."""
+    """Responses with bytes and thumbnails have nosniff and a sandbox, and are attachments or have a safe type."""
     row = stored(
         "evil.svg", b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "image/svg+xml"
     )
@@ -155,7 +155,7 @@ def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: C
 
 
 def test_the_list_finds_by_name_and_kind_and_says_when_nothing_matches(admin: Client) -> None:
-    """The address of the list holds its filters, and an empty result offers to clear them."""
+    """The URL of the list contains its filters, and an empty result offers to clear them."""
     stored("cat.png")
     stored("notes.txt", b"words", "text/plain")
     list_page = admin.get(reverse("artifacts"), {"q": "CAT"}).content.decode()
@@ -211,7 +211,7 @@ def test_services_outside_every_route_can_be_left_out(admin: Client, demo: None)
 
 
 def test_one_service_comes_as_a_fragment(admin: Client, demo: None) -> None:
-    """A card of a service loads its fragment when it is opened. An unknown service gets 404."""
+    """A service's card loads its fragment when it is opened. The fragment of an unknown service returns 404."""
     row = stored()
     address = reverse("artifact", args=[row.pk])
     text = admin.get(address, {"service": "text-model", "fragment": "card"}).content.decode()
@@ -228,7 +228,10 @@ def add_services(count: int) -> None:
 
 
 def test_page_shows_a_few_services_of_each_form(admin: Client, demo: None) -> None:
-    """The page shows a few services of each form and counts all. A filter by form or text finds the others."""
+    """The page shows a few services for each form of delivery and counts all.
+
+    Filters by form or text find the others.
+    """
     add_services(50)
     row = stored()
     first = page(admin, row)
@@ -242,7 +245,7 @@ def test_page_shows_a_few_services_of_each_form(admin: Client, demo: None) -> No
 
 
 def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: None) -> None:
-    """A card with a short text is open at once. A long text is loaded when its card is opened."""
+    """A card with short text is open at once. Long text is loaded when its card is opened."""
     card = page(admin, stored())
     assert card.count('class="tabset"') == card.count('class="delivery"') - card.count('hx-trigger="toggle once"')
     row = stored("table.csv", b"one line of a long table\n" * 1000, "text/csv")
@@ -251,7 +254,7 @@ def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: N
 
 
 def test_missing_bytes_are_reported_and_not_served(admin: Client, demo: None) -> None:
-    """If bytes are missing, the artifact's page says so, and the download gets 410."""
+    """If bytes are missing, the artifact's page says so, and the download returns 410."""
     row = stored()
     byte_store().delete(row.sha256)
     assert "missing from the store" in page(admin, row)
@@ -281,7 +284,7 @@ def test_a_model_without_a_key_says_why_it_cannot_be_tried(admin: Client, demo: 
 
 
 def test_a_viewer_sends_nothing_and_an_unknown_service_is_missing(admin: Client, viewer: Client, demo: None) -> None:
-    """A viewer who sends gets 403, an unknown service 404, and nothing is logged."""
+    """Sending returns 403 to a viewer and 404 for an unknown service, and nothing is logged."""
     address = reverse("artifact_send", args=[stored().pk])
     assert viewer.post(address, {"service": "text-model"}).status_code == 403
     assert admin.post(address, {"service": "none"}).status_code == 404
@@ -303,12 +306,12 @@ def test_preview_equals_the_payload_sent(demo: None, service: str) -> None:
 
 
 def test_every_reason_of_the_detector_has_a_sentence() -> None:
-    """The page's table has the same sentence for each reason as the detector."""
+    """The page has the same sentence for each reason as the type detector."""
     assert {code: str(text) for code, text in EVIDENCE.items()} == dict(REASONS)
 
 
 def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
-    """A short text may be valid in several encodings, so the page marks the chosen one as a guess."""
+    """Short text may be valid in several encodings, so the page marks the chosen one as a guess."""
     guess = stored("note.txt", "Müller\n".encode("cp1252"), "text/plain")
     sure = stored("note.txt", "Müller\n".encode(), "text/plain")
     assert (guess.encoding_certain, sure.encoding_certain) == (False, True)
@@ -332,7 +335,7 @@ def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(adm
 
 @pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "<audio"), ("film.webm", "<video")])
 def test_sound_and_film_have_a_player(admin: Client, viewer: Client, name: str, tag: str) -> None:
-    """Audio and video have a player for people who may get the bytes."""
+    """Audio and video have a player for users who may get the bytes."""
     data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()
     row = stored(name, data, "")
     assert tag in page(admin, row)

@@ -60,7 +60,7 @@ def test_the_csv_is_narrowed_as_the_page_and_no_cell_is_a_formula(admin: Client)
 
 
 def test_days_narrow_the_page(admin: Client) -> None:
-    """The last day of a range includes all of its events."""
+    """A range of days includes all events of its last day."""
     write_event(Actor("person", "ada"), AuditedAction("user.invite", "user", "eve"))
     today = str(AuditEvent.objects.get().created_at.date())
     assert len(admin.get(reverse("audit"), {"since": today, "until": today}).context["events"]) == 1
@@ -85,7 +85,7 @@ def test_the_command_writes_the_same_lines(tmp_path: Path) -> None:
 
 
 def test_viewing_a_file_is_audited_once_in_ten_minutes(admin: Client, viewer: Client) -> None:
-    """Viewing a file makes one event in ten minutes. A viewer, who sees no content, makes none."""
+    """Viewing a file makes one event in ten minutes. A viewer sees no content and causes no event."""
     row = store_bytes(SYSTEM, b"words", filename="a.txt")
     for client in (admin, admin, viewer):
         assert client.get(reverse("artifact", args=[row.pk])).status_code == 200
@@ -94,7 +94,7 @@ def test_viewing_a_file_is_audited_once_in_ten_minutes(admin: Client, viewer: Cl
 
 
 def test_viewing_recorded_text_is_audited(admin: Client, viewer: Client, demo: None) -> None:
-    """A request without recorded messages makes no audit event, nor does a reader without permission."""
+    """Viewing makes an audit event only if messages were recorded and the user may read them."""
     RequestLog.objects.create(pk="req_1", started_at=timezone.now(), body={"messages": []})
     RequestLog.objects.create(pk="req_2", started_at=timezone.now())
     for client in (admin, viewer):
@@ -104,7 +104,7 @@ def test_viewing_recorded_text_is_audited(admin: Client, viewer: Client, demo: N
 
 
 def test_configuration_export_is_audited(admin: Client, demo: None) -> None:
-    """Exports of the configuration by a person and by a command are both audited."""
+    """Exports of the configuration by a user and by a command are both audited."""
     admin.get(reverse("config_export", args=["llm-routing"]))
     call_command("export_config", "llmservices", "--for", "seed", stdout=StringIO(), stderr=StringIO())
     events = AuditEvent.objects.filter(action="configuration.export").order_by("number")

@@ -35,7 +35,7 @@ API = {
 
 @pytest.fixture
 def flash() -> Service:
-    """A service whose model two sources contradict each other about, without capabilities from the catalogue."""
+    """A service without catalogue capabilities, about whose model two sources contradict each other."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
     )
@@ -82,7 +82,7 @@ def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flas
 
 
 def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client, flash: Service) -> None:
-    """Applying a catalogue changes it and the cells together, with an audit event and an entry in History."""
+    """Applying a catalogue changes catalogue and matrix together, with an audit event and an entry in History."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert vision() == (False, "contested")
     url = upload(admin, API).url
@@ -100,7 +100,7 @@ def test_an_edition_is_taken_as_one_revision_that_undo_takes_back(admin: Client,
 
 
 def test_an_edition_is_dropped_again(admin: Client, flash: Service) -> None:
-    """If the catalogue in use is dropped, cells are filled from the shipped one again."""
+    """If the catalogue in use is dropped, matrix cells are filled from the shipped one again."""
     admin.post(upload(admin, API).url)
     admin.post(PAGE, {"act": "drop"})
     assert vision() == (False, "contested")
@@ -119,7 +119,7 @@ def test_another_process_uses_the_edition_as_soon_as_it_looks(admin: Client, fla
     [(b"<html>", "not JSON"), ({"providers": []}, "known format"), (b"", "Choose a file.")],
 )
 def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: Any, error: str) -> None:
-    """An invalid catalogue file gets 422 on the page of the upload, and nothing is stored."""
+    """An invalid catalogue file is rejected with 422 on the upload page, and nothing is stored."""
     answer = upload(admin, value)
     assert answer.status_code == 422
     assert error in answer_text(answer)
@@ -127,16 +127,13 @@ def test_a_bad_file_gives_one_sentence_and_keeps_nothing(admin: Client, value: A
 
 
 def test_unknown_edition_is_404(admin: Client) -> None:
-    """An unknown catalogue version gets 404 for GET and POST."""
+    """An unknown catalogue version returns 404 for GET and POST."""
     assert admin.get(f"{PAGE}987/").status_code == 404
     assert admin.post(f"{PAGE}987/").status_code == 404
 
 
 def test_an_edition_that_this_database_lost_leaves_the_shipped_one(caplog: pytest.LogCaptureFixture) -> None:
-    """A configuration may name a catalogue that the database lost.
-
-    Calls work with the shipped one, with a log line.
-    """
+    """If the database lost the configured catalogue, calls work with the shipped one, and the log says so."""
     Installation.objects.update_or_create(id=1, defaults={"catalogue": "gone"})
     snapshot.refresh()
     assert snapshot.current().catalogue.lookup("openai", "gpt-4o") is not None
@@ -145,7 +142,7 @@ def test_an_edition_that_this_database_lost_leaves_the_shipped_one(caplog: pytes
 
 @pytest.fixture
 def listing() -> Iterator[str]:
-    """The address of a provider whose model list includes capabilities."""
+    """The URL of a provider whose model list includes capabilities."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -179,7 +176,7 @@ def test_a_providers_own_list_is_asked_for_by_a_button(admin: Client, listing: s
 
 
 def test_provider_list_without_capabilities_gets_an_error(admin: Client, listing: str) -> None:
-    """A provider whose list has only names or cannot be read gets a message, and nothing is stored."""
+    """A provider's list that has only names or cannot be read causes an error message, and nothing is stored."""
     Provider.objects.create(name="plain", endpoint=f"{listing}/v1", default_model="m", key_source="none")
     Provider.objects.create(name="gone", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     snapshot.refresh()
@@ -195,9 +192,9 @@ def test_provider_list_without_capabilities_gets_an_error(admin: Client, listing
 
 
 def test_command_imports_and_lists_changes(flash: Service, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command prints the difference first.
+    """The command prints the difference before it imports.
 
-    `--dry-run` changes nothing, `--drop` returns to the shipped catalogue.
+    `--dry-run` changes nothing, and `--drop` returns to the shipped catalogue.
     """
     path = tmp_path / "api.json"
     path.write_text(json.dumps(API))

@@ -1,4 +1,4 @@
-"""Capabilities that catalogue sources contradict each other about: they count as no, and pages name both sources."""
+"""Capabilities about which catalogue sources contradict each other count as no, and pages name both sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTEST = "contested: LiteLLM 1.109.1 says yes, models.dev 2026-08-18 says no. C
 
 @pytest.fixture
 def flash() -> Service:
-    """A service whose model two sources contradict each other about, without any capabilities yet."""
+    """A service without capabilities, about whose model two catalogue sources contradict each other."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
     )
@@ -43,7 +43,7 @@ def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admi
 
 
 def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash: Service):
-    """For a contested cell both sources are in its title, beside the switch and in the catalogue's card."""
+    """Both sources of a contested cell are named in its title, beside the switch and in the catalogue's card."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert f'data-source="contested" title="{CONTEST}"' in admin.get("/matrix/").content.decode()
     page = admin.get("/services/flash/").content.decode()
@@ -53,7 +53,7 @@ def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash: 
 
 
 def test_capability_without_a_source_stays_unknown(admin: Client):
-    """A source that does not mention a capability fills nothing: the cell is off as unknown, also after Undo."""
+    """A capability that no source mentions is not filled. Its cell is off as unknown, even after Undo."""
     provider = Provider.objects.create(
         name="anthropic", endpoint="https://api.anthropic.com/v1", default_model="x", key_source="none"
     )
@@ -72,7 +72,7 @@ def test_capability_without_a_source_stays_unknown(admin: Client):
 
 
 def test_an_administrators_choice_settles_a_contest(admin: Client, flash: Service):
-    """A contested cell that an administrator sets is declared, and the catalogue does not overwrite it."""
+    """Setting a contested cell declares it, and the catalogue does not overwrite it."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post(f"/matrix/cell/{flash.pk}/?side=input&name=vision", {"on": "1"})
     admin.post("/catalogue/flash/")

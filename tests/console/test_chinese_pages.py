@@ -34,7 +34,7 @@ pages = pytest.mark.django_db(databases=["default", "logs"])
 
 
 class Read(HTMLParser):
-    """The visible text of a page, without code, quotations and parts marked as English."""
+    """Collects the visible text of a page, without code, quotations and parts marked as English."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ def test_english_on_a_page_is_found() -> None:
 
 @pages
 def test_every_page_of_the_demo_is_in_chinese(admin: Client) -> None:
-    """Lists, detail pages, settings and the log are in Chinese. Descriptions that a person entered are exempt."""
+    """Lists, detail pages, settings and the log are in Chinese. Descriptions that a user entered are exempt."""
     key = record_demo_request()
     journal().flush()
     lists = ("dashboard", "providers", "provider_new", "services", "service_new", "agents", "agent_new", "matrix")
@@ -226,7 +226,7 @@ SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items
 
 @pages
 def test_failed_request_is_in_chinese(admin: Client) -> None:
-    """Our own log messages are translated with their values; a provider's message is a quotation."""
+    """The gateway's own log messages are translated with their values. A provider's message is shown as a quotation."""
     key = logged(
         translatable(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
         *FAULTS,
@@ -245,7 +245,7 @@ def test_failed_request_is_in_chinese(admin: Client) -> None:
 
 @pages
 def test_failed_request_of_the_demo_is_in_chinese(admin: Client) -> None:
-    """The page of the demo's request, which walks its chain with one model down, is in Chinese."""
+    """The page of the demo's request, in whose chain one model fails, is in Chinese."""
     key = record_demo_request()
     journal().flush()
     assert english_shown(admin.get(reverse("request", args=[key]))) == []

@@ -37,7 +37,7 @@ def test_a_search_keeps_what_it_leaves_out_chosen(admin: Client) -> None:
 
 
 def test_all_that_are_shown_are_chosen_at_once(admin: Client) -> None:
-    """Every line that the search shows is selected, but nothing is added. The button shows how many are selected."""
+    """Selecting all selects every line that the search shows and adds nothing. The button shows the number selected."""
     page = text_of(post(admin, "all", "model-001", data={"q": "model-33"}))
     assert page.count("checked>") == 10
     assert "Add 11" in page
@@ -46,7 +46,7 @@ def test_all_that_are_shown_are_chosen_at_once(admin: Client) -> None:
 
 
 def test_what_is_a_service_already_is_not_chosen_with_all(admin: Client) -> None:
-    """Selecting all leaves out models that are services already; they can be selected one by one."""
+    """Selecting all leaves out models that already are services. They can be selected one by one."""
     page = text_of(post(admin, "all", names=["echo-vision", "new-one"]))
     assert "is already echo-vision" in page
     assert "Add 1" in page

@@ -28,7 +28,7 @@ def compare(client: Client, row: Artifact, a: str = "", b: str = "") -> str:
 
 
 def test_what_differs_between_two_models_is_marked(admin: Client, row: Artifact) -> None:
-    """The comparison marks differences in the form, in the content part and line by line in the payloads."""
+    """The comparison marks differences in the form of delivery, in the content part and in lines of the payloads."""
     text = compare(admin, row, "vision-model", "text-model")
     assert "the model gets the file" in text
     assert "the model only gets a description" in text
@@ -51,7 +51,7 @@ def test_names_that_there_are_none_of_give_the_first_two(admin: Client, row: Art
 
 
 def test_a_viewer_compares_without_the_words_of_the_file(viewer: Client, demo: None) -> None:
-    """A viewer sees the compared decisions but not the file's text."""
+    """A viewer sees the compared decisions, but not the file's text."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="a.txt", declared="text/plain")
     text = compare(viewer, row, "text-model", "vision-model")
     assert "How it is received" in text

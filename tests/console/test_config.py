@@ -70,7 +70,7 @@ def test_omissions_of_the_seed_format_are_listed(admin: Client, demo: None) -> N
 
 
 def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: None) -> None:
-    """A viewer's download and import get 403, and the page gives the reason."""
+    """Download and import return 403 to a viewer, and the page gives the reason."""
     page = viewer.get(reverse("config")).content.decode()
     assert "Exports need the editor role" in page
     assert "download" not in page
@@ -103,7 +103,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
 
 
 def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: None) -> None:
-    """The import shows that there is a key, but its value only in the pasted text."""
+    """The import shows that there is a key. Its value appears only in the pasted text."""
     page = send(admin, text(comment=f"Bearer {SECRET}")).content.decode()
     area = page[page.index("<textarea") : page.index("</textarea>")]
     assert SECRET in area
@@ -134,7 +134,7 @@ def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: Non
 
 
 def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: None) -> None:
-    """An import with problems gets 422 with path and line, and applying it writes nothing."""
+    """An import with problems is rejected with 422, with their paths and lines, and applying it writes nothing."""
     invalid_file = text(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
     page = send(admin, invalid_file)
     assert page.status_code == 422
@@ -177,7 +177,10 @@ def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
 
 
 def test_a_change_made_meanwhile_is_409_and_shows_the_new_difference(admin: Client, demo: None) -> None:
-    """Applying after a change by another person gets 409. Applying again, with the new difference seen, succeeds."""
+    """Applying after another user's change returns 409.
+
+    Applying again, after the new difference was shown, succeeds.
+    """
     page = send(admin, text())
     revision_shown = page.context["revision"]
     save_route(ADA, TaskRoute(task_type="meanwhile"), [CandidateSpec("echo")])
@@ -204,7 +207,7 @@ def test_nothing_sent_says_what_to_do(admin: Client) -> None:
 
 
 def test_problems_of_the_whole_configuration_are_shown(admin: Client, demo: None) -> None:
-    """Valid files that would remove a service used by an agent get 422 with a message for each agent."""
+    """Valid files that would remove a service used by agents are rejected with 422 and a message for each agent."""
     before = newest()
     answer = send(admin, '{"services": []}', mode="replace", act="apply", expected=before)
     assert answer.status_code == 422

@@ -30,7 +30,7 @@ def fields_of(client: Client, url: str, form: str) -> dict[str, Any]:
 
 
 def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
-    """Disabling a service writes nothing before the person confirms the consequences."""
+    """Disabling a service writes nothing before the user confirms the consequences."""
     url = reverse("service", args=["echo-vision"])
     data = fields_of(admin, url, "form") | {"switch": []}
     data.pop("enabled")
@@ -98,7 +98,7 @@ def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(adm
 
 
 def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram) -> None:
-    """An agent created at run time is in no file, but it is listed as losing its model."""
+    """An agent created at run time is listed as losing its model, although it is in no configuration file."""
     put_agent(ADA, "text-agent", "helper", service_id="echo-text")
     assert "The agent helper no longer reaches any model." in [
         consequence.sentence for consequence in foresee_disabling("service", ["echo-text"])

@@ -31,7 +31,7 @@ def binary(demo: None) -> Artifact:
 
 @pytest.fixture
 def guess(demo: None) -> Artifact:
-    """A Chinese text whose encoding was guessed wrong."""
+    """A Chinese text file whose encoding was guessed wrongly."""
     row = actions.store_bytes(SYSTEM, CHINESE.encode("gb18030"), filename="notes.txt", owner="text-agent")
     Artifact.objects.filter(pk=row.pk).update(encoding="big5", encoding_certain=False)
     return row
@@ -59,7 +59,7 @@ def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary: 
     assert "corrected" in answer.content.decode()
     binary.refresh_from_db()
     assert (binary.kind, binary.encoding, binary.encoding_certain) == ("text", "cp1252", True)
-    event = AuditEvent.objects.filter(action="artifact.correct").latest("pk")  # viewing the page is an event, too
+    event = AuditEvent.objects.filter(action="artifact.correct").latest("pk")  # viewing the page is also an event
     assert (event.actor, event.object_name) == ("admin", binary.pk)
 
 
@@ -95,7 +95,7 @@ def test_what_the_form_leaves_as_it_was_is_no_correction(admin: Client, guess: A
 
 
 def test_invalid_value_stays_in_its_field_with_the_reason(admin: Client, binary: Artifact) -> None:
-    """An invalid correction gets 422; the field keeps the value and is described by the reason."""
+    """An invalid correction is rejected with 422. The field keeps the value and is described by the reason."""
     answer = fill(admin, binary, mime_type="png")
     assert answer.status_code == 422
     assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
@@ -106,7 +106,7 @@ def test_invalid_value_stays_in_its_field_with_the_reason(admin: Client, binary:
 
 
 def test_a_file_of_a_person_can_be_kept_from_every_agent(admin: Client, demo: None) -> None:
-    """A person's file can be hidden from all agents, and the page says so."""
+    """A user's file can be hidden from all agents, and the page says so."""
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin", uploaded_by="admin")
     answer = fill(admin, row, visibility="private").content.decode()
     assert answer.count("no agent, only people on these pages") == 2
@@ -118,7 +118,7 @@ def test_lossy_encoding_shows_a_warning(admin: Client, guess: Artifact) -> None:
 
 
 def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:
-    """A viewer gets neither the form nor the choice of encodings, and a POST gets 403."""
+    """A viewer gets neither the form nor the choice of encodings, and a POST returns 403."""
     viewer_page = page(viewer, guess)
     assert [viewer_page.button(name) for name in ("Correct it", "Use this encoding", "Correct the type")] == [None] * 3
     assert fill(viewer, guess, encoding="gb18030").status_code == 403

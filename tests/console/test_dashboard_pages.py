@@ -50,13 +50,16 @@ def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
     ],
 )
 def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
-    """A provider is down if its last three calls, or all of fewer, failed, and slow if the median is ten seconds."""
+    """A provider is down if its last three calls failed, or all if there were fewer.
+
+    It is slow from a median of ten seconds.
+    """
     assert judge(samples(*outcomes, ms=ms), NOW).status == status
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
 def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: list[float], share: float) -> None:
-    """A quantile is the nearest rank: at least that share of the values is not above it."""
+    """A quantile is the nearest-rank value: at least that share of the values is not above it."""
     result = quantile(sorted(values), share)
     assert result in values
     assert sum(value <= result for value in values) >= share * len(values) - 1e-9
@@ -83,7 +86,10 @@ def logged(key: str, hours: float, outcome: str = "ok", **columns: Any) -> Reque
 
 
 def test_two_days_are_counted_by_the_hour(db: None) -> None:
-    """The current hour is the last of today. Requests older than a day belong to yesterday, older ones to neither."""
+    """The current hour is the last of today.
+
+    Requests older than a day belong to yesterday, those older than two days to neither.
+    """
     for number, hours in enumerate((0, 0, 3, 30, 60)):
         logged(f"r{number}", hours, "http_500" if number == 2 else "ok", fell_back=number == 1)
     today, yesterday = health.two_days(timezone.now())
@@ -106,7 +112,7 @@ def test_client_errors_are_no_failures(db: None, outcome: str, count: int) -> No
 
 
 def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(db: None) -> None:
-    """Only streamed answers count for the time to first content. Without any there is no number."""
+    """Only streamed answers count for the time to first content. Without such an answer, no number is shown."""
     assert health.first_content(timezone.now()) == health.FirstContent()
     for number, ms in enumerate((100, 200, 9000, None)):
         logged(f"r{number}", 0, first_content_ms=ms)
@@ -118,12 +124,12 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
 
 @pytest.mark.parametrize(("share", "text"), [(None, "–"), (0, "0%"), (0.01, "<0.1%"), (4.321, "4.3%"), (100, "100.0%")])
 def test_a_share_of_nothing_is_no_number(share: float | None, text: str) -> None:
-    """A share of nothing has no number, and zero is written without a decimal."""
+    """The percentage of zero requests is not a number, and zero is written without a decimal."""
     assert percent_text(share) == text
 
 
 def test_worst_provider_is_first(db: None, demo: None) -> None:
-    """Failing providers are first, then working ones, then those not called.
+    """Failing providers are listed first, then working ones, then those that were not called.
 
     A provider without a key counts as failing only if a route uses it.
     """
@@ -158,7 +164,7 @@ def test_outcomes_not_caused_by_the_provider_do_not_count(db: None, outcome: str
 
 
 def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
-    """A 404 for an unknown model name of a caller does not mark the provider; one for a configured model does."""
+    """A 404 for a caller's unknown model name does not count against the provider. One for a configured model does."""
     logged("r1", 0.1, "http_404")
     models = configured_models(snapshot.current().configuration)
     assert health.provider_health(timezone.now(), models) == {}
@@ -195,7 +201,7 @@ def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> No
 
 
 def test_refresh_returns_the_live_part_alone(admin: Client, demo: None) -> None:
-    """A refresh of the dashboard gets the fragment; a boosted link gets the whole page."""
+    """The response to a refresh of the dashboard is the fragment, that to a boosted link the whole page."""
     text = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
     assert text.lstrip().startswith('<div id="live"')
     assert not Page(text).is_whole
@@ -212,7 +218,7 @@ def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
 
 
 def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
-    """A viewer who removes the demo gets 403, and the button is missing."""
+    """Removing the demo returns 403 to a viewer, whose page has no such button."""
     assert reverse("demo_remove") not in viewer.get(reverse("dashboard")).content.decode()
     assert viewer.post(reverse("demo_remove")).status_code == 403
 
@@ -220,9 +226,9 @@ def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
 def test_query_count_is_the_same_for_three_and_thirty_requests(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
-    """The dashboard makes six queries of the log, however many requests there are.
+    """The dashboard makes six queries to the log, however many requests there are.
 
-    They are: hours, first contents, attempts, newest fallback, newest failure, any answer.
+    They read hours, times to first content, attempts, the newest fallback, the newest failure, and any answer.
     """
     for number in range(3):
         logged(f"a{number}", 0.1, "http_500")

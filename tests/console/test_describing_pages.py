@@ -40,7 +40,7 @@ def ask_for_description(client: Client, row: Artifact, **headers: str) -> str:
 
 
 def test_preview_names_the_describer_without_calling_it(admin: Client) -> None:
-    """A preview names the describer, offers to ask it, and marks the description's place in the payload."""
+    """A preview names the describer, offers to call it, and marks the description's place in the payload."""
     with describing_lab() as lab:
         described_everywhere()
         text = card(admin, stored())
@@ -51,7 +51,10 @@ def test_preview_names_the_describer_without_calling_it(admin: Client) -> None:
 
 
 def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
-    """Asking a describer is one logged call. Afterwards the description is in the payload and the button is gone."""
+    """Calling a describer is logged as one call.
+
+    Afterwards the description is in the payload and the button is gone.
+    """
     with describing_lab() as lab:
         described_everywhere()
         row = stored()
@@ -69,7 +72,7 @@ def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
 
 
 def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
-    """If the describer fails, the page shows the fault's code and the log entry and offers to ask again."""
+    """If the describer fails, the page shows the fault's code and the log entry and offers to call it again."""
     with describing_lab({"seer": ["http_401", f"say:{WORDS}"]}) as lab:
         described_everywhere()
         row = stored()
@@ -82,7 +85,7 @@ def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
 
 
 def test_viewer_calls_no_describer_and_reads_no_description(admin: Client, viewer: Client) -> None:
-    """A viewer neither asks a describer nor reads a description, which reveals the file's contents."""
+    """A viewer can neither call a describer nor read a description, which reveals the file's contents."""
     with describing_lab():
         described_everywhere()
         row = stored()
@@ -114,7 +117,7 @@ def test_api_preview_agrees_with_the_page(admin: Client) -> None:
 
 
 def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, key: str) -> None:
-    """A describer's call has a bar and a row below its attempt. The next turn uses the cache and has none."""
+    """A describer's call has a bar and a row below its attempt. The next turn uses the cache and shows no such call."""
     with describing_lab():
         first = post(key, chat_body(image(), model="task:blind", language="en"))
         second = post(key, chat_body(image(), model="task:blind", language="en"))
@@ -139,7 +142,7 @@ def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
 
 
 def test_simulation_names_the_describer_without_calling_it(admin: Client) -> None:
-    """A simulation names the describer without asking it, and marks the description's place in the payload."""
+    """A simulation names the describer without calling it, and marks the description's place in the payload."""
     with describing_lab() as lab:
         form = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": stored().pk}
         text = admin.post(reverse("simulate"), {**form, "sim-language": "en"}).content.decode()

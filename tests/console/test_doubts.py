@@ -65,7 +65,7 @@ def test_a_refusal_flags_the_service_with_the_request_as_evidence(
 ) -> None:
     """A rejected image flags the service on its page, the dashboard and the matrix.
 
-    The next image is sent as before.
+    The next image is still sent to the model.
     """
     request_id = refuse_once(key)
     drift = Drift.objects.get()
@@ -136,7 +136,7 @@ def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(
 
 
 def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, vision_service: Service) -> None:
-    """A probe that contradicts a declaration raises a doubt, and the declaration stays for a person to decide."""
+    """A probe that contradicts a declaration raises a doubt. The declaration stays until a user decides."""
     admin.post("/probe/eyes/")
     assert dict(Drift.objects.values_list("capability", "kind")) == {"vision": "denied", "audio": "denied"}
     page = text_of(admin.get("/services/eyes/"))
@@ -144,7 +144,7 @@ def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, vision
 
 
 def test_a_viewer_sees_the_doubt_and_decides_nothing(viewer: Client, key: str, vision_service: Service) -> None:
-    """A viewer sees a doubt without buttons, and a POST gets 403."""
+    """A viewer sees a doubt without buttons, and a POST returns 403."""
     refuse_once(key)
     page = text_of(viewer.get("/services/eyes/"))
     assert SENTENCE in page

@@ -90,7 +90,7 @@ def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(
 
 
 def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
-    """A draft without changes, or one that changes nothing for past requests, says so."""
+    """The page says so if a draft has no changes, or none that affects past requests."""
     add_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert "Change the draft" in card(admin, design()).content.decode()
     assert "nothing would have changed" in card(admin, design(temperature="0.3")).content.decode()
@@ -99,7 +99,7 @@ def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client
 def test_newest_requests_are_examined_and_the_total_is_shown(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of past requests compared is limited, so that a busy day costs no more than a quiet one."""
+    """The number of past requests that are compared is limited, so that a busy day costs no more than a quiet one."""
     monkeypatch.setattr(retrospect, "MOST", 2)
     monkeypatch.setattr(retrospect, "MAX_COUNTED", 3)
     for number in range(5):
@@ -112,9 +112,9 @@ def test_newest_requests_are_examined_and_the_total_is_shown(
 
 
 def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: Client, demo: None) -> None:
-    """For a new route the past requests are those that asked for its task type.
+    """The past requests of a new route are those to `default` that asked for its task type.
 
-    What a model that was not called would answer is unknown.
+    The outcome for a model that was not called is unknown.
     """
     for number in range(3):
         add_request(f"r{number}", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:painting")

@@ -58,7 +58,7 @@ def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: C
 
 
 def test_chain_and_service_show_the_retirement(admin: Client, end: Any) -> None:
-    """The date of retirement is at the candidate, in the list of routes and on the service's page."""
+    """The date of retirement is shown beside the candidate, in the list of routes and on the service's page."""
     assert f"Its vendor recommends {end.successor} instead." in admin.get("/routes/pictures/").content.decode()
     assert f"{MODEL} is served until {end.day}" in text_of(admin.get("/routes/"))
     assert f"The vendor serves this model until {end.day}" in text_of(admin.get("/services/sonnet/"))
@@ -81,7 +81,7 @@ def test_a_route_that_loses_nothing_says_nothing(admin: Client, end: Any) -> Non
 def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) -> None:
     """Replacing a retired model changes services, candidates and the provider's default.
 
-    Declared capabilities stay, probed ones and the price do not. Undo restores all.
+    Declared capabilities stay, but probed ones and the price are removed. Undo restores everything.
     """
     answer = admin.post("/successor/claude/", {"model": MODEL, "successor": end.successor})
     number = undo_in(admin, answer)

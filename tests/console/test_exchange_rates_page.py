@@ -34,7 +34,7 @@ def set_rate(admin: Client, **change: str) -> Any:
 
 @pytest.fixture
 def used() -> datetime:
-    """One request that costs a dollar and one that costs two yuan, of the same agent."""
+    """Two requests of one agent, which cost one dollar and two yuan."""
     for name, currency, amount in (("dollars", "USD", 1), ("yuan", "CNY", 2)):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         price = {"currency": currency, "input": amount, "output": amount}
@@ -48,7 +48,7 @@ def used() -> datetime:
 
 
 def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
-    """The page shows an exchange rate, and the history describes it."""
+    """Setting an exchange rate is one revision, which the history describes."""
     assert "1 USD = 7.1 CNY" in text_of(set_rate(admin))
     number = Revision.objects.latest("number").number
     assert "exchange rate" in text_of(admin.get(reverse("revision", args=[number])))
@@ -57,7 +57,7 @@ def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
 
 
 def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
-    """There is one exchange rate per currency."""
+    """Setting a currency's exchange rate again replaces it."""
     set_rate(admin)
     set_rate(admin, rate="7.2", day="2026-11-21")
     assert [str(rate) for rate in snapshot.current().exchange.rates] == ["1 USD = 7.2 CNY"]
@@ -67,7 +67,7 @@ def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
 
 
 def test_invalid_rate_shows_an_error_at_its_field(admin: Client) -> None:
-    """An invalid exchange rate gets 422, and nothing is changed."""
+    """An invalid exchange rate is rejected with 422, and nothing is changed."""
     answer = set_rate(admin, rate="much")
     assert answer.status_code == 422
     assert "The rate must be a number above 0" in text_of(answer)
@@ -75,7 +75,7 @@ def test_invalid_rate_shows_an_error_at_its_field(admin: Client) -> None:
 
 
 def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
-    """With an exchange rate, usage has a total that names it. Without one there is no total."""
+    """With an exchange rate, the usage page has a total that names the rate. Without a rate there is no total."""
     page = text_of(admin.get("/usage/", {"by": "agent"}))
     assert "1.00 USD" in page
     assert "together" not in page
@@ -95,7 +95,7 @@ def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime
 
 
 def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, used: datetime) -> None:
-    """Groups are ordered by converted cost: a dollar is more than two yuan."""
+    """Groups are ordered by converted cost, so that a dollar comes before two yuan."""
     set_rate(admin)
     rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
     assert [(row["provider"], row["total_cost"], row["total_currency"]) for row in rows] == [

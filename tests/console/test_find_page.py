@@ -1,4 +1,4 @@
-"""Find: what a query finds, by role and language, and the queries it makes."""
+"""The Find dialog: what a query finds, by role and language, and the database queries it makes."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_only_permitted_actions_are_offered(demo: None) -> None:
 
 
 def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client) -> None:
-    """Without a match the first offer is selected, so that Enter continues the search."""
+    """Without a match, the first offer to search elsewhere is selected, so that Enter continues the search."""
     page = find(admin, "nothing <is> called so")
     assert "No match for “nothing &lt;is&gt; called so”" in page
     assert 'href="/artifacts/?q=nothing+%3Cis%3E+called+so"' in page.split('aria-selected="true"')[0]
@@ -147,7 +147,7 @@ def test_nothing_found_says_so_and_offers_to_search_on(demo: None, admin: Client
 def test_requests_are_searched_as_their_search_understands(
     demo: None, admin: Client, query: str, expected: str
 ) -> None:
-    """The search of requests uses the key of the kind that was typed, the start of an id, or the query as typed."""
+    """The link to the request log searches by key for the typed kind, by the start of an id, or by the query."""
     assert f'href="/requests/?q={expected}"' in find(admin, query)
 
 
@@ -162,7 +162,7 @@ def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
 
 @pytest.mark.parametrize("query", ["\0", "%", "ra_", "a" * 5000, "'", "\U0010ffff", "req_\0", "artifact:"])
 def test_any_query_gets_a_response(demo: None, admin: Client, query: str) -> None:
-    """No typed text causes an error."""
+    """No query causes an error."""
     assert admin.get("/find/", {"q": query}, headers=LIST).status_code == 200
 
 
@@ -193,6 +193,6 @@ def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
 
 
 def test_names_in_other_letters_are_found_in_any_case(demo: None) -> None:
-    """Names in other scripts are found. Which letters are compared without case depends on the database."""
+    """Names in other scripts are found. For which letters case is ignored depends on the database."""
     file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]

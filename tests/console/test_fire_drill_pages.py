@@ -1,4 +1,4 @@
-"""Fire drills of a provider in the browser: consequences, permissions, progress and result."""
+"""Fire drills, which simulate a provider's outage, in the browser: consequences, permissions, progress and result."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ def test_second_drill_is_refused(admin: Client) -> None:
 
 
 def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) -> None:
-    """The result of a drill says which providers answered, which call failed, and the delay.
+    """The result of a drill names the providers that answered, the call that failed and the delay.
 
-    Its end is audited once.
+    The end of the drill is audited once.
     """
     start_drill(SYSTEM, "echo", 60)
     drill = end_drill(FireDrill.objects.get())
@@ -136,7 +136,7 @@ def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) ->
 
 
 def test_calls_of_a_drill_do_not_affect_provider_health() -> None:
-    """Calls during a drill do not count for the provider's health, because it was not called."""
+    """Calls during a drill do not count for the provider's health, since it was not called."""
     drill = FireDrill(provider="echo", started_at=timezone.now() - timedelta(seconds=30))
     log_calls(drill)
     health = provider_health(timezone.now())["echo"]
@@ -151,7 +151,7 @@ def test_drill_without_calls_says_so(admin: Client) -> None:
 
 
 def test_an_unknown_provider_has_no_drill(admin: Client) -> None:
-    """The page for a drill of an unknown provider gets 404, and the action raises `NotFoundError`."""
+    """The page for a drill of an unknown provider returns 404, and the action raises `NotFoundError`."""
     assert admin.get("/providers/unknown/drill/").status_code == 404
     with pytest.raises(NotFoundError, match="no provider unknown"):
         start_drill(SYSTEM, "unknown", 60)

@@ -1,4 +1,4 @@
-"""The panel that waits for a new key's first call and explains a rejected one."""
+"""The panel that waits for a new key's first call and explains a rejected call."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def call(key: str, model: str = "task:planning", path: str = CHAT) -> int:
 
 
 def test_page_polls_until_the_first_call(admin: Client, key: str) -> None:
-    """The panel shows the base URL and polls. A poll without changes gets 204, so that nothing is announced twice."""
+    """The panel shows the base URL and polls.
+
+    A poll without changes returns 204, so that nothing is announced twice.
+    """
     page = text_of(panel(admin, key))
     assert "Waiting for the first call" in page
     assert "/v1</code>" in page
@@ -111,7 +114,7 @@ def test_failed_call_naming_the_key_is_attributed_to_it(admin: Client, key: str)
     ],
 )
 def test_unattributable_call_is_shown_as_such(admin: Client, key: str, key_sent: str, expected: str) -> None:
-    """A rejected call without this key is shown by the kind of its key, never the key itself.
+    """A rejected call without this key is shown with the kind of its key, never with the key itself.
 
     Calls from before the waiting began are not shown.
     """
@@ -135,12 +138,12 @@ def test_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
 
 
 def test_waiting_page_is_offered_for_new_and_unused_keys(admin: Client, viewer: Client) -> None:
-    """The page that issues a key has it in the snippets. Later pages have an environment variable."""
+    """Right after a key was issued, the snippets contain it. Later they contain an environment variable."""
     AgentKey.objects.all().delete()
     page = text_of(admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""}))
     issued = re.search(r"ra_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}", page)
     assert issued is not None
-    assert page.count(issued[0]) == 8  # shown, and in the six calls
+    assert page.count(issued[0]) == 8  # shown once and used in the six calls
     waiting_page = f"/first-call/{issued[0][3:11]}/text-agent/"
     assert waiting_page in page
     for client in (admin, viewer):

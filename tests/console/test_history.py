@@ -80,7 +80,7 @@ def test_pages_go_back_and_forth_without_losing_a_revision(admin: Client) -> Non
 
 
 def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None) -> None:
-    """A revision is compared with the one before it. An unknown revision gets 404."""
+    """A revision is compared with the one before it. An unknown revision returns 404."""
     row = TaskRoute.objects.get(task_type="design")
     row.retries = 5
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
@@ -121,7 +121,7 @@ def test_restoring_is_one_click_and_can_be_undone(admin: Client, demo: None) -> 
 def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: Client, demo: None) -> None:
     """Restoring names its consequences first. Agents created since stay with their keys.
 
-    A route of theirs that no longer exists is cleared. Undo restores it.
+    If the route of such an agent no longer exists, it is cleared. Undo restores it.
     """
     before = number()
     save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
@@ -144,7 +144,7 @@ def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: C
 
 
 def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: None) -> None:
-    """Undoing the creation of an agent that created another is rejected with the same message as its deletion."""
+    """Undoing the creation of an agent that created another agent is rejected with the same message as its deletion."""
     save_agent(ADA, Agent(agent_id="maker", task_type="default"))
     put_agent(ADA, "maker", "made")
     answer = admin.post(reverse("undo", args=[number()]), follow=True)
@@ -153,7 +153,7 @@ def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: Non
 
 
 def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None) -> None:
-    """A viewer sees no button for restoring, and a POST gets 403."""
+    """A viewer sees no button for restoring, and a POST returns 403."""
     alias("gpt-4o")
     first = Revision.objects.last()
     assert first is not None
@@ -164,7 +164,7 @@ def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None)
 
 
 def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: None) -> None:
-    """The filters of the audit log are in the address, and an empty result offers to clear them."""
+    """The filters of the audit log are in the URL, and an empty result offers to clear them."""
     alias("gpt-4o")
     page = admin.get(reverse("audit"), {"action": "alias.change", "actor": "ADA", "object": "gpt"})
     assert [event.event.object_name for event in page.context["events"]] == ["gpt-4o"]
@@ -207,7 +207,7 @@ def edit_cells(client: Client, *names: str) -> None:
 
 
 def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
-    """Adjacent matrix edits of one author are one line, and each can still be viewed and restored.
+    """Adjacent matrix edits of one author share a line, and each can still be viewed and restored.
 
     Another action is a separate line.
     """

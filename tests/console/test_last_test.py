@@ -43,7 +43,7 @@ def test_test_result_is_stored(admin: Client) -> None:
 
 
 def test_worst_provider_is_first(admin: Client) -> None:
-    """Providers that cannot be called are first, then those that failed their test, working ones, disabled ones."""
+    """Providers that cannot be called are listed first, then failed, working and disabled ones."""
     add_provider("off", enabled=False)
     add_provider("works")
     add_provider("fails", fault="http_401")

@@ -1,4 +1,4 @@
-"""The log stores error messages as code and facts, and pages render them in the reader's language.
+"""The log stores error messages as a code and values (facts), and pages render them in the user's language.
 
 Earlier versions stored English text, which is shown unchanged (docs/decisions/0007).
 """
@@ -86,7 +86,7 @@ def test_logged_sentence_is_translated_into_chinese(template: str) -> None:
 
 
 def test_sentences_are_found() -> None:
-    """Guards against the test above passing because it found no templates."""
+    """The test above finds message templates, so it cannot pass for lack of them."""
     assert len(TEMPLATES) > 150
     assert {str(sentence) for sentence in QUOTING} < set(TEMPLATES)
 
@@ -100,7 +100,7 @@ def test_failure_message_is_translatable_or_foreign_text() -> None:
 
 
 def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
-    """A message equals its English text for commands and the API. A fact may be a list or a message itself."""
+    """A message equals its English text for commands and the API. A fact may be a list or another message."""
     message = translatable("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
     assert message == "a.b must be one of: x, y."
     assert json.dumps(message) == '"a.b must be one of: x, y."'
@@ -112,7 +112,7 @@ def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
 
 
 def test_a_provider_s_own_words_stay_as_they_came() -> None:
-    """Text that is not ours is shown as a quotation, in any language, also within our own message."""
+    """Text from a provider is shown as a quotation in any language, even within the gateway's own message."""
     with translation.override("zh-hans"):
         assert render_sentence("insufficient balance") == RenderedSentence(quoted="insufficient balance")
         assert render_sentence("the model returned nothing") == RenderedSentence(quoted="the model returned nothing")
@@ -122,14 +122,14 @@ def test_a_provider_s_own_words_stay_as_they_came() -> None:
 
 
 def test_text_that_resembles_a_stored_sentence_stays_text() -> None:
-    """A provider's answer in our JSON form is not parsed as a message of ours."""
+    """A provider's text that resembles a stored message is not parsed as one."""
     forged = '{"code": "The provider is disabled.", "facts": {}}'
     assert data_of(forged) == forged
     assert not isinstance(text_of(json.loads(json.dumps(data_of(forged)))), Translatable)
 
 
 def test_a_sentence_keeps_its_form_when_keys_are_taken_out_and_length_is_cut() -> None:
-    """Masking and truncating change only a message's facts, so its template stays."""
+    """Masking and truncating change only a message's facts, so its template is kept."""
     message = translatable(
         REFUSED, name="p/mm", said=translatable("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
     )
@@ -153,7 +153,7 @@ def timeline(row: RequestLog) -> dict[str, Any]:
 
 @pages
 def test_the_journal_writes_code_and_facts() -> None:
-    """The journal stores our messages as data and a provider's as text. The API returns English."""
+    """The journal stores the gateway's messages as data and a provider's as text. The API returns English."""
     error = translatable("the body is not JSON: %(reason)s", reason=translatable("Expecting value"))
     attempts = (Attempt("a", "m", "bad_json", error=error), Attempt("b", "m", "http_402", error="余额不足"))
     final_error = translatable(EXHAUSTED, count=2, said="a/m: x; b/m: y")
@@ -201,7 +201,7 @@ def log_by_an_earlier_version() -> RequestLog:
 
 @pages
 def test_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin: Client) -> None:
-    """Text that an earlier version logged is shown unchanged in both languages, as a quotation without a speaker."""
+    """Text that an earlier version logged is shown unchanged in both languages, as a quotation without a source."""
     row, client = log_by_an_earlier_version(), admin
     for language in ("en", "zh-hans"):
         client.defaults["HTTP_ACCEPT_LANGUAGE"] = language

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 
 
 def new_service(name: str, model: str, *, declares: bool = False) -> Service:
-    """Create a service at the echo provider whose capabilities are unknown."""
+    """Create a service of the echo provider with unknown capabilities."""
     row = Service(service_id=name, name=name, provider=Provider.objects.get(name="echo"), model=model)
     row.declares_capabilities = declares
     save_service(SYSTEM, row)
@@ -111,7 +111,7 @@ def test_a_row_is_switched_whole(admin: Client) -> None:
 
 
 def test_any_word_can_become_a_column(admin: Client) -> None:
-    """A custom capability is a column once it was added, and stays if a service has it."""
+    """Adding a custom capability adds its column, which stays if a service has the capability."""
     row = Service.objects.get(service_id="text-model")
     assert "smell" in text_of(admin.get("/matrix/?add_name=smell&add_side=input"))
     assert "smell" not in text_of(admin.get("/matrix/"))
@@ -150,7 +150,7 @@ def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Clie
 
 @pytest.mark.parametrize("query", ["side=sideways&name=vision", "side=input&name="])
 def test_a_cell_that_cannot_be_is_refused(admin: Client, query: str) -> None:
-    """A cell of an unknown side or with an empty name gets 400 and writes nothing."""
+    """A cell with an unknown direction or an empty name is rejected with 400, and nothing is written."""
     row = Service.objects.get(service_id="text-model")
     before = Revision.objects.count()
     assert admin.post(f"/matrix/cell/{row.pk}/?{query}", {"on": "1"}).status_code == 400
@@ -158,7 +158,7 @@ def test_a_cell_that_cannot_be_is_refused(admin: Client, query: str) -> None:
 
 
 def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
-    """Markup in an id or a capability is escaped, and the switch's address refers to the same cell."""
+    """Markup in an id or a capability is escaped, and the switch's URL refers to the same cell."""
     row = new_service('<b>"x"</b>', "m")
     name = 'a&b <i>"c"</i> +#'
     set_cell(SYSTEM, row, ("input", name), supported=True)
@@ -172,7 +172,7 @@ def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
 
 
 def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None:
-    """The matrix has fifty rows per page. A capability of a service on another page is a column on each."""
+    """The matrix has fifty rows per page. A capability of a service on one page is a column on every page."""
     for number in range(60):
         new_service(f"more-{number:02}", f"m{number}", declares=True)
     last = Service.objects.get(service_id="more-59")
@@ -184,7 +184,7 @@ def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None
 
 
 def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
-    """Filling without explicit services fills those that match the filter."""
+    """Filling without selected services fills those that match the filter."""
     for name in ("mine-a", "mine-b", "other"):
         new_service(name, "gpt-4o")
     admin.post("/matrix/fill/", {"act": "catalogue", "back": "q=mine-"})

@@ -33,7 +33,7 @@ STOPPED = "The nightly probe found that gem no longer reads files."
 
 
 def reader(*blind_to: str, unclear_about: str = "") -> Callable[[ReceivedRequest], str | int]:
-    """Return a model that reads everything but these types and answers unclearly about one."""
+    """Return a model that reads every type except these and answers unclearly about one type."""
 
     def model(request: ReceivedRequest) -> str | int:
         if not request.media:
@@ -69,7 +69,7 @@ def reads(row: Service) -> set[str]:
 
 
 def test_no_service_is_probed_at_night_until_chosen(admin: Client, gemini_service: Service) -> None:
-    """A service is probed at night only if a person chose it, from the next night on.
+    """A service is probed at night only if a user chose it, from the next night on.
 
     The page shows the expected calls and tokens. The choice is audited and can be reverted.
     """
@@ -153,7 +153,7 @@ def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_se
 
 
 def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -> None:
-    """A new capability is shown but is not a warning of any chain."""
+    """A newly found capability is shown, but no chain warns of it."""
     set_cell(SYSTEM, gemini_service, ("input", "vision"), supported=False, source=Source.CATALOGUE)
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     probe_nightly(Service.objects.get(service_id="gem"))
@@ -165,7 +165,7 @@ def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -
 
 
 def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: Lab) -> None:
-    """An unclear probe changes nothing, nor does one in which the model does not answer even a text."""
+    """A probe changes nothing if it is unclear or if the model does not even answer plain text."""
     lab.model = reader(unclear_about="application/pdf")
     before = Revision.objects.count()
     assert probe_nightly(gemini_service).unclear == ("file",)
@@ -202,7 +202,7 @@ def test_the_command_probes_the_chosen_or_the_named(gemini_service: Service, lab
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_server_probes_services_that_are_due(gemini_service: Service, lab: Lab) -> None:
-    """A second round in the same night makes no call."""
+    """The server probes services that are due. A second round in the same night makes no call."""
     NightlyProbe.objects.create(service_id="gem", last_night=date(2026, 11, 1))
     lab.requests.clear()
     NightlyProbes().round()

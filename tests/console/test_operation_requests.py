@@ -28,7 +28,7 @@ def request_row(db: Any) -> RequestLog:
 
 
 def test_every_operation_has_a_name_that_its_column_holds() -> None:
-    """Every operation's surface has a name and fits into the log's column."""
+    """Every operation's surface has a name, and its value fits into the log's column."""
     surfaces = {door.surface for door in OPERATION_APIS.values()}
     assert surfaces == set(OPERATION_NAMES)
     assert len(surfaces) == len(OPERATIONS)
@@ -37,7 +37,7 @@ def test_every_operation_has_a_name_that_its_column_holds() -> None:
 
 @pytest.mark.parametrize("language", EXPECTED_TEXTS)
 def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, language: str) -> None:
-    """The page of an embeddings request shows neither a prefix nor a simulation, which exist only for chat."""
+    """The page of an embeddings request shows no prefix and no simulation, since both exist only for chat."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = admin.get(reverse("request", args=[request_row.pk])).content.decode()
     for text in EXPECTED_TEXTS[language]:

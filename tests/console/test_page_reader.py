@@ -13,7 +13,10 @@ HTML = """
 
 
 def test_each_control_is_found_by_its_role_and_name() -> None:
-    """White space is collapsed, images have no text, `aria-label` takes precedence, `disabled` is recognized."""
+    """Names have collapsed white space and no text of images, and `aria-label` takes precedence.
+
+    `disabled` is recognized.
+    """
     page = Page(HTML)
     controls = (page.heading("Routes 5"), page.link("Back"), page.field("Retries"), page.button("Save"))
     assert [control.tag if control else "" for control in controls] == ["h1", "a", "input", "button"]

@@ -54,7 +54,7 @@ def page_of(browser: Client, request_id: str, language: str = "en") -> str:
 
 
 def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str) -> None:
-    """A second turn below the limit keeps the prefix. A first turn has none."""
+    """A second turn below the limit keeps the prefix. A first turn has no prefix."""
     first, second = send_conversation(key, 1), send_conversation(key, 2)
     assert "This request starts its conversation, so there is no prefix to keep." in page_of(admin, first)
     assert "Prefix kept: earlier turns are sent unchanged." in page_of(admin, second)
@@ -90,14 +90,14 @@ def test_without_files_the_prefix_is_kept_and_nothing_is_stored_for_it(admin: Cl
 
 
 def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key: str) -> None:
-    """Another language breaks the prefix at the first message, which has the language directive."""
+    """Another language breaks the prefix at the first message, which contains the language directive."""
     send_conversation(key, 1)
     second = send_conversation(key, 2, language="zh")
     assert "Prefix broken at message 1, because the language" in page_of(admin, second)
 
 
 def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: Client, key: str) -> None:
-    """A new agent breaks the prefix at the description of an image, which lists the agents that can read it."""
+    """A new agent breaks the prefix at the description of an image, since that lists the agents that can read it."""
     send_conversation(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
@@ -106,7 +106,7 @@ def test_other_agents_of_the_administrator_break_it_where_they_are_named(admin: 
 
 
 def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str) -> None:
-    """A deleted file breaks the prefix at its message, because its content cannot be read."""
+    """A deleted file breaks the prefix at its message, since its content cannot be read."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     question = {"role": "user", "content": [image(f"artifact:{row.pk}")]}
     next_turns = [{"role": "assistant", "content": "I see"}, {"role": "user", "content": "and now?"}]

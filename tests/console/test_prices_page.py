@@ -1,4 +1,4 @@
-"""Listed and administrator's prices on a service's page, and the cost of a request on its page and in the API."""
+"""Prices from price lists and administrators on a service's page, and a request's cost on its page and in the API."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def save(admin: Client, row: Service, **price: str) -> str:
 
 
 def test_the_listed_price_has_its_source(admin: Client) -> None:
-    """A service's page shows the listed price above the fields that replace it."""
+    """A service's page shows the listed price with its source, above the fields that override it."""
     make()
     assert "Listed: 2.5 in, 10 out (USD; genai-prices 0." in text_of(admin.get("/services/svc/"))
 
@@ -51,7 +51,7 @@ IN_CHINESE = (
 
 @pytest.mark.parametrize(("language", "sentence"), [("en", CONTESTED), ("zh-hans", IN_CHINESE)])
 def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, language: str, sentence: str) -> None:
-    """A contested price is shown on the service's page and at a request's cost, until the administrator sets one."""
+    """A contested price is marked on the service's page and at a request's cost, until an administrator sets it."""
     row = make("https://api.mistral.ai/v1", "magistral-medium-latest")
     snapshot.refresh()
     facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))

@@ -117,7 +117,10 @@ def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
     ],
 )
 def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence):
-    """An invalid key gets 422 with the form open. Nothing is written, and the submitted key is not echoed."""
+    """An invalid key is rejected with 422, and the form stays open.
+
+    Nothing is written, and the submitted key is not echoed.
+    """
     before = Revision.objects.count()
     page = add(admin, **fields)
     assert page.status_code == 422
@@ -128,13 +131,13 @@ def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence
 
 
 def test_a_key_from_the_environment_takes_the_next_number(admin, pool):
-    """The variable's number follows those of stored keys, because an export names a variable for each of them."""
+    """The variable's number follows those of stored keys, since an export names a variable for each stored key."""
     add(admin, key_act="env", name="from outside")
     assert rows.read().provider("pool").keys[-1].variable == "LLM_PROVIDER_POOL_API_KEY_4"
 
 
 def test_stored_keys_stay_behind_when_the_address_moves_to_another_origin(admin, pool):
-    """Stored keys are bound to their origin, so a new origin gets none of them."""
+    """Stored keys are bound to their origin, so they are not sent to a new one."""
     row = Provider.objects.get(name="pool")
     form = {"endpoint": "https://api.openai.com/v1", "protocol": "openai", "default_model": "lab", "enabled": "on"}
     admin.post("/providers/pool/", {**form, "proxy": "default", "key_act": "keep", "version": row.version})
@@ -143,7 +146,7 @@ def test_stored_keys_stay_behind_when_the_address_moves_to_another_origin(admin,
 
 
 def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
-    """Testing the keys names a rejected one with what to do. A single key can be tested, too."""
+    """Testing all keys names a rejected key and the remedy. A single key can also be tested."""
     lab.play({f"pool/{SECOND}": 401})
     page = text_of(admin.post("/providers/pool/keys/test/", headers=HTMX))
     assert '<b>Key 2</b> <span class="chip bad">401</span>' in page
@@ -157,7 +160,10 @@ def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
 
 
 def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(admin, pool, lab):
-    """A key in cooldown shows until when; a successful test ends it. Cooldown is per key and per process."""
+    """The page shows until when a key is in cooldown.
+
+    A successful test ends it. Cooldown is per key and per process.
+    """
     keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
     page = text_of(admin.get("/providers/pool/"))
@@ -170,7 +176,7 @@ def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(
 
 
 def test_last_use_and_last_refusal_come_from_the_log(admin, pool):
-    """A logged try without a key's name dates from before there were several keys, and counts for the first."""
+    """Tries that were logged without a key's name count for the first key, since providers then had only one."""
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200)
     tries = [{"outcome": "http_429", "key": "2"}, {"outcome": "ok", "key": "billing"}]
     columns = {"request": request, "provider": "pool", "at": timezone.now(), "outcome": "ok"}
@@ -198,7 +204,7 @@ def test_a_request_shows_which_keys_were_tried(admin, pool):
 
 
 def test_a_viewer_sees_how_the_keys_do_and_can_change_nothing(viewer, pool):
-    """A viewer sees the keys' table without buttons, and a POST gets 403."""
+    """A viewer sees the keys' table without buttons, and a POST returns 403."""
     page = text_of(viewer.get("/providers/pool/"))
     assert "billing" in page
     assert "Test each key" not in page

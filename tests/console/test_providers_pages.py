@@ -32,7 +32,7 @@ def form_of(row: Provider, **changed: str) -> dict[str, str]:
 
 
 def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -> None:
-    """The list names providers without a key first, and their line says which variable to set."""
+    """Providers without a key are listed first, and their line says which variable to set."""
     page = text_of(admin.get("/providers/"))
     assert "Cannot be called: openai, anthropic, example (3 of 4)." in page
     assert "No key. Set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store a key here." in page
@@ -68,7 +68,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_providers(admi
 def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
     """A provider's page links to its routes and services.
 
-    Fire drills are last, so that loading them does not move the rest.
+    Fire drills are at the end of the page, so that loading them does not move the rest.
     """
     html = admin.get("/providers/echo/").content.decode()
     assert 'href="/routes/design/"' in html
@@ -87,7 +87,7 @@ def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
 
 
 def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
-    """A masked key gets 422 at its field, and the response does not contain it."""
+    """A masked key is rejected with 422 at its field, and the response does not contain it."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, key_act="set", key="sk-abc****wxyz"))
     assert answer.status_code == 422
@@ -106,7 +106,7 @@ def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) 
 
 
 def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> None:
-    """A form with an invalid entry gets 422 with all entries kept, and nothing is written."""
+    """A form with an invalid entry is rejected with 422. All entries are kept, and nothing is written."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, endpoint="api.openai.com", display_name="My OpenAI"))
     assert answer.status_code == 422
@@ -119,14 +119,17 @@ def test_a_wrong_entry_keeps_everything_typed_and_answers_422(admin: Client) -> 
     "endpoint", ["https://[127.0.0.1]/v1", "https://[::1/v1", "https://a:99999/v1", "https://[v1.x]/"]
 )
 def test_unparsable_address_is_a_form_error(admin: Client, endpoint: str) -> None:
-    """An endpoint that cannot be parsed gets 422, also if a key is submitted with it."""
+    """An endpoint that cannot be parsed is rejected with 422, even if a key is submitted with it."""
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", form_of(row, endpoint=endpoint, key_act="set", key=SECRET))
     assert (answer.status_code, SECRET in text_of(answer)) == (422, False)
 
 
 def test_conflicting_change_is_shown_beside_the_own_one(admin: Client) -> None:
-    """Saving over another person's change gets 409 with both versions. Saving that page again overwrites it."""
+    """Saving over another user's change returns 409 with both versions.
+
+    Saving that page again overwrites the change.
+    """
     row = Provider.objects.get(name="openai")
     admin.post("/providers/openai/", form_of(row, default_model="gpt-theirs"))
     answer = admin.post("/providers/openai/", form_of(row, default_model="gpt-mine"))
@@ -197,13 +200,13 @@ def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin
 
 
 def test_fetching_models_offers_those_the_provider_lists(admin: Client) -> None:
-    """Fetched models become lines; those that are services already say so."""
+    """Fetched models become lines, which mark models that already are services."""
     page = text_of(admin.post("/providers/echo/models/", {"act": "fetch"}))
     assert "is already echo-vision" in page
 
 
 def test_taken_id_shows_an_error_in_its_row(admin: Client) -> None:
-    """A service id that is taken gets 422 at its line, and nothing is created."""
+    """A service id that already exists is rejected with 422 at its line, and nothing is created."""
     form = {"act": "make", "model": "m", "use-0": "on", "id-0": "vision-model", "caps-0": "input:text"}
     answer = admin.post("/providers/echo/models/", form)
     assert answer.status_code == 422
@@ -211,7 +214,7 @@ def test_taken_id_shows_an_error_in_its_row(admin: Client) -> None:
 
 
 def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Client) -> None:
-    """A viewer gets 403 from every address that changes a provider, and the pages have no such buttons."""
+    """Every URL that changes a provider returns 403 to a viewer, and the pages have no such buttons."""
     page = text_of(viewer.get("/providers/echo/"))
     assert "Only administrators can change this." in page
     assert "Test connection" not in page
@@ -222,13 +225,13 @@ def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Cli
 
 @pytest.mark.parametrize("address", ["/providers/", "/matrix/", "/services/", "/agents/"])
 def test_a_boosted_link_gets_the_whole_page_and_a_search_the_fragment(admin: Client, address: str) -> None:
-    """A boosted link needs `#main`, which the navigation swaps. A search swaps only the list."""
+    """A boosted link gets the whole page, since it swaps `#main`. A search swaps only the list."""
     assert 'id="main"' in text_of(admin.get(address, headers={**HTMX, "HX-Boosted": "true"}))
     assert 'id="main"' not in text_of(admin.get(address, headers=HTMX))
 
 
 def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) -> None:
-    """The preset for Ollama selects "needs no key", which also applies without a choice in the form."""
+    """The preset for Ollama selects "needs no key". This also applies if the form submits no choice."""
     assert admin.get("/new/provider/?preset=ollama").context["form"]["key_act"].value() == "none"
     assert admin.get("/new/provider/?preset=deepseek").context["form"]["key_act"].value() == "set"
     new = {"name": "ollama", "endpoint": "http://127.0.0.1:11434/v1", "protocol": "openai", "default_model": "llama3.2"}
@@ -276,7 +279,7 @@ def test_a_preset_whose_provider_is_there_without_a_key_offers_to_give_it_one(ad
 
 
 def test_missing_or_invalid_key_shows_an_error_at_its_field(admin: Client) -> None:
-    """A missing or invalid key gets 422, and the provider keeps its key source."""
+    """A missing or invalid key is rejected with 422, and the provider keeps its key source."""
     address = "/new/provider/?preset=openai"
     for fields in ({"key_act": "set"}, {"key_act": "env", "key_variable": "HOME"}, {"key": "sk-abc****wxyz"}):
         answer = admin.post(address, {"provider": "openai", **fields})
@@ -294,9 +297,9 @@ def test_a_new_provider_takes_its_key_from_the_variable_that_is_named(admin: Cli
 
 
 def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> None:
-    """A test of an unknown host leaves out the options it rejects until it answers.
+    """A test of an unknown host leaves out rejected options until the host answers.
 
-    The form is prefilled with the result, nothing is stored.
+    The form is prefilled with the options that worked. Nothing is stored.
     """
     with Lab() as lab:
         row = Provider.objects.create(

@@ -1,6 +1,6 @@
-"""Numbers of queries of the pages of providers, services, agents, matrix and artifacts; two are for the visitor.
+"""Query counts of the pages of providers, services, agents, matrix and artifacts.
 
-The queries are in the `queries.py` of each subject of the console.
+Two queries read session and user. The queries are in the `queries.py` of each part of the console.
 """
 
 from __future__ import annotations

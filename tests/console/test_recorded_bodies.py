@@ -27,7 +27,7 @@ PAGES = ["/", "/requests/", "/requests/?q=agent:text-agent", "/requests/req_kept
 
 @pytest.fixture
 def key(key: str) -> str:
-    """An agent's key, with one request of the agent in the log whose body was recorded."""
+    """An agent's key. The log has one request of the agent, whose body was recorded."""
     message = {"role": "user", "content": [{"type": "text", "text": MARKER}]}
     row = RequestLog.objects.create(
         id="req_kept",
@@ -99,7 +99,7 @@ def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin:
 
 
 def test_list_fetches_no_body_for_any_role(key: str, admin: Client) -> None:
-    """An administrator, too, reads a body only by opening its request."""
+    """Even an administrator reads a body only by opening its request."""
     with log_statements() as statements:
         assert MARKER not in text_of(admin.get(reverse("requests")))
     assert not [sql for sql in statements if COLUMN in sql]

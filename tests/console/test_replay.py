@@ -35,7 +35,7 @@ def test_a_recorded_request_is_asked_again_with_its_words_and_files(key: str, ad
 
 
 def test_a_recorded_request_whose_file_is_gone_is_asked_again_without_it(key: str, admin):
-    """Simulating a recorded request whose file was deleted shows that the file is gone, as the same call now would."""
+    """Simulating a recorded request whose file was deleted shows that the file is missing, as in a new call."""
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     response = post(key, chat_body({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))

@@ -75,7 +75,7 @@ def test_invalid_search_term_is_named(query: str, problem: str) -> None:
     ],
 )
 def test_a_time_is_so_long_ago_or_a_date(text: str, expected: datetime | None) -> None:
-    """`1h` counts back from now, a date is taken as it is, and anything else is None."""
+    """`1h` means one hour ago, a date means its own time, and anything else is None."""
     assert moment(text, NOW) == expected
 
 
@@ -170,7 +170,7 @@ def test_a_key_that_leaked_finds_what_was_asked_with_it(demo: None, admin: Clien
     ],
 )
 def test_last_word_is_completed_and_the_rest_stays(query: str, expected: list[str]) -> None:
-    """Keys and values are suggested for the typed word, those that start with it first. Text before it is kept."""
+    """The last word is completed from keys and values, those that start with it first. The text before it is kept."""
     suggestions = suggest(query, {"task": ["old design", "planning", "design"]})
     assert [suggestion.replace('"', "") for suggestion in suggestions] == [
         suggestion.replace('"', "") for suggestion in expected
@@ -256,7 +256,7 @@ def test_every_kind_of_search_goes_along_an_index(db: None, query: str, index: s
 
 
 def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
-    """Few ids that start as typed are collected; if there are more, the newest are scanned."""
+    """If few ids start as typed, they are collected first. If there are many, the newest requests are scanned."""
     logged("req_5")
     now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
     numbers = range(RARE + 1)
@@ -330,7 +330,7 @@ def test_each_end_of_a_request_has_its_own_sentence(db: None) -> None:
 
 @pytest.mark.parametrize("outcome", ["ok", "all_providers_failed", CANCELLED])
 def test_a_stream_that_began_without_content_says_so_whatever_came_of_it(db: None, outcome: str) -> None:
-    """A stream that began with keep-alive comments has a sentence about it, which is no warning."""
+    """If a stream began with keep-alive comments, a sentence says so, which is not a warning."""
     row = logged("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
     attempt(row, 0, "ok" if outcome == "ok" else "http_500")
     steps = build_steps(list(row.attempts.order_by("position")))
@@ -353,7 +353,7 @@ def test_one_of_several_answers_leads_to_the_others(admin: Client, demo: None, l
 
 
 def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
-    """Every fault and skip reason has an explanation; an unknown word has none."""
+    """Every fault and skip reason has an explanation. An unknown value has no explanation."""
     assert all(explain_outcome(outcome) for outcome in [*Fault, *SkipReason, CANCELLED, "aborted"])
     assert explain_outcome("ok") == explain_outcome("none such") == ""
 
@@ -421,13 +421,13 @@ def test_request_without_files_mentions_no_files(admin: Client) -> None:
     ],
 )
 def test_the_list_says_what_was_asked_for(db: None, columns: dict[str, Any], expected: tuple[str, str, str]) -> None:
-    """The list names what was asked for: a route, a service, a model, or an unknown name."""
+    """The list shows what was requested: a route, a service, a model, or an unknown name."""
     name_asked = asked_for(logged("req_1", **columns))
     assert (name_asked.name, name_asked.kind, name_asked.route) == expected
 
 
 def test_a_final_failure_looks_final(admin: Client) -> None:
-    """A failed request is red and labelled, with the number of tries. Refused ones are not failures."""
+    """A failed request is red and labelled, with the number of tries. Rejected requests are not shown as failures."""
     chip = {"name": "a/b", "code": "429", "tone": "warn", "tries": 3}
     logged("req_1", outcome="upstream_429", status=429, chain=[chip])
     page = admin.get(reverse("requests")).content.decode()
@@ -487,7 +487,7 @@ def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kin
 
 
 def test_a_list_of_refused_requests_does_not_say_that_they_were_answered(admin: Client) -> None:
-    """A request that its caller got wrong is neither failed nor answered."""
+    """A request that was rejected for its caller's fault counts as neither failed nor answered."""
     logged("req_1", outcome="invalid_json", status=400)
     logged("req_2", outcome="client_cancelled", status=499)
     page = " ".join(admin.get(reverse("requests")).content.decode().split())

@@ -49,7 +49,7 @@ def page_of(admin: Client, number: int) -> str:
 
 
 def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin: Client, demo: None) -> None:
-    """A revision's page shows shares of failures before and after it with their counts, and offers Undo."""
+    """A revision's page shows the share and number of failures before and after it, and offers Undo."""
     number = change_design()
     play(number, 40, 50, failures=20)
     play(number, 5, 5, task="planning")
@@ -74,7 +74,7 @@ def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
 def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
     """Requests after the next revision of the same route do not count.
 
-    The page then offers to restore the revision before the first, which reverts both.
+    The page then offers to restore the revision before the first of them, which reverts both.
     """
     first = change_design(hours_ago=3)
     save_route(ADA, TaskRoute.objects.get(task_type="planning"), [CandidateSpec("echo", "echo-text")])
@@ -133,7 +133,7 @@ def test_viewer_is_offered_no_undo(viewer: Client, demo: None) -> None:
 def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of requests compared is limited, and one query of the log suffices."""
+    """The number of requests compared is limited, and one query to the log suffices."""
     monkeypatch.setattr(effects, "MOST", 25)
     number = change_design()
     address = reverse("revision", args=[number])

@@ -55,7 +55,7 @@ def chain_of(task_type: str) -> list[str]:
 
 
 def test_list_opens_with_the_current_state(admin: Client, demo: None) -> None:
-    """The list of routes has a summary, every route with its chain, and where images are described."""
+    """The list of routes has a summary and every route with its chain, and marks where images are described."""
     page = admin.get(reverse("routes")).content.decode()
     assert "6 task routes are working" in page
     assert "chapter_generation" in page
@@ -79,7 +79,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_routes(admin: 
 
 
 def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None) -> None:
-    """The switch's response is the route's row, and the toast has Undo."""
+    """The response to the switch is the route's row, and the toast has Undo."""
     answer = admin.post(reverse("route_enabled", args=["design"]), {}, headers={"HX-Request": "true"})
     assert not TaskRoute.objects.get(task_type="design").enabled
     row = Page(answer)
@@ -98,7 +98,7 @@ def test_a_route_is_switched_at_once_and_back_by_undo(admin: Client, demo: None)
 
 
 def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, demo: None) -> None:
-    """The first candidate that can be called is the primary one."""
+    """The first candidate that can be called is shown as the primary one."""
     cards = [("1", "openai/gpt-5.6-sol", ""), ("2", "echo/echo-text", "")]
     page = admin.post(page_of("design"), draft(*cards, act="check")).content.decode()
     assert page.index('name="card" value="2"') < page.index("Primary")
@@ -230,7 +230,7 @@ def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) ->
 def test_a_wrong_field_keeps_every_entry_and_says_why(
     admin: Client, demo: None, fields: dict[str, str], error: str
 ) -> None:
-    """A draft with an invalid field gets 422 with all entries kept, and nothing is written."""
+    """A draft with an invalid field is rejected with 422. All entries are kept, and nothing is written."""
     answer = admin.post(page_of("design"), design(3, 1, 2, act="save", **fields))
     assert answer.status_code == 422
     assert error in answer.content.decode()
@@ -245,7 +245,7 @@ def test_a_route_needs_a_candidate(admin: Client, demo: None) -> None:
 
 
 def test_conflicting_save_is_shown_beside_the_draft(admin: Client, demo: None) -> None:
-    """Saving over another person's change gets 409 with both chains. Saving again overwrites the other change."""
+    """Saving over another user's change returns 409 with both chains. Saving again overwrites the other change."""
     data = design(3, 2, 1, act="save")
     row = TaskRoute.objects.get(task_type="design")
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
@@ -286,7 +286,7 @@ def test_what_the_page_does_not_show_is_kept(admin: Client, demo: None) -> None:
 
 
 def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(admin: Client, demo: None) -> None:
-    """A candidate's request fields move with it, also if its model occurs twice.
+    """A candidate's request fields move with it, even if its model occurs twice.
 
     A value that is not an object is rejected.
     """
@@ -348,7 +348,7 @@ def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> Non
 
 @pytest.mark.parametrize("act", ["save", "check"])
 def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo: None, act: str) -> None:
-    """A viewer's page has no Save button, and a save that is sent anyway gets 403."""
+    """A viewer's page has no Save button, and a POST to save returns 403."""
     page = viewer.get(page_of("design"))
     assert Page(admin.post(page_of("design"), design(3, 2, 1, act="check"))).button("Save")
     assert Page(page).button("Save") is None
@@ -360,7 +360,7 @@ def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo:
 
 @pytest.mark.parametrize("name", ["planning", "写作", "a/b", "..", "new", "~x", "constructor", "100% ?#", "a b"])
 def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
-    """A task type may be any text: each has an address that resolves back to it."""
+    """A task type may be any text. Each has a URL that resolves back to it."""
     assert TaskType().to_python(TaskType().to_url(name)) == name
     if not TaskRoute.objects.filter(task_type=name).exists():
         save_route(ADA, TaskRoute(task_type=name), [CandidateSpec("echo")])
@@ -369,13 +369,16 @@ def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
 
 
 def test_a_route_that_is_not_there_is_404(admin: Client) -> None:
-    """An unknown route gets 404, and so does an address that is not a valid encoding."""
+    """An unknown route returns 404, and so does a URL that is not a valid encoding of a task type."""
     assert admin.get(page_of("gone")).status_code == 404
     assert admin.get("/routes/~!!/").status_code == 404
 
 
 def test_deleting_a_route_can_be_undone_and_the_default_one_stays(admin: Client, demo: None) -> None:
-    """Deleting a route can be undone. The default route's page has a reason instead of the button."""
+    """Deleting a route can be undone.
+
+    The default route cannot be deleted, and its page gives the reason instead of a button.
+    """
     admin.post(reverse("route_delete", args=["design"]))
     assert not TaskRoute.objects.filter(task_type="design").exists()
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""The list of many task routes: pages, search, and traffic of each."""
+"""The list of many task routes: pages, search, and the traffic of each route."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin
 
 @pytest.mark.smoke
 def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) -> None:
-    """Each route shows the requests of its last day with a link to them. Older ones do not count."""
+    """Each route shows the requests of its last day with a link to them. Older requests do not count."""
     now = timezone.now()
     for number, outcome in enumerate(["ok"] * 8 + ["http_500"] * 2):
         RequestLog.objects.create(

@@ -1,7 +1,7 @@
-"""Numbers of queries, of each database, of the pages of routes, requests, history, settings and people.
+"""Query counts, for each database, of the pages of routes, requests, history, settings and users.
 
-Two queries of `default` are for the visitor: session and user. The queries are in the `queries.py` of each subject of
-the console, and in `request_log`. The configuration in use is in memory and needs no query.
+Two queries of `default` read the session and user. The queries are in the `queries.py` of each part of the
+console,\nand in `request_log`. The configuration in use is in memory and needs no query.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/audit/": (3, 0),
     "/matrix/catalogue/": (3, 0),
     "/matrix/catalogue/{edition}/": (5, 0),
-    "/usage/": (2, 2),  # the second one reads which days are rolled up
+    "/usage/": (2, 2),  # the second query reads which days are rolled up
     "/usage/budgets/": (3, 0),
-    "/settings/": (4 + is_postgresql(), 0),  # PostgreSQL's size is a query
+    "/settings/": (4 + is_postgresql(), 0),  # the size of PostgreSQL's database is a query
     "/alerts/": (4, 0),
     "/drill/": (2, 0),
     "/providers/echo/drill/": (4, 1),
@@ -69,7 +69,7 @@ def admin(demo: None, admin: Client) -> Client:
 
 
 def add_requests(count: int) -> None:
-    """Create failed requests of the current time, each with two attempts; `r0` is the first."""
+    """Create failed requests that began now, each with two attempts; `r0` is the first."""
     now = timezone.now()
     for number in range(count):
         values = {"started_at": now, "surface": "v1", "outcome": "http_500", "task_type": "design", "fell_back": True}
@@ -131,7 +131,7 @@ def test_query_count_of_a_page_does_not_grow_with_the_data(admin: Client, addres
 
 
 def test_query_count_of_simulation_and_preview_does_not_grow_with_the_data(admin: Client) -> None:
-    """A simulation and the preview of an import make as many queries with few rows as with many."""
+    """A simulation and the preview of an import make the same number of queries with few rows and with many."""
     walk_form = {"act": "simulate", "task": "design", "sim-message": "Hello"}
     preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}
     counts = queries_of(admin, "/simulate/", post=walk_form), queries_of(admin, "/config/import/", post=preview)

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 
 
 def form_of(row: Service, **changed: object) -> dict[str, object]:
-    """Return what the form of a service posts; switches that it does not name stay unchanged."""
+    """Return what the form of a service posts. Switches that are not passed stay unchanged."""
     tags = ", ".join(row.capability_tags)
     facts = {"name": row.name, "provider": str(row.provider.pk), "model": row.model, "description": row.description}
     return {
@@ -78,7 +78,7 @@ def test_one_save_keeps_the_switches_and_the_fields(admin: Client) -> None:
 
 
 def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Client) -> None:
-    """A service's unknown timeouts are kept. A form without these fields changes none of them."""
+    """A service's timeouts and request fields are set on its page. A form without these fields changes none of them."""
     Service.objects.filter(service_id="vision-model").update(timeouts={"total": 9, "x": 1})
     row = Service.objects.get(service_id="vision-model")
     times = {"timeout_connect": "3", "timeout_total": "", "timeout_between": "0.5"}
@@ -112,7 +112,7 @@ def switches_in(page: str) -> set[str]:
     "fields", [{"limits_json": "{"}, {"custom": "x" * 101}, {"name": ""}], ids=["limits", "capability", "name"]
 )
 def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: Client, fields: dict[str, str]) -> None:
-    """A form that cannot be saved gets 422 with the same switches, and nothing is written."""
+    """A form that cannot be saved is rejected with 422. Its switches are kept, and nothing is written."""
     row, before = Service.objects.get(service_id="vision-model"), on_of("vision-model")
     chosen = ["input:text", "input:audio", "output:text"]
     posted = {"switch": SWITCHES, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | fields
@@ -129,7 +129,7 @@ def test_what_cannot_be_saved_comes_back_with_every_switch_as_it_was_set(admin: 
 
 
 def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(admin: Client) -> None:
-    """A conflict gets 409 and names the switches that differ.
+    """A conflicting save returns 409 and names the switches that differ.
 
     The form keeps the choices, and saving it again overwrites the other change.
     """
@@ -148,7 +148,7 @@ def test_a_conflict_names_the_switches_that_differ_and_saving_again_takes_mine(a
 
 
 def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Client) -> None:
-    """The table shows the limits in effect; one that was entered here is marked as set here."""
+    """The table shows the limits in effect. A limit that was entered on this page is marked as set here."""
     row = Service.objects.get(service_id="vision-model")
     assert "OpenAI: images and vision" in text_of(admin.get("/services/vision-model/"))
     answer = admin.post("/services/vision-model/", form_of(row, limits_json='{"image": {"maxBytes": 5242880}}'))
@@ -164,7 +164,7 @@ def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Clie
      ('{"picture": {}}', "limits.picture is unknown")],
 )  # fmt: skip
 def test_invalid_limits_are_reported_with_their_path(admin: Client, text: str, error: str) -> None:
-    """Invalid limits get 422 with each problem at the field, and nothing is written."""
+    """Invalid limits are rejected with 422 and a problem with its path at the field. Nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     answer = admin.post("/services/vision-model/", form_of(row, limits_json=text))
     assert answer.status_code == 422
@@ -182,7 +182,7 @@ def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None
 
 
 def test_saving_over_a_conflicting_change_shows_both_versions(admin: Client) -> None:
-    """Saving over another person's change gets 409 with both versions, and nothing is written."""
+    """Saving over another user's change returns 409 with both versions, and nothing is written."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", form_of(row, name="theirs"))
     answer = admin.post("/services/vision-model/", form_of(row, name="mine"))
@@ -201,7 +201,7 @@ def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
 
 
 def test_an_id_with_a_slash_has_a_page(admin: Client) -> None:
-    """Service ids are arbitrary text, for example `deepseek-ai/DeepSeek-V3`."""
+    """A service id may be any text, for example `deepseek-ai/DeepSeek-V3`."""
     echo = Provider.objects.get(name="echo")
     new = {"service_id": "deepseek-ai/DeepSeek-V3", "name": "d", "provider": echo.pk, "model": "m"}
     answer = admin.post("/new/service/", new)
@@ -233,7 +233,7 @@ def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: C
 def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client) -> None:
     """A service's page shows parameters that its model rejected, as renamed or dropped.
 
-    A button forgets one, also after a restart.
+    A button makes the gateway forget such a parameter, even after a restart.
     """
     renew(send.process_run_context)
     assert "Refused parameters" not in text_of(admin.get("/services/vision-model/"))
@@ -260,7 +260,7 @@ def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client)
 
 
 def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Client) -> None:
-    """A viewer gets 403 from every address that changes a service."""
+    """Every URL that changes a service returns 403 to a viewer."""
     assert viewer.get("/services/vision-model/").status_code == 200
     for address in ("/services/", "/catalogue/", "/forget/", "/delete/service/"):
         assert viewer.post(f"{address}vision-model/").status_code == 403

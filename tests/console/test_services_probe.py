@@ -31,7 +31,7 @@ The key `text` has the result of the plain call.
 
 
 class ScriptedDial:
-    """A provider checker with scripted results; `asked` has the MIME types of the files it got."""
+    """A provider checker with scripted results. `asked` has the MIME types of the files it received."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -142,7 +142,7 @@ def test_unclear_result_changes_nothing_and_is_listed_beside_proved_ones(admin: 
 
 
 def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin: Client) -> None:
-    """A declared capability overrides a probe. Nothing is written, and the page shows the difference."""
+    """A declared capability takes precedence over a probe. Nothing is written, and the page shows the difference."""
     row = unknown_service()
     save_service(SYSTEM, row, capabilities=Capabilities(("text",), ("text",)))
     scripted = ScriptedDial(VISION_SCRIPT)
@@ -154,7 +154,7 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
 
 
 def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> None:
-    """If a probe's plain call fails, no file is sent, nothing is recorded, and the page says what to do."""
+    """If a probe's plain call fails, no file is sent and nothing is recorded, and the page names the remedy."""
     unknown_service()
     model = ScriptedDial({"text": CheckResult(ms=40, fault="http_401", status=401, message="invalid key")})
     dial.provider_checker = lambda: model
@@ -165,7 +165,7 @@ def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> 
 
 
 def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> None:
-    """A probe sends no audio to Anthropic, whose protocol has none."""
+    """A probe sends no audio to Anthropic, whose protocol has no audio."""
     row = unknown_service()
     row.provider = Provider.objects.get(name="anthropic")
     save_service(SYSTEM, row)

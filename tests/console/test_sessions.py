@@ -1,4 +1,4 @@
-"""A person's sessions: listed and ended on the person's page, and ended when a permission is lost."""
+"""A user's sessions: listed and ended on the user's page, and ended when a permission is lost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def home_of(account: User) -> str:
 
 
 def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_account: User, demo: None) -> None:
-    """A person's page lists sessions with device and address. The current one is first and cannot be ended there."""
+    """A user's page lists sessions with device and IP address. The current one is first and cannot be ended there."""
     browser = signed_in(viewer_account)
     signed_in(viewer_account, IPHONE, "198.51.100.4")
     page = text_of(browser.get(home_of(viewer_account)))
@@ -88,7 +88,7 @@ def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) 
 
 
 def test_session_of_another_user_cannot_be_ended_from_the_own_page(viewer_account: User, demo: None) -> None:
-    """A person cannot end another person's session from their own page."""
+    """Users cannot end another user's session from their own page."""
     stranger = signed_in(person("otto"))
     session_activity().write()
     digest = SessionSighting.objects.get().digest
@@ -110,7 +110,7 @@ def test_an_administrator_sees_and_ends_the_sessions_of_others(
 
 @pytest.mark.parametrize(("role", "remains"), [("editor", False), ("viewer", False), ("administrator", True)])
 def test_a_role_that_falls_ends_the_sessions_begun_with_it(role: str, remains: bool, admin: Client, demo: None) -> None:
-    """Losing permissions by a role change ends the person's sessions, and the audit event has their number."""
+    """Losing permissions by a role change ends the user's sessions, and the audit event counts them."""
     ada = person("ada", is_staff=True)
     browser = signed_in(ada)
     admin.post(reverse("user_role", args=[ada.pk]), {"role": role, "was": "administrator"})

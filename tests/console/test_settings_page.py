@@ -34,13 +34,13 @@ ACTOR = Actor("person", "admin")
 
 
 def test_every_setting_is_on_the_page(viewer: Client) -> None:
-    """Each setting is listed with its meaning, also for a viewer."""
+    """Each setting is listed with its meaning, even for a viewer."""
     page = viewer.get("/settings/").content.decode()
     assert [setting.name for setting in SETTINGS if setting.name not in page] == []
 
 
 def test_no_secret_of_the_environment_is_on_the_page(admin: Client, settings: Any) -> None:
-    """Signing key, encryption keys and passwords are shown only as set."""
+    """For the signing key, encryption keys and passwords, the page shows only that they are set."""
     page = admin.get("/settings/").content.decode()
     for secret in (settings.SECRET_KEY, *settings.ENCRYPTION_KEYS, settings.ADMIN_PASSWORD):
         assert secret not in page
@@ -49,7 +49,7 @@ def test_no_secret_of_the_environment_is_on_the_page(admin: Client, settings: An
 def test_the_bucket_of_artifacts_is_shown_and_its_credentials_are_not(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The artifact store's address is shown; its credentials are in other variables, which are not."""
+    """The artifact store's URL is shown, but not the variables with its credentials."""
     address = "s3://files/artifacts?region=eu-central-1"
     monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", address)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2hunter2")
@@ -104,7 +104,7 @@ def test_a_dotenv_file_is_read_for_its_assignments(tmp_path: Path) -> None:
 
 
 def test_an_address_is_shown_without_the_password_in_it() -> None:
-    """A password is removed from an address, for example of a proxy."""
+    """A URL, for example of a proxy, is shown without its password."""
     assert strip_password("http://user:pass@proxy:3128") == "http://proxy:3128"
     assert strip_password("https://example.org/a@b") == "https://example.org/a@b"
 
@@ -146,7 +146,7 @@ def test_content_policy_is_one_revision_and_the_default(admin: Client) -> None:
 
 
 def test_unknown_content_policy_is_refused(admin: Client) -> None:
-    """An unknown content policy gets 422, and nothing is written."""
+    """An unknown content policy is rejected with 422, and nothing is written."""
     answer = admin.post(reverse("settings_content_policy"), {"content_policy": "magic"}, headers=HTMX)
     assert answer.status_code == 422
     assert Installation.current().content_policy == ""
@@ -171,7 +171,7 @@ def test_added_language_is_sent_to_the_model(admin: Client) -> None:
     ],
 )
 def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directive: str, error: str) -> None:
-    """An invalid language gets 422 with the message at its field and the entry kept."""
+    """An invalid language is rejected with 422. The message is at its field, and the entry is kept."""
     page = admin.post(reverse("settings_language_save"), {"code": code, "directive": directive}, headers=HTMX)
     text = page.content.decode()
     assert page.status_code == 422
@@ -185,13 +185,13 @@ def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directi
 
 
 def test_an_unknown_default_language_is_refused(admin: Client) -> None:
-    """An unknown default language gets 422, and nothing is written."""
+    """An unknown default language is rejected with 422, and nothing is written."""
     assert admin.post(reverse("settings_default_language"), {"default_language": "xx"}).status_code == 422
     assert not Revision.objects.exists()
 
 
 def test_the_default_language_cannot_lose_its_directive(admin: Client) -> None:
-    """Removing the default language gets 409 with the reason, and its button is disabled.
+    """Removing the default language returns 409 with the reason, and its button is disabled.
 
     It can be removed once another language is the default.
     """
@@ -216,7 +216,10 @@ def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
 
 
 def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> None:
-    """Retention is not configuration: saving makes no revision, and the audit log has old and new values."""
+    """Retention is not part of the configuration.
+
+    Saving makes no revision, and the audit log has old and new values.
+    """
     form = {"request_days": "7", "artifact_days": "", "quota": "512", "expected": "30 None None None"}
     assert admin.post(reverse("settings_retention"), form).status_code == 302
     assert read_retention_settings() == Keeping(7, None, 512 * 1024 * 1024)
@@ -227,7 +230,7 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
 
 @pytest.mark.parametrize("days", ["0", "-1", "soon", "", "99999999"])
 def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
-    """An invalid number of days gets 422 with the entries kept, and nothing is saved."""
+    """An invalid number of days is rejected with 422. The entries are kept, and nothing is saved."""
     form = {"request_days": days, "quota": "12345"}
     page = admin.post(reverse("settings_retention"), form, headers=HTMX)
     assert page.status_code == 422
@@ -239,7 +242,7 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
 
 
 def test_conflicting_retention_change_shows_both_versions(admin: Client) -> None:
-    """Saving over another person's retention gets 409 with both versions. Saving again overwrites it."""
+    """Saving over another user's change of the retention returns 409 with both versions. Saving again overwrites it."""
     actions.keep(Actor("person", "olga"), Keeping(90))
     form = {"request_days": "7", "expected": "30 None None None"}
     page = admin.post(reverse("settings_retention"), form, headers=HTMX)
@@ -299,7 +302,7 @@ ACTS = (
 
 @pytest.mark.parametrize("name", ACTS)
 def test_a_viewer_changes_nothing_and_reading_never_does(viewer: Client, admin: Client, name: str) -> None:
-    """For every action on settings a viewer gets 403, and a GET gets 405."""
+    """Every action on settings returns 403 to a viewer, and 405 to a GET."""
     assert viewer.post(reverse(name), {"code": "pt", "directive": "x", "record_bodies": "1"}).status_code == 403
     assert admin.get(reverse(name)).status_code == 405
     assert not AuditEvent.objects.exists()

@@ -1,4 +1,4 @@
-"""Signing in: how many failures are allowed, whom the limit affects, and what is recorded."""
+"""Throttling of sign-ins: how many failures are allowed, whom the limit affects, and what is recorded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ADDRESS_A, ADDRESS_B = "198.51.100.7", "203.0.113.9"
 
 
-# Hashing dominates the time of signing in, so the tests count hashes instead of measuring time.
+# Hashing dominates the time of a sign-in, so the tests count hashes instead of measuring time.
 class CountingHasher(MD5PasswordHasher):
     algorithm = "counting"
     count = 0
@@ -80,13 +80,13 @@ def test_the_name_stays_typed_in_when_one_has_to_wait() -> None:
 
 @pytest.mark.usefixtures("alice")
 def test_throttled_address_does_not_block_another() -> None:
-    """An account is throttled per address, so failures cannot lock out the administrator everywhere."""
+    """An account is throttled per IP address, so failures cannot lock out the administrator everywhere."""
     fail("alice", 6)
     assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
 
 def test_other_names_of_the_same_address_go_on_until_fifty_failures_an_hour(alice: User) -> None:
-    """One address may fail fifty times an hour in total, whatever names it tries."""
+    """One IP address may fail fifty times an hour in total, whatever names it tries."""
     for group in range(10):
         assert fail(f"user{group}", 5) == [200] * 5
     assert sign_in("alice", PASSWORD).status_code == 429
@@ -114,7 +114,7 @@ def test_signing_in_forgets_the_failures_of_that_name_from_that_address_alone() 
 
 @pytest.mark.parametrize("name", ["alice", "unknown", "left"])
 def test_known_unknown_and_deactivated_names_take_equal_work(alice: User, settings: Any, name: str) -> None:
-    """A known, an unknown and a deactivated name take one hash each, so the time does not reveal who has an account."""
+    """A known, an unknown and a deactivated name need one hash each, so the time does not reveal who has an account."""
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     alice.set_password(PASSWORD)
     alice.save()
@@ -177,7 +177,7 @@ def test_attempt_is_counted_before_the_password_is_checked() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_tries_at_the_same_moment_five_are_let_through() -> None:
-    """The limit is kept in the database, so it also holds for simultaneous attempts of several connections."""
+    """The limit is kept in the database, so it holds even for simultaneous attempts over several connections."""
 
     def enter(_: int) -> int:
         try:
@@ -203,7 +203,7 @@ MOMENTS = st.lists(st.integers(0, 4000).map(lambda ago: NOW - timedelta(seconds=
 
 @given(MOMENTS)
 def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
-    """One may try after the wait and not a second earlier."""
+    """An attempt is allowed after the wait, and not a second earlier."""
     limit = Limit(5, timedelta(minutes=15))
     wait = seconds_to_wait(failed, limit, NOW)
     assert 0 <= wait <= 900
@@ -223,7 +223,7 @@ def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
     ],
 )
 def test_an_address_is_counted_by_whom_it_belongs_to(first: str, second: str, same: bool) -> None:
-    """An IPv6 subscriber has a /64, so another address within it does not avoid the limit."""
+    """IPv6 addresses count by their /64, since a subscriber has a whole one to choose addresses from."""
     assert (place_of(first) == place_of(second)) is same
 
 
@@ -247,7 +247,7 @@ def test_an_address_is_believed_only_from_as_many_proxies_as_are_trusted(
 
 @pytest.mark.usefixtures("alice")
 def test_clients_behind_a_trusted_proxy_are_distinguished(settings: Any) -> None:
-    """A person's failures do not affect others behind the same trusted proxy."""
+    """A user's failures do not affect others behind the same trusted proxy."""
     settings.TRUSTED_PROXIES = 1
     form = {"username": "alice", "password": "wrong", "next": "/users/"}
     for _ in range(6):
@@ -282,7 +282,7 @@ def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
 
 
 def test_the_right_old_password_is_not_counted(alice: User) -> None:
-    """An invalid new password, however often, does not lock out its owner."""
+    """With the right old password, attempts are not counted, however often the new password is invalid."""
     form = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
     client = browser_of(alice)
     assert [client.post("/password/", form, REMOTE_ADDR=ADDRESS_A).status_code for _ in range(6)] == [422] * 6

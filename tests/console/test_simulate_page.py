@@ -73,7 +73,7 @@ def test_cut_stream_calls_no_further_candidate(admin: Client) -> None:
 
 
 def test_the_draft_is_simulated_not_what_is_stored(admin: Client) -> None:
-    """The simulation uses order and error policy of the draft, and nothing is written."""
+    """The simulation uses the draft's order and error policy, and nothing is written."""
     before = Revision.objects.count()
     result = simulate(admin, form(3, 1, **{"out-3": "404", "preset": "resilient"}))
     assert [stop.name for stop in result.stops] == ["echo/echo-text", "echo/echo-503"]
@@ -123,7 +123,7 @@ def test_unknown_artifact_is_404(admin: Client) -> None:
 
 
 def test_an_artifact_that_was_deleted_meanwhile_is_described_as_gone(admin: Client) -> None:
-    """A simulation with a deleted artifact shows what a call with this file would send now."""
+    """A simulation with a deleted artifact shows what a call with this file would now send."""
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt", declared="text/plain")
     delete_artifacts(SYSTEM, [row.pk])
     walked = simulate(admin, form(**{"sim-artifact": row.pk}))
@@ -132,7 +132,7 @@ def test_an_artifact_that_was_deleted_meanwhile_is_described_as_gone(admin: Clie
 
 
 def test_sending_for_real_calls_answers_and_is_written_down(admin: Client) -> None:
-    """A real call is in the request log and the audit log, with the person as actor."""
+    """A real call is in the request log and the audit log, with the user as actor."""
     result = simulate(admin, form(act="send"))
     assert result.real
     assert result.sentence == "Candidate 2, echo/echo-vision, answered"
@@ -195,7 +195,7 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
     ],
 )
 def test_an_attempt_of_the_log_has_its_nearest_outcome(outcome: str, status: int | None, word: str) -> None:
-    """A logged attempt's outcome is chosen by fault, then by status, else 503."""
+    """A logged attempt is simulated by its fault, else by its status, else as 503."""
     assert word_of(AttemptLog(outcome=outcome, status=status)) == word
 
 
@@ -225,7 +225,7 @@ def test_stand_ins_are_attached_by_kind_and_size(viewer: Client) -> None:
 
 @pytest.mark.parametrize("sizes", ["much", "0", "-5", "99999999", "nan", "inf", "1,1,1,1,1,1,1,1,1,1,1"])
 def test_invalid_size_shows_an_error(viewer: Client, sizes: str) -> None:
-    """An invalid size of a placeholder gets a message, and nothing is simulated."""
+    """An invalid size of a placeholder shows a message, and nothing is simulated."""
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "sim-image": sizes}
     panel = viewer.post("/simulate/", data).context["panel"]
     assert panel.problem.startswith("Enter placeholder sizes in KiB, up to 25600")
@@ -250,7 +250,7 @@ def test_simulate_is_in_the_navigation(admin: Client) -> None:
 def test_without_a_route_the_page_says_what_a_simulation_is(
     client: str, offers: bool, request: pytest.FixtureRequest
 ) -> None:
-    """Without a route the page explains simulations, and offers to add a route to people who may."""
+    """Without a route the page explains simulations, and offers users with permission to add a route."""
     TaskRoute.objects.all().delete()
     snapshot.refresh()
     html = request.getfixturevalue(client).get("/simulate/").content.decode()

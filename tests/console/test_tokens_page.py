@@ -24,7 +24,7 @@ def make(admin: Client, **fields: Any) -> Any:
 
 
 def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> None:
-    """A token is shown only when it is created. Later the list has its public part, owner and scopes."""
+    """A token is shown only when it is created. Later the list shows its public part, owner and scopes."""
     page = text_of(make(admin))
     row = AdminToken.objects.get()
     assert f"rat_{row.public_id}_" in page
@@ -45,7 +45,7 @@ def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> Non
     ],
 )
 def test_a_name_and_an_end_within_a_year_are_needed(fields: dict[str, Any], label: str, admin: Client) -> None:
-    """A token without a name or without an expiry within a year gets 422, and nothing is created."""
+    """A token without a name or without an expiry within a year is rejected with 422, and nothing is created."""
     answer = make(admin, **fields)
     assert answer.status_code == 422
     assert Page(answer).error(label)

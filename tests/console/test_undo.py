@@ -1,4 +1,4 @@
-"""Undo reverts exactly the change that its toast reports, also if another process saves at the same time."""
+"""Undo reverts exactly the change that its toast reports, even if another process saves at the same time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ Post = tuple[str, dict[str, Any]]
 
 @pytest.fixture
 def admin(demo: None, admin: Client) -> Client:
-    """The administrator's client; beside the demo an unused alias and provider, and a service without capabilities."""
+    """The administrator's client.
+
+    The demo also has an unused alias and provider, and a service without capabilities.
+    """
     save_alias(ADA, "spare", "task:default")
     save_provider(ADA, Provider(name="spare", endpoint="https://spare.example/v1", default_model="m"))
     openai = Provider.objects.get(name="openai")
@@ -44,7 +47,7 @@ def bob(django_db_setup: None) -> Iterator[AnotherProcess]:
 
 
 def offered(client: Client, post: Post) -> int | None:
-    """Return the revision that the toast after this post offers to undo; None without an offer."""
+    """Return the revision that the toast after this POST offers to undo, or None."""
     page = client.post(*post, follow=True)
     assert page.status_code == 200
     revisions = re.findall(r'action="/undo/(\d+)/"', page.content.decode())

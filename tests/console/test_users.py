@@ -1,4 +1,4 @@
-"""Users: invitation links, roles, deactivation; the last administrator has to stay."""
+"""Users: invitation links, roles, deactivation; the last administrator cannot be removed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def acts() -> list[tuple[str, str]]:
 
 
 def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account: User) -> None:
-    """An invitation link signs in, in the chosen language and with the role of the invitation."""
+    """Accepting an invitation signs the user in, in the chosen language and with the role of the invitation."""
     client, answer = accept(invite(admin_account, role="administrator"))
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
     ines = User.objects.get(username="ines")
@@ -59,7 +59,7 @@ def test_an_invited_person_chooses_password_and_language_and_is_in(admin_account
 
 
 def test_the_language_comes_along_to_another_browser(admin_account: User) -> None:
-    """Signing in with another browser applies the person's language. Changing it there is stored, too."""
+    """Signing in with another browser applies the user's language. Changing it in that browser is also stored."""
     accept(invite(admin_account))
     other_browser = browser_of()
     other_browser.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
@@ -69,7 +69,7 @@ def test_the_language_comes_along_to_another_browser(admin_account: User) -> Non
 
 
 def test_a_link_works_once(admin_account: User) -> None:
-    """A used invitation link gets 410 for GET and POST, and the password stays."""
+    """A used invitation link returns 410 for GET and POST, and the password is unchanged."""
     link = invite(admin_account)
     accept(link)
     assert browser_of().get(link).status_code == 410
@@ -78,7 +78,7 @@ def test_a_link_works_once(admin_account: User) -> None:
 
 
 def test_a_link_ends_with_time(admin_account: User, settings: Any) -> None:
-    """After `PASSWORD_RESET_TIMEOUT` an invitation link gets 410."""
+    """After `PASSWORD_RESET_TIMEOUT` an invitation link returns 410."""
     link = invite(admin_account)
     settings.PASSWORD_RESET_TIMEOUT = -1
     assert browser_of().get(link).status_code == 410
@@ -95,12 +95,12 @@ def test_a_new_link_makes_the_invitation_before_void(admin_account: User) -> Non
 
 @pytest.mark.parametrize("link", ["/join/MQ/wrong/", "/join/!!/x/", "/join/OTk5OTk5/abc-def/", "/join/LTE/abc-def/"])
 def test_a_made_up_link_is_spent(admin_account: User, link: str) -> None:
-    """Every malformed or unknown link gets 410."""
+    """Every malformed or unknown link returns 410."""
     assert browser_of().get(link).status_code == 410
 
 
 def test_a_weak_password_is_refused_and_the_link_stays_good(admin_account: User) -> None:
-    """A weak password gets 422 with the reason, and the link can still be used."""
+    """A weak password is rejected with 422 and the reason, and the link can still be used."""
     link = invite(admin_account)
     client, answer = accept(link, "password12")
     assert answer.status_code == 422
@@ -109,7 +109,10 @@ def test_a_weak_password_is_refused_and_the_link_stays_good(admin_account: User)
 
 
 def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(admin_account: User) -> None:
-    """Inviting a name that exists in any case gets 422 with the message at the field and the entry kept."""
+    """Inviting a name that exists, in any case, is rejected with 422.
+
+    The message is at the field, and the entry is kept.
+    """
     page = browser_of(admin_account).post("/users/invite/", {"username": "ADMIN", "role": "administrator"})
     assert page.status_code == 422
     assert "The user ADMIN already exists." in page.content.decode()
@@ -120,7 +123,7 @@ def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(a
 
 
 def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User) -> None:
-    """Withdrawing an invitation frees the name. A person who has joined has to be deactivated instead."""
+    """Withdrawing an invitation frees the name. A user who has joined has to be deactivated instead."""
     link = invite(admin_account)
     ines = User.objects.get(username="ines")
     browser_of(admin_account).post(f"/users/{ines.pk}/withdraw/")
@@ -153,7 +156,7 @@ def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
 
 @pytest.mark.parametrize("state", ["invited", "deactivated"])
 def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User, state: str) -> None:
-    """A person with an open invitation or a deactivated one cannot be the remaining administrator."""
+    """A user with an open invitation or a deactivated user cannot be the remaining administrator."""
     other_admin = User.objects.create_user("otto", password=None if state == "invited" else PASSWORD, is_staff=True)
     if state == "deactivated":
         people.set_active(SYSTEM, other_admin.pk, active=False)
@@ -162,7 +165,7 @@ def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User,
 
 
 def test_of_two_administrators_one_may_go_and_the_other_then_stays(admin_account: User) -> None:
-    """Only the last administrator has to stay. Losing the role also removes `is_superuser`."""
+    """Only the last administrator cannot lose the role. Losing the role also removes `is_superuser`."""
     second = User.objects.create_superuser("olga", password=PASSWORD)
     people.set_role(SYSTEM, second.pk, "viewer", expected="administrator")
     second.refresh_from_db()
@@ -172,7 +175,7 @@ def test_of_two_administrators_one_may_go_and_the_other_then_stays(admin_account
 
 
 def test_concurrent_role_change_is_a_conflict(admin_account: User, viewer_account: User) -> None:
-    """Changing a role that another person changed meanwhile gets 409."""
+    """Changing a role that another user has changed meanwhile returns 409."""
     people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
     with pytest.raises(ConflictError):
         people.set_role(SYSTEM, viewer_account.pk, "administrator", expected="viewer")
@@ -225,7 +228,7 @@ def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewe
 
 
 def test_two_people_with_one_link_make_one_password(admin_account: User) -> None:
-    """If two people open the same link, the second password is rejected with a conflict."""
+    """If two users open the same link, the second password is rejected with a conflict."""
     invite(admin_account)
     first, second = User.objects.get(username="ines"), User.objects.get(username="ines")
     people.choose_password(ACTOR, first, NEW)
@@ -247,7 +250,7 @@ ACTS = [
 def test_acts_need_the_administrator_role_and_never_happen_by_reading(
     viewer_account: User, name: str, of_one: bool, data: dict[str, str]
 ) -> None:
-    """A viewer gets 403, an anonymous client the sign-in page, a GET 405, and nothing is changed."""
+    """Actions return 403 to a viewer, the sign-in page to an anonymous client and 405 to a GET, and change nothing."""
     url = reverse(name, args=[viewer_account.pk] if of_one else [])
     assert browser_of(viewer_account).post(url, data).status_code == 403
     assert browser_of().post(url, data).headers["Location"].startswith("/login/")
@@ -257,7 +260,7 @@ def test_acts_need_the_administrator_role_and_never_happen_by_reading(
 
 
 def test_a_viewer_reads_who_is_there_and_sees_no_button(admin_account: User, viewer_account: User) -> None:
-    """A viewer sees the list of people without buttons, and which role is needed."""
+    """A viewer sees the list of users without buttons, and which role is needed."""
     page = browser_of(viewer_account).get("/users/").content.decode()
     assert "needs the administrator role" in page
     assert "Create invitation link" not in page

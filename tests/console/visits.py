@@ -18,9 +18,11 @@ STAMP = f'FROM "{Installation._meta.db_table}"'
 def queries_of(
     client: Client, address: str, *, using: str = DEFAULT_DB_ALIAS, post: dict[str, Any] | None = None
 ) -> int:
-    """Return a page's number of queries of one database in a warm process; `post` sends a form instead of a GET.
+    """Return the number of queries a page makes to one database in a warm process.
 
-    The snapshot is refreshed before. Reads of the stamp row are not counted, because they depend on time.
+    `post` sends a form instead of a GET.
+
+    The configuration snapshot is refreshed first. Reads of the stamp row are not counted, since they depend on time.
     """
 
     def visit() -> int:

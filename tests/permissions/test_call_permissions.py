@@ -302,13 +302,13 @@ def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
 def test_without_a_key_a_machine_gets_descriptions_directions_and_health(
     path: str, status: int, client: Client
 ) -> None:
-    """Without a key only descriptions and health are served; everything else gets 404 or 405 in its API's shape."""
+    """Without a key only descriptions and health are served; everything else returns 404 or 405 in its API's shape."""
     assert client.get(path).status_code == status
 
 
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_call_without_a_row_is_refused_for_everyone(client: Client) -> None:
-    """A view that is missing in the table gets 403, even if it does not check a key itself."""
+    """A view that is missing in the table returns 403, even if it does not check a key itself."""
     for headers in ({}, key_with(*SCOPES)):
         answer = client.get("/v1/unlisted", headers=headers)
         assert (answer.status_code, b"reached" in answer.content) == (403, False)

@@ -26,7 +26,7 @@ def newest() -> int:
 
 
 def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Client) -> None:
-    """An editor can create an agent but no key for it: there is no button, and a POST gets 403."""
+    """An editor can create an agent but no key for it: there is no button, and a POST returns 403."""
     editor.post(reverse("agent_new"), {"agent_id": "scout", "service": "", "task_type": "planning", "version": 1})
     assert Agent.objects.filter(agent_id="scout").exists()
     page = text_of(editor.get("/agents/scout/"))

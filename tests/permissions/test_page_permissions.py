@@ -160,7 +160,7 @@ def test_every_page_has_its_row_and_every_row_its_page() -> None:
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_page_without_a_row_is_refused_to_every_role(admin: Client, viewer: Client) -> None:
-    """A view that is missing in the table gets 403 or the login page."""
+    """A view that is missing in the table returns 403 or the login page."""
     assert admin.get("/unlisted/").status_code == 403
     assert viewer.post("/unlisted/").status_code == 403
     assert access_result(Client().get("/unlisted/")) == "login"
@@ -169,7 +169,7 @@ def test_page_without_a_row_is_refused_to_every_role(admin: Client, viewer: Clie
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_a_view_that_forgets_its_methods_gets_those_of_its_row(admin: Client, viewer: Client) -> None:
-    """A POST to a page for GET gets 405 with the allowed methods."""
+    """A POST to a page for GET returns 405 with the allowed methods."""
     answer = admin.post("/")
     assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
     assert viewer.get("/").content == b"reached"
@@ -184,7 +184,7 @@ def test_an_odd_method_opens_no_page(method: str, viewer: Client) -> None:
 
 @rows
 def test_fragments_are_refused_like_pages(viewer: Client) -> None:
-    """A forbidden htmx request gets 403, too; without a session it is redirected to the login page."""
+    """A forbidden htmx request returns 403, too; without a session it is redirected to the login page."""
     assert viewer.post(ADDRESSES["key_revoke"], headers=HTMX).status_code == 403
     anonymous = Client().post(ADDRESSES["key_revoke"], headers=HTMX)
     assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")

@@ -188,7 +188,7 @@ def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
     ],
 )
 def test_invalid_query_gets_an_error_message(text_agent: AgentProgram, query: str):
-    """An invalid query gets 400 with the allowed values."""
+    """An invalid query is rejected with 400 with the allowed values."""
     answer = text_agent.get(f"/usage?{query}")
     assert answer.status_code == 400
     assert answer.json()["message"].startswith(("groupBy must be", "since is a day", "until is a day", "until must be"))
