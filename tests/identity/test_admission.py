@@ -1,4 +1,4 @@
-"""Admission with an external account: every case of the decision, and names of new users."""
+"""Admission with an external account: every case of the decision, and the names of new users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_each_case_has_its_outcome(owner, claimant, newcomers, domains, admissio
 
 @pytest.mark.parametrize("email", ["", "ines@notexample.com", "ines@example.com.evil.net", "example.com"])
 def test_a_domain_is_the_whole_one_of_a_verified_address(email):
-    """The whole domain of the e-mail address has to match, and an unverified address has none."""
+    """The whole domain of the e-mail address has to match. An unverified address has no domain."""
     identity = Identity(provider="oidc", subject="x", email=email)
     assert decide_admission(identity, None, None, newcomers=True, domains=("example.com",)) is Admission.OTHER_DOMAIN
 

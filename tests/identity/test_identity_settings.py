@@ -14,7 +14,7 @@ def rules(**variables: str) -> IdentityRules:
 
 
 def test_nothing_is_on_until_it_is_configured():
-    """Without configuration there is no identity provider, and signing in creates no user."""
+    """Without configuration no identity provider is offered, and signing in creates no user."""
     assert rules() == IdentityRules((), "none", ())
 
 

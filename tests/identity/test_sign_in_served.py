@@ -1,4 +1,4 @@
-"""Signing in with OpenID Connect: a real provider in this process, a real server in another."""
+"""Signing in with OpenID Connect, with a real provider in this process and a real server in another."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def invited_only(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def open_to_viewers(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that admits everyone with a verified e-mail address of a domain as viewer."""
+    """A server that admits everyone with a verified e-mail address in one domain as a viewer."""
     rules = {"OIDC_URL": provider, "NEWCOMERS": "viewer", "NEWCOMER_DOMAINS": "example.com"}
     with served(tmp_path_factory.mktemp("open"), settings={**SETTINGS, **rules}) as server:
         yield server
 
 
 def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
-    """Signing in uses an authorization code flow with PKCE and a state, and our own redirect address."""
+    """Signing in uses an authorization code flow with PKCE and a state, and our own redirect URL."""
     query = parse_qs(urlsplit(Browser(invited_only).start_sign_in()).query)
     assert query["response_type"] == ["code"]
     assert query["code_challenge_method"] == ["S256"]
@@ -56,7 +56,7 @@ def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
 
 
 def test_uninvited_person_cannot_sign_in(invited_only):
-    """An account that was not invited gets 403 with an explanation and is not signed in."""
+    """Signing in with an uninvited account returns 403 with an explanation and starts no session."""
     browser = Browser(invited_only)
     answer = browser.enter("mallory-4")
     assert answer.status_code == 403
@@ -88,7 +88,7 @@ def test_an_account_of_one_user_never_signs_in_another(invited_only):
 
 
 def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
-    """An account that is linked on the own page signs in the same user until it is unlinked."""
+    """A user can link an account on their own page. It signs in the same user until it is unlinked."""
     owner = Browser(invited_only)
     owner.sign_in()
     assert owner.enter("anna-3", "/password/").headers["location"] == "/password/"
@@ -103,7 +103,7 @@ def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
 
 
 def test_failed_external_sign_in_is_explained(invited_only):
-    """A failed return from the provider is explained: cancelled, another session's state, or an unknown code."""
+    """A failed redirect from the provider is explained: cancelled, another session's state, or an unknown code."""
     browser = Browser(invited_only)
     cancelled = browser.finish_sign_in(browser.start_sign_in(), action="deny")
     foreign = Browser(invited_only).finish_sign_in(browser.start_sign_in(), sub="ines-1")
@@ -153,7 +153,7 @@ def test_unavailable_provider_is_explained_and_the_password_still_works(tmp_path
 
 
 def test_the_vendors_are_asked_under_their_own_addresses(tmp_path):
-    """Each vendor's address is that of its documentation, with our client id, redirect address and state."""
+    """Each vendor is called at its documented URL, with our client id, redirect URL and state."""
     id_parameters = {"FEISHU": "app_id", "DINGTALK": "client_id", "WEIXIN": "appid"}
     ids = {f"{vendor}_CLIENT_{field}": f"{vendor}-{field}" for vendor in id_parameters for field in ("ID", "SECRET")}
     with served(tmp_path, settings={"ADMIN_PASSWORD": PASSWORD, **ids}) as server:

@@ -19,7 +19,7 @@ CODES = {"dingtalk": "authCode"}
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with all three vendors configured, whose outgoing proxy is the vendors' stand-in."""
+    """A server with all three vendors configured, whose outgoing proxy plays the vendors."""
     folder = tmp_path_factory.mktemp("vendors")
     certificate = make_certificate(folder)
     apps = {f"{vendor.upper()}_CLIENT_ID": ID for vendor in TITLES}
@@ -33,7 +33,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def finish_sign_in(browser: Browser, vendor: str, code: str, page: str = "/login/", **fields: str) -> httpx.Response:
-    """Return the response to a person whom the vendor redirects back with that code."""
+    """Return the response to the vendor's redirect with that code."""
     authorization = parse_qs(urlsplit(browser.start_sign_in(page, vendor, **fields)).query)
     query = {CODES.get(vendor, "code"): code, "state": authorization["state"][0]}
     return browser.pages.get(f"/sign-in/{vendor}/callback/", params=query)

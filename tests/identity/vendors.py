@@ -1,7 +1,7 @@
-"""Feishu, DingTalk and Weixin on loopback, following their documentation of the code exchange.
+"""Stand-ins for Feishu, DingTalk and Weixin on loopback, which follow their documentation of the code exchange.
 
-They are behind a proxy that answers for their hosts itself, so that the server calls the real addresses, over TLS with
-a certificate made by the test.
+They are behind a proxy that answers for their hosts itself, so that the server calls the real URLs, over TLS with
+a\ncertificate made by the test.
 """
 
 from __future__ import annotations

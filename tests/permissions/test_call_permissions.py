@@ -1,4 +1,4 @@
-"""Scopes of API calls: every call has an entry in the table, with the scope expected here."""
+"""Scopes of API calls: the permission table has every call, with the scope that this test expects."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def key_with(*scopes: str) -> dict[str, str]:
 
 
 def code_of(answer: Any) -> str:
-    """Return the error code in each API's shape; a response to HEAD has no body."""
+    """Return the error code, which each API has in its own format. A response to HEAD has no body."""
     if not answer.content:
         return ""
     error = answer.json()["error"]
@@ -134,9 +134,9 @@ def code_of(answer: Any) -> str:
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> None:
-    """Without a key or with a wrong one the response is 401; without the scope it is 403 and names the scope.
+    """Without a key or with a wrong key the response is 401. Without the scope it is 403 and names the scope.
 
-    Below /v1 a wrong key has OpenAI's code `invalid_api_key`, which clients look for.
+    Below /v1 a wrong key has OpenAI's code `invalid_api_key`, which clients recognize.
     """
     key_of_other_scopes = key_with(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
     for headers, status, code in (
@@ -158,7 +158,7 @@ def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> N
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_the_scope_of_a_call_is_all_that_its_key_needs(name: str, client: Client) -> None:
-    """A key with only that scope is authorized, whatever the response then is."""
+    """A key with only the call's scope is authorized, whatever the response is."""
     assert call(client, name, key_with(SCOPE_OF[name])).status_code not in (401, 403)
 
 
@@ -241,7 +241,7 @@ def token_with(account: Any, *scopes: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ADMIN_SCOPE_OF)
 def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client: Client, admin_account: Any) -> None:
-    """Without a token, with an agent's key or a wrong token the response is 401; without the scope it is 403.
+    """Without a token, with an agent's key or with a wrong token the response is 401. Without the scope it is 403.
 
     A token with only that scope is authorized.
     """
@@ -263,7 +263,7 @@ def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client
 def machine_urls(
     patterns: list[URLPattern | URLResolver], before: str = "", space: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Yield every address in the namespaces of machines: its view name, and its path as in the table."""
+    """Yield every URL in the API namespaces: its view name, and its path as in the table."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             namespace = pattern.namespace if pattern.namespace in MACHINES else space
@@ -302,13 +302,16 @@ def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
 def test_without_a_key_a_machine_gets_descriptions_directions_and_health(
     path: str, status: int, client: Client
 ) -> None:
-    """Without a key only descriptions and health are served; everything else returns 404 or 405 in its API's shape."""
+    """Without a key, only API descriptions and health checks are served.
+
+    Everything else returns 404 or 405 in its API's format.
+    """
     assert client.get(path).status_code == status
 
 
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_call_without_a_row_is_refused_for_everyone(client: Client) -> None:
-    """A view that is missing in the table returns 403, even if it does not check a key itself."""
+    """A call to a view that is missing from the table returns 403, even if the view does not check a key itself."""
     for headers in ({}, key_with(*SCOPES)):
         answer = client.get("/v1/unlisted", headers=headers)
         assert (answer.status_code, b"reached" in answer.content) == (403, False)

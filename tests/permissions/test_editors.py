@@ -1,4 +1,4 @@
-"""What editors may do: change routes, services and agents, and undo such changes; whom to ask for the rest."""
+"""What editors may do: change routes, services and agents, and undo such changes. For the rest, whom to ask."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: 
 
 
 def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client, admin: Client) -> None:
-    """An editor can neither undo nor restore a change of a provider; the page says whom to ask."""
+    """An editor can neither undo a change of a provider nor restore over it, and the page says whom to ask."""
     before = newest()
     enable_providers(SYSTEM, [Provider.objects.get(name="echo")], enabled=False)
     switched = newest()
@@ -83,7 +83,7 @@ def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, e
 
 
 def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, admin: Client) -> None:
-    """An editor cannot undo a change of a key, although its limits are on the agent's page."""
+    """An editor cannot undo a change of a key, although the key's limits are on the agent's page."""
     key_of("text-agent")
     key = AgentKey.objects.get(agent__agent_id="text-agent")
     change_key(SYSTEM, key, label=key.label, terms={"team": "search"})
@@ -97,13 +97,13 @@ def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, adm
 
 
 def test_every_kind_of_thing_in_the_configuration_has_its_page(demo: None) -> None:
-    """Undo is allowed to those who may change the kind on its page, so a kind without a page could not be undone."""
+    """Undo requires permission for the page that changes that kind of entry, so every kind needs a page."""
     assert {kind for kind, _, _ in LISTS} <= set(PAGE_OF_KIND)
     assert all(kind in kinds_changed_by(UserRole.ADMINISTRATOR) for kind in PAGE_OF_KIND)
 
 
 def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin: Client) -> None:
-    """A role is set at the invitation and changed on the person's page, and the change is audited."""
+    """A role is set at the invitation and changed on the user's page, and the change is audited."""
     admin.post(reverse("user_invite"), {"username": "ines", "role": "editor"})
     ines = get_user_model().objects.get(username="ines")
     assert (ines.is_staff, Person.objects.get(user=ines).is_editor) == (False, True)

@@ -1,4 +1,4 @@
-"""For each role, no page has a form, button or link that the role may not use."""
+"""No page shows a user a form, button or link that the user's role may not use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 class Offers(HTMLParser):
-    """The links of a page, and the addresses that its forms and buttons send to."""
+    """The links of a page, and the URLs that its forms and buttons send to."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ def not_allowed(role: UserRole, url: str, right: Right, page_url: str) -> bool:
 def test_no_page_offers_what_its_reader_may_not_do(
     role: str, demo: None, viewer: Client, editor: Client, admin: Client
 ) -> None:
-    """Links lead to pages that the role may see, forms and buttons to addresses that it may post to."""
+    """Links lead to pages that the role may see, and forms and buttons to URLs that it may post to."""
     browser = {"viewer": viewer, "editor": editor, "administrator": admin}[role]
     refused = []
     for page_url in addresses(role):

@@ -1,6 +1,6 @@
-"""Permissions of pages: every address has an entry in the table, with the rights expected here.
+"""Permissions of pages: the permission table has every URL, with the rights expected in this test.
 
-The expected rights are written out here, not read from the table.
+The expected rights are written in this module, not read from the table.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ LEAST_ROLES = tuple(zip(ROLES, (ANYBODY, VIEWERS, EDITORS, ADMINISTRATORS), stri
 
 
 def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
-    """Yield every page's URL name with an address of it; the objects in the address need not exist."""
+    """Yield the URL name of every page with a URL, whose objects need not exist."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             if pattern.namespace not in MACHINES:
@@ -119,7 +119,7 @@ ADDRESSES = dict(addresses(get_resolver().url_patterns))
 
 
 def access_result(answer: Any) -> str:
-    """Classify a response: `login`, `forbidden`, `no such method`, or `in` if the view itself answered."""
+    """Return the class of a response: `login`, `forbidden`, `no such method`, or `in` if the view itself answered."""
     if answer.status_code == 302 and answer["Location"].startswith("/login/?next="):
         return "login"
     return {403: "forbidden", 405: "no such method"}.get(answer.status_code, "in")
@@ -138,7 +138,7 @@ def expected(role: str, method: str, name: str) -> str:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: str, method: str, demo: None) -> None:
-    """At every address each role gets the view, the login page, 403, or 405 for a wrong method, as expected here."""
+    """At every URL each role gets what this module expects: view, login page, 403, or 405 for a wrong method."""
     walker = person("walker", is_staff=role == "administrator", is_editor=role == "editor")
     statuses = {}
     for name, address in ADDRESSES.items():
@@ -160,7 +160,7 @@ def test_every_page_has_its_row_and_every_row_its_page() -> None:
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_page_without_a_row_is_refused_to_every_role(admin: Client, viewer: Client) -> None:
-    """A view that is missing in the table returns 403 or the login page."""
+    """A request to a view that is missing from the table returns 403 or the login page."""
     assert admin.get("/unlisted/").status_code == 403
     assert viewer.post("/unlisted/").status_code == 403
     assert access_result(Client().get("/unlisted/")) == "login"
@@ -184,7 +184,7 @@ def test_an_odd_method_opens_no_page(method: str, viewer: Client) -> None:
 
 @rows
 def test_fragments_are_refused_like_pages(viewer: Client) -> None:
-    """A forbidden htmx request returns 403, too; without a session it is redirected to the login page."""
+    """A forbidden htmx request also returns 403. Without a session it is redirected to the login page."""
     assert viewer.post(ADDRESSES["key_revoke"], headers=HTMX).status_code == 403
     anonymous = Client().post(ADDRESSES["key_revoke"], headers=HTMX)
     assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")
@@ -246,7 +246,7 @@ def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: 
 def test_a_page_offers_its_changes_to_those_who_may_make_them(
     name: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """`can_edit` in templates is the table's answer for the page."""
+    """In templates, `can_edit` is what the table says about the page."""
     assert admin.get(reverse(name)).context["can_edit"] is True
     assert viewer.get(reverse(name)).context["can_edit"] is False
 
@@ -260,11 +260,11 @@ def role_shown(answer: Any) -> str:
 @pytest.mark.parametrize(("staff", "role_name"), [(True, "Administrator"), (False, "Viewer")])
 @pytest.mark.parametrize("name", ["dashboard", "requests", "simulate", "password_change"])
 def test_every_page_shows_the_own_role(name: str, staff: bool, role_name: str, admin: Client, viewer: Client) -> None:
-    """Every page shows the user's role in the menu, also pages without anything to change."""
+    """Every page shows the user's role in the menu, even if there is nothing to change on it."""
     assert role_shown((admin if staff else viewer).get(reverse(name))) == role_name
 
 
 @rows
 def test_menu_shows_the_own_role_on_another_users_page(admin: Client, viewer_account: Any) -> None:
-    """On another person's page the menu shows the user's own role."""
+    """On another user's page, the menu shows the role of the signed-in user."""
     assert role_shown(admin.get(reverse("user", args=[viewer_account.pk]))) == "Administrator"

@@ -1,4 +1,4 @@
-"""A token for scripts cannot grant more than its own scopes: no role, no password link, no key."""
+"""A script's token cannot be used to gain more than its own scopes: no role, no password link, no key."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may:
 
 
 def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> None:
-    """A token cannot demote a person with more rights, whose password link would work after a promotion."""
+    """A token cannot demote a user with more rights, since it could then create a password link and promote again."""
     scopes = ["people:write", *READING]
     assert call(scopes, "PUT", "/people/ada", {"role": "viewer"}).status_code == 403
     assert role_of("ada") == "administrator"
@@ -83,7 +83,7 @@ def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> 
 def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
     """`people:write` suffices for deactivation, which removes rights, but not for reactivation, which grants them.
 
-    A rejected body is not applied in part.
+    No part of a rejected body is applied.
     """
     assert call(["people:write"], "PUT", "/people/ada", {"active": False}).status_code == 200
     assert call(["people:write"], "PUT", "/people/ada", {"active": True}).status_code == 403
@@ -114,7 +114,7 @@ def test_keys_write_alone_issues_the_usual_keys() -> None:
 
 
 def test_no_call_makes_a_token_and_no_agents_call_makes_a_key_or_a_person() -> None:
-    """No call creates a token, and agents' calls have neither keys nor people."""
+    """No call creates a token, and no agents' call creates keys or users."""
     assert not [
         call_name for call_name in (*ADMIN_CALLS, *CALLS) if "token" in call_name and not call_name.endswith("_tokens")
     ]
@@ -122,7 +122,7 @@ def test_no_call_makes_a_token_and_no_agents_call_makes_a_key_or_a_person() -> N
 
 
 def test_each_role_is_worth_the_scopes_of_what_its_pages_change() -> None:
-    """A role's scopes follow from what it may change on pages."""
+    """The scopes that a role is worth follow from what it may change on pages."""
     changed_by = {
         "services:write": "service",
         "routes:write": "route",

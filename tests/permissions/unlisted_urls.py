@@ -1,4 +1,4 @@
-"""URLs with a page and a call that are missing in the permission table, and a page that accepts every method."""
+"""URLs of a page and a call that are missing from the permission table, and of a page that accepts every method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make one call over a real socket, encoded and decoded by the protocols but without the upstream driver."""
+"""One call over a real socket, encoded and decoded by the protocols but without the upstream driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How requests and answers are translated to and from Anthropic's Messages API."""
+"""How requests and responses are translated to and from Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def test_the_smallest_request_names_its_version_and_a_limit() -> None:
 
 
 def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_turn() -> None:
-    """Anthropic has no system role within a conversation."""
+    """Leading system messages become the system field.
+
+    Later ones move to the next user turn, as Anthropic has no such role.
+    """
     system = message(Role.SYSTEM, "one"), message(Role.SYSTEM, "two")
     conversation = (
         message(Role.USER, "hi"),
@@ -93,7 +96,10 @@ def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
 
 
 def test_tool_results_come_first_in_one_user_turn() -> None:
-    """All results of a turn are one user message. Ids of calls and results are made to fit Anthropic's pattern."""
+    """All results of a turn are sent in one user message.
+
+    Ids of calls and results are made to fit Anthropic's pattern.
+    """
     calling = message(Role.ASSISTANT, tool_calls=(CALL, ToolCall("call_1", "look", "not json")))
     results = message(Role.TOOL, "r1", IMAGE, tool_call_id="call.1"), message(Role.TOOL, "r2", tool_call_id="call_1")
     sent_turns = turns(message(Role.USER, "hi"), calling, *results, message(Role.USER, "go on"))
@@ -108,13 +114,13 @@ def test_tool_results_come_first_in_one_user_turn() -> None:
 
 
 def test_result_without_a_call_is_sent_as_text() -> None:
-    """A tool result without its call is sent as text, since Anthropic refuses such a block."""
+    """A tool result without its call is sent as text, since Anthropic rejects such a block."""
     sent_turns = turns(message(Role.USER, "hi"), message(Role.TOOL, "r", tool_call_id="gone"))
     assert sent_turns == [("user", [text("hi"), text("Tool result: r")])]
 
 
 def test_an_assistant_s_files_move_to_the_next_user_turn() -> None:
-    """Anthropic refuses documents in assistant turns."""
+    """Files in an assistant turn move to the next user turn, since Anthropic rejects documents in assistant turns."""
     sent_turns = turns(message(Role.USER, "hi"), message(Role.ASSISTANT, "look", PDF), message(Role.USER, "ok"))
     assert [block["type"] for block in sent_turns[2][1]] == ["document", "text"]
 
@@ -151,7 +157,7 @@ def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], choice: An
 
 
 def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
-    """Newer models refuse sampling parameters. Where a quirk allows them, temperature is at most 1, without `top_p`."""
+    """Newer models reject sampling parameters. If a quirk allows them, temperature is at most 1, without `top_p`."""
     dropped = encode(temperature=1.5, top_p=0.5, extra={"seed": 1, "user": "u"})
     assert dropped.dropped_params == ("temperature", "top_p", "seed", "user")
     assert "temperature" not in dropped.payload
@@ -161,7 +167,7 @@ def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
 
 
 def test_stops_of_white_space_alone_are_left_out() -> None:
-    """Anthropic refuses stop sequences that consist of white space."""
+    """Stop sequences of white space are dropped, since Anthropic rejects them."""
     request = encode(stop=("END", "\n"))
     assert (request.payload["stop_sequences"], request.dropped_params) == (["END"], ("stop",))
 
@@ -177,7 +183,7 @@ def test_a_schema_is_closed_all_the_way_down() -> None:
 
 
 def test_json_without_a_schema_is_asked_for_in_words() -> None:
-    """Anthropic has no JSON mode, so the system prompt asks for JSON."""
+    """JSON without a schema is requested in the system prompt, since Anthropic has no JSON mode."""
     assert "JSON" in encode(response_format={"type": "json_object"}).payload["system"]
 
 
@@ -216,7 +222,7 @@ def test_effort_is_translated_for_the_model(model: str, effort: str, expected: d
     ],
 )
 def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) -> None:
-    """A thinking budget needs room below `max_tokens` and excludes a forced tool call."""
+    """An effort is dropped and reported if its budget does not fit `max_tokens` or a tool call is forced."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
     chat_request = ChatRequest((message(Role.USER, "hi"),), extra={"reasoning_effort": "high"}, **chat)
     request = PROTOCOLS["anthropic"].encode(chat_request, target, stream=False)
@@ -224,7 +230,7 @@ def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) 
 
 
 def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_round() -> None:
-    """A model with thinking budgets requires the first turn of a tool round to begin with a signed thinking block."""
+    """A model with thinking budgets rejects thinking in a tool round that began without signed thinking."""
     conversation = (
         message(Role.USER, "hi"),
         message(Role.ASSISTANT, tool_calls=(CALL,)),
@@ -266,7 +272,7 @@ def test_callers_thinking_is_translated_for_the_model(model, thinking, effort, e
 
 
 def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
-    """Anthropic refuses temperature together with thinking, and `max_tokens` has to exceed the thinking budget."""
+    """A caller's own thinking is sent unchanged. Temperature is dropped, and `max_tokens` is above the budget."""
     thinking = {"type": "enabled", "budget_tokens": 6000}
     request = encode(temperature=0.5, extra={"thinking": thinking}, quirks={"sampling": True})
     assert (request.payload["thinking"], request.dropped_params) == (thinking, ("temperature",))
@@ -274,7 +280,10 @@ def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> No
 
 
 def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -> None:
-    """A mark lasts five minutes or an hour. A tool result is marked as a whole, a turn of calls at its last call."""
+    """A cache mark lasts five minutes or an hour.
+
+    A tool result is marked as a whole, a turn of calls at its last call.
+    """
     hour, plain = CacheMark(3600), CacheMark()
     conversation = (
         Message(Role.SYSTEM, (TextPart("rules", hour),)),
@@ -304,14 +313,14 @@ def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
 
 
 def test_only_the_tools_that_are_allowed_are_sent() -> None:
-    """Anthropic has no list of allowed tools."""
+    """Only allowed tools are sent, since Anthropic has no list of allowed tools."""
     payload = encode(tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice="required").payload
     assert [tool["name"] for tool in payload["tools"]] == ["b"]
     assert payload["tool_choice"] == {"type": "any"}
 
 
 def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
-    """A custom tool's call in the history is sent with its text under `input`."""
+    """A custom tool's call in the history is sent as an object with its text under `input`."""
     call = ToolCall("c1", "sql", "select 1", custom=True)
     sent_turns = turns(message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(call,)))
     assert sent_turns[1][1][0]["input"] == {"input": "select 1"}
@@ -335,7 +344,7 @@ def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> No
 
 
 def test_response_without_blocks_is_a_failure() -> None:
-    """An answer without content is `EMPTY_CONTENT`; a body without the list of blocks is `BAD_SHAPE`."""
+    """A response without content is `EMPTY_CONTENT`, a body without the list of blocks `BAD_SHAPE`."""
     empty = PROTOCOLS["anthropic"].decode(200, {}, b'{"content":[],"stop_reason":"end_turn"}')
     of_other_shape = PROTOCOLS["anthropic"].decode(200, {}, b'{"status":"ok"}')
     assert isinstance(empty, Failure)
@@ -387,7 +396,7 @@ def test_text_to_continue_ends_as_the_model_requires(protocol: str, model: str, 
 
 
 def test_request_to_continue_follows_as_a_separate_turn() -> None:
-    """The prefill stays an assistant turn; the request to continue is a user turn after it."""
+    """The prefill stays an assistant turn, and the request to continue is a user turn after it."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-8", "k")
     sent_messages = (
         PROTOCOLS["anthropic"].encode(ChatRequest(UNFINISHED_CONVERSATION), target, stream=False).elide()["messages"]

@@ -1,4 +1,4 @@
-"""A failure carries the usage that the provider counted before it, since that is billed."""
+"""A failure carries the usage that the provider reported, since that is billed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_whole_answer_without_words_has_its_count(name: str):
 
 @pytest.mark.parametrize("name", CUT)
 def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
-    """A stream that is cut keeps the usage counted so far, which is billed at least."""
+    """A truncated stream keeps the usage reported so far, since at least that is billed."""
     decoder = PROTOCOLS[name].decoder()
     for event in CUT[name]:
         decoder.feed(f"data: {json.dumps(event)}\n\n".encode())

@@ -12,7 +12,7 @@ from capabilities.core.protocols.call_pieces import short_call_id
 
 @given(st.text(max_size=40))
 def test_an_id_becomes_nine_letters_and_digits_and_always_the_same(call_id: str) -> None:
-    """An id that fits is unchanged, so shortening is idempotent."""
+    """Every id becomes nine letters and digits. An id that already fits is unchanged, so shortening is idempotent."""
     short = short_call_id(call_id)
     assert re.fullmatch("[A-Za-z0-9]{9}", short)
     assert short_call_id(short) == short == short_call_id(call_id)

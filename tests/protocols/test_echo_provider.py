@@ -52,7 +52,7 @@ def test_echo_describes_every_part_of_a_request() -> None:
 
 
 def test_echo_503_always_fails() -> None:
-    """The model echo-503 exists to demonstrate a fallback. It fails whole and streamed."""
+    """The model echo-503 exists to demonstrate a fallback. It always fails, whole and streamed."""
     (event,) = stream_of(answer(CHAT, "echo-503"))
     failure = answer(CHAT, "echo-503")
     assert event == failure
@@ -84,7 +84,7 @@ def test_a_failure_reads_back_too() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_preview_of_a_request_elides_its_files(model: str) -> None:
-    """Echo's payload is previewed like that of other providers, with the URL `echo://local`."""
+    """The preview of echo's payload elides files as for other providers and has the URL `echo://local`."""
     request = PROTOCOLS["echo"].encode(CHAT, Target("echo", "echo://local", model), stream=False)
     assert request.url == "echo://local"
     preview = request.elide()

@@ -1,4 +1,4 @@
-"""Stop reasons and usage of every vendor are translated to one vocabulary, alike for whole answers and streams."""
+"""Stop reasons and usage of every vendor are translated to one vocabulary, in whole answers and in streams."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ COUNTED = {
 @WHOLE_AND_STREAMED
 @EACH_PROTOCOL
 def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) -> None:
-    """The prompt total includes what Anthropic wrote to its cache and what Gemini's own tools found."""
+    """The prompt total includes tokens that Anthropic wrote to its cache and those that Gemini's own tools added."""
     reply = answer(lab, protocol, "recorded:name=counts", stream=stream)
     assert (reply.text, reply.usage) == ("Counted.", COUNTED[protocol])
 

@@ -1,4 +1,4 @@
-"""How error responses are classified as faults: one case per rule, in the words that providers use."""
+"""How error responses are classified as faults: one case per rule, with messages that providers really send."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ CASES: list[tuple[int, Any, Fault]] = [
 
 @pytest.mark.parametrize(("status", "body", "fault"), CASES)
 def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
-    """An error is classified by its message, for statuses where that counts, then by its status."""
+    """An error is classified by its message if the status allows it, and otherwise by its status."""
     failure = fail(status, body)
     assert failure.fault is fault
     assert failure.status == status
@@ -200,7 +200,7 @@ def test_a_refused_kind_of_content_names_the_capability(message: str, capability
 def test_rate_limits_are_classified_by_duration(
     headers: dict[str, str], retry_after: float | None, fault: Fault
 ) -> None:
-    """Only a `Retry-After` of up to five seconds is worth waiting for. A nonsensical value has its own fault."""
+    """Only a `Retry-After` of up to five seconds is worth waiting for. An invalid value has its own fault."""
     failure = fail(429, openai("slow down"), **headers)
     assert (failure.fault, failure.retry_after) == (fault, retry_after)
 

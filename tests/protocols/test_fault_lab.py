@@ -1,4 +1,4 @@
-"""The fault lab plays its scenarios as described, so that tests can rely on it."""
+"""The fault lab, a server that plays providers and their faults, plays its scenarios as described."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_script_is_played_in_order_and_then_all_is_well() -> None:
 
 
 def test_a_single_step_is_played_for_ever_and_a_model_name_comes_before_it() -> None:
-    """A single step is repeated without end; `fault:http_500` as the model takes precedence over the script."""
+    """A single step is repeated without end; The model name `fault:http_500` takes precedence over the script."""
     with Lab({"lab": "http_503"}) as lab:
         assert [post(lab.url(), CHAT)[0] for _ in range(3)] == [503] * 3
         assert post(lab.url(), {**CHAT, "model": "fault:http_500"})[0] == 500
@@ -77,7 +77,7 @@ def test_broken_connections_are_really_broken(scenario: str, error: type[Excepti
 
 
 def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
-    """A refused connection, an unanswered one and an untrusted certificate are three different errors."""
+    """Refused connections, unanswered ones and untrusted certificates are different errors."""
     with Lab() as lab:
         with pytest.raises(ConnectionRefusedError):
             post(lab.broken_url("connect_refused"), CHAT)

@@ -1,4 +1,4 @@
-"""The lab's scenarios that need a driver's clock or limits do what they are named for."""
+"""The lab's scenarios that need a driver's clock or limits do what their names say."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:
 
 
 def test_a_body_that_is_not_of_the_protocol_is_refused() -> None:
-    """The lab refuses what the vendor it plays would refuse."""
+    """The lab rejects what the vendor that it plays would reject."""
     with Lab() as lab:
         body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}
         assert opened(lab, body).status == 400

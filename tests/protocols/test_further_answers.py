@@ -1,4 +1,4 @@
-"""Answers of OpenAI-compatible hosts beyond text and functions: log probabilities, custom tools, stop sequences."""
+"""What OpenAI-compatible hosts answer beyond text and functions: log probabilities, custom tools, stop sequences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stream(*choices: dict[str, Any]) -> list[StreamEvent]:
 
 
 def test_probabilities_of_a_whole_answer_are_kept() -> None:
-    """Tokens are completed to OpenAI's full shape where a host sends less; without usable tokens there are none."""
+    """Log probabilities are completed to OpenAI's format if a host sends less, and dropped without usable tokens."""
     assert decode_answer({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
     assert (
         decode_answer({"content": "hi"}, logprobs={"content": [{"token": "hi", "logprob": -0.1}]}).logprobs == PROBABLE
@@ -42,7 +42,7 @@ def test_probabilities_of_a_whole_answer_are_kept() -> None:
 
 
 def test_probabilities_of_a_stream_go_with_their_words() -> None:
-    """Probabilities of a stream belong to their chunk, also to one without text."""
+    """Log probabilities of a stream stay with their chunk, even if it has no text."""
     events = stream(
         {"delta": {"content": "hi"}, "logprobs": PROBABLE},
         {"logprobs": PROBABLE},
@@ -73,7 +73,10 @@ def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
 
 @pytest.mark.parametrize("key", ["stop_reason", "matched_stop"])
 def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
-    """`stop_reason` is vLLM's field, `matched_stop` SGLang's. A number is a token id, which no caller asked for."""
+    """vLLM names the stop sequence in `stop_reason`, SGLang in `matched_stop`.
+
+    A number is a token id and is ignored.
+    """
     assert decode_answer({"content": "hi"}, **{key: "END"}).details.stop_sequence == "END"
     assert decode_answer({"content": "hi"}, **{key: 2}).details.stop_sequence is None
 

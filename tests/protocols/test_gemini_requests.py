@@ -1,4 +1,4 @@
-"""How requests and answers are translated to and from Gemini's API."""
+"""How requests and responses are translated to and from Gemini's API."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def contents(*messages: Message, **fields: Any) -> list[tuple[str, list[Any]]]:
     ],
 )
 def test_model_and_method_are_in_the_url(endpoint: str, stream: bool, url: str) -> None:
-    """A base URL gets the whole path, a full URL the routed model and the needed verb; the key is never in it."""
+    """The path is appended to a base URL. In a full URL, model and method are replaced. No URL contains the key."""
     assert encode(endpoint=endpoint, stream=stream).url == url
 
 
@@ -137,7 +137,7 @@ def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], config: An
 
 
 def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> None:
-    """Older models refuse a schema together with tools, so both are sent only if a quirk says so."""
+    """Older models reject a schema together with tools, so both are sent only if a quirk says so."""
     shape = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
     options = encode(response_format=shape).payload["generationConfig"]
     assert options["responseMimeType"] == "application/json"
@@ -244,7 +244,7 @@ def test_model_without_thinking_drops_the_effort_visibly() -> None:
 
 @pytest.mark.parametrize(("choice", "mode"), [("required", "ANY"), ("auto", "VALIDATED")])
 def test_the_tools_that_are_allowed_are_named(choice: str, mode: str) -> None:
-    """Allowed names require the mode `ANY`, or `VALIDATED` where a text answer is possible, too."""
+    """Allowed names require the mode `ANY`, or `VALIDATED` if a text answer is also allowed."""
     conversation = (Message(Role.USER, (TextPart("hi"),)),)
     chat = ChatRequest(conversation, tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice=choice)
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-3-flash"), stream=False)

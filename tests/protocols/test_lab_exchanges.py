@@ -63,7 +63,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.mark.parametrize(("protocol", "name", "stream"), BYTES)
 def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: str, stream: bool) -> None:
-    """Every scenario decodes to its fault, plain and streamed, and the lab recorded that it was played."""
+    """Every scenario decodes to its fault, plain and streamed, and the lab records that it was played."""
     outcome = exchange(protocol, lab.url(protocol), f"fault:{name}", CHAT, stream=stream)
     assert lab.requests[-1].scenario == name
     assert lab.requests[-1].heard.stream is stream

@@ -73,7 +73,7 @@ def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: s
     ],
 )
 def test_a_number_is_a_count_or_nothing(value: Any, expected: int | None) -> None:
-    """Floats are rounded down, since some hosts count in them; negative numbers, booleans and text are no counts."""
+    """Floats are rounded down, since some hosts count in them; negative numbers, booleans and text are not counts."""
     assert count_of(value) == expected
 
 
@@ -84,7 +84,7 @@ def test_a_host_that_counts_the_missed_cache_below_zero_refills_nothing() -> Non
 
 
 def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
-    """An invalid count does not invalidate the answer."""
+    """Invalid counts do not invalidate the answer."""
     choice = {"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}
     usage = {"prompt_tokens": -1_000_000, "completion_tokens": 2**80, "total_tokens": "many"}
     reply = PROTOCOLS["openai"].decode(200, {}, json.dumps({"choices": [choice], "usage": usage}).encode())
@@ -94,7 +94,10 @@ def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - {"echo"}))
 def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -> None:
-    """Decoding stops before the lists are built: whole, in a stream or as an error, the result is a failure."""
+    """A response of very many small values is a failure, whole, streamed or as an error.
+
+    Decoding stops before it builds the lists.
+    """
     bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
     outcome = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
     # This many malformed events break a stream.
@@ -108,5 +111,5 @@ def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -
 
 
 def test_a_million_numbers_of_an_embedding_are_read() -> None:
-    """Many numbers count as one value, since they need far less memory than lists."""
+    """A million numbers can be read, since numbers need far less memory than lists."""
     assert len(read_json(b"[" + b"0.25," * 1_000_000 + b"0]")) == 1_000_001

@@ -62,7 +62,7 @@ def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
     ],
 )
 def test_the_call_is_appended_unless_it_is_there(endpoint: str, url: str) -> None:
-    """`/v1` is never inserted, and a query string is kept."""
+    """The call's path is appended unless it is present. `/v1` is never inserted, and a query string is kept."""
     assert encode(endpoint=endpoint).url == url
 
 
@@ -126,7 +126,10 @@ def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[s
     ("part", "quirks"), [(LINK, {"no_remote_image_urls": True}), (VIDEO, {}), (PDF, {"file_part": "none"})]
 )
 def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: dict[str, Any]) -> None:
-    """Delivery replaces such a part earlier. If one gets here nevertheless, a text says that it cannot be sent."""
+    """Delivery replaces such a part earlier.
+
+    If such a part reaches the encoder nevertheless, text says that it cannot be sent.
+    """
     shape = content(part, **quirks)
     assert shape["type"] == "text"
     assert "cannot be sent here" in shape["text"]
@@ -147,7 +150,7 @@ def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> 
 
 
 def test_text_alone_is_one_string() -> None:
-    """Some hosts accept only a string as content where all parts are text."""
+    """Content of text alone is sent as one string, since some hosts accept nothing else."""
     assert encode(user("one", "two")).payload["messages"][0]["content"] == "one\ntwo"
 
 
@@ -175,14 +178,14 @@ def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) ->
     ],
 )
 def test_earlier_reasoning_is_kept_emptied_or_dropped(quirks: dict[str, Any], expected: Any) -> None:
-    """DeepSeek requires its reasoning back beside tool calls, OpenAI does not."""
+    """DeepSeek requires its reasoning to be sent back with tool calls. OpenAI does not."""
     answered = Message(Role.ASSISTANT, (TextPart("yes"),), reasoning="hm")
     message = encode(user("hi"), answered, quirks=quirks).payload["messages"][1]
     assert message == {"role": "assistant", "content": "yes", **expected}
 
 
 def test_calls_and_results_keep_their_ids_and_their_text() -> None:
-    """Arguments are sent as the model wrote them; a message of calls alone has the content null."""
+    """Arguments are sent as the model wrote them; a message that has only calls has null as content."""
     result = Message(Role.TOOL, (TextPart("done"),), tool_call_id="call_1")
     messages = encode(user("hi"), Message(Role.ASSISTANT, (), (CALL,)), result).payload["messages"]
     function = {"name": "look", "arguments": '{"a": 1}'}
@@ -211,7 +214,7 @@ SHAPE = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": 
 def test_json_is_asked_for_in_the_way_the_provider_takes(
     structured: str, response_format: Any, is_asked_in_words: bool
 ) -> None:
-    """Without a field for the schema, the schema is part of the system prompt."""
+    """If the provider has no field for the schema, the schema is part of the system prompt."""
     payload = encode(response_format=SHAPE, quirks={"structured": structured}).payload
     assert payload.get("response_format") == response_format
     system = [message["content"] for message in payload["messages"] if message["role"] == "system"]
@@ -227,7 +230,7 @@ def test_refused_parameters_are_left_out_and_named() -> None:
 
 
 def test_a_well_known_host_brings_its_ways_and_the_provider_s_own_come_first() -> None:
-    """OpenAI's host implies `max_completion_tokens`; a provider's own quirk overrides it."""
+    """OpenAI's host implies `max_completion_tokens`, which a provider's own quirk overrides."""
     endpoint = "https://api.openai.com/v1"
     assert encode(endpoint=endpoint, max_tokens=5).payload["max_completion_tokens"] == 5
     assert encode(endpoint=endpoint, max_tokens=5, quirks={"max_tokens_field": "max_tokens"}).payload["max_tokens"] == 5
@@ -279,14 +282,17 @@ def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
 def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(
     mark_style: str, seconds: int | None, mark: Any
 ) -> None:
-    """Marks of either vendor are translated. The lifetime is rounded up to what the host offers, or is its longest."""
+    """Marks of either vendor are translated.
+
+    The lifetime is rounded up to one that the host offers, at most its longest.
+    """
     prompt = Message(Role.USER, (TextPart("hi", CacheMark(seconds)),))
     request = encode(prompt, quirks={"cache_marks": mark_style})
     assert request.payload["messages"][0]["content"] == [{"type": "text", "text": "hi", **mark}]
 
 
 def test_host_without_cache_marks_drops_them_visibly() -> None:
-    """The dropped mark is reported, and the content stays one string."""
+    """If a host has no cache marks, the dropped mark is reported and the content stays one string."""
     path = "messages[0].content[0].cache_control"
     request = encode(Message(Role.USER, (TextPart("hi", CacheMark(path=path)),)), inner=(path,))
     assert (request.payload["messages"][0]["content"], request.dropped_params) == ("hi", (path,))
@@ -302,7 +308,7 @@ def test_host_without_cache_marks_drops_them_visibly() -> None:
     ],
 )
 def test_what_only_anthropic_takes_is_left_out_by_name(extra, dropped) -> None:
-    """Claude Code sends `thinking` and `metadata` with every request, and OpenAI refuses both."""
+    """Claude Code sends `thinking` and `metadata` with every request. OpenAI rejects both, so they are left out."""
     request = encode(extra=extra)
     assert set(request.dropped_params) == dropped
     assert set(extra) - dropped <= set(request.payload)

@@ -78,7 +78,7 @@ def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back()
 
 @pytest.mark.parametrize("model", ["gpt-4o", "openai/gpt-4.1-mini", "gpt-5-chat-latest", "chatgpt-4o-latest"])
 def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> None:
-    """Models without reasoning refuse `include`. `drop_params` and a caller's null leave it out, too."""
+    """`include` is left out for models without reasoning, which reject it, by `drop_params`, and by a caller's null."""
     assert "include" not in encode(model=model).payload
     assert "include" not in encode(quirks={"drop_params": ["include"]}).payload
     assert "include" not in encode(extra={"include": None}).payload
@@ -122,7 +122,7 @@ def test_words_calls_and_results_are_items_in_their_order() -> None:
     ],
 )
 def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, after: int) -> None:
-    """A tool result may contain images here, unlike in chat completions. Quirks adapt it to hosts that refuse them."""
+    """Unlike in chat completions, a tool result may contain images. Quirks adapt it to hosts that reject them."""
     calling = message_of(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     sent_items = items(
         message_of(Role.USER, "hi"),
@@ -135,7 +135,7 @@ def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, af
 
 
 def test_tools_are_flat_and_strict_only_on_request() -> None:
-    """An absent `strict` means true here, unlike in chat completions, so it is always sent. Grammars are flat, too."""
+    """Unlike in chat completions, an absent `strict` means true, so it is always sent. Tools and grammars are flat."""
     rule = {"syntax": "lark", "definition": "start: WORD"}
     grammar = {"type": "grammar", "grammar": rule}
     payload = encode(tools=(Tool("look", "Looks.", SCHEMA), Tool("patch", custom=grammar)), tool_name="patch").payload
@@ -154,7 +154,7 @@ def test_tools_are_flat_and_strict_only_on_request() -> None:
 
 
 def test_response_format_is_set_beside_the_verbosity() -> None:
-    """The schema is flat, verbosity, effort and summary have separate objects, and the limit is at least 16."""
+    """The schema is flat. Verbosity, effort and summary are in objects of their own. The token limit is at least 16."""
     shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA, "strict": True}}
     extra = {"verbosity": "low", "reasoning_effort": "high", "reasoning_summary": "auto", "logprobs": True}
     payload = encode(response_format=shape, extra=extra, max_tokens=5).payload
@@ -226,7 +226,7 @@ def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault
 
 
 def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -> None:
-    """`reasoning.effort` and the refusal of encrypted reasoning both name the parameter to leave out."""
+    """Rejections of `reasoning.effort` and of encrypted reasoning both name the parameter to leave out."""
     for message, param in (
         ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", "reasoning.effort"),
         ("Encrypted content is not supported with this model.", "include"),
@@ -299,7 +299,7 @@ def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> 
 
 
 def test_how_probable_words_were_comes_along() -> None:
-    """The Responses API sends a list of tokens; the answer holds it in the shape of chat completions."""
+    """The Responses API sends a list of tokens; the answer has them in the format of chat completions."""
     token = {"token": "yes", "logprob": -0.1, "bytes": [1], "top_logprobs": []}
     part = {"type": "output_text", "text": "yes", "logprobs": [token]}
     body = {"status": "completed", "output": [{"type": "message", "content": [part]}]}

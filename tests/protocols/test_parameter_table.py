@@ -236,10 +236,10 @@ def test_every_row_has_a_sample():
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("name", list(SAMPLES))
 def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol: str):
-    """Mapped and passed parameters change the payload and are not reported; dropped ones change nothing and are
-    reported; refused ones are a 400.
+    """Each protocol treats each parameter as the table says.
 
-    A returned parameter is never reported, whichever model gets it.
+    Mapped and passed parameters change the payload and are not reported. Dropped ones change nothing and are reported.
+    Refused ones cause a 400. Returned ones, which give a model back what it sent, are never reported.
     """
     base_body, full_body, path = SAMPLES[name]
     treatment = PARAMETERS[name].by(protocol)
@@ -275,7 +275,7 @@ def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protocol: str):
-    """A parameter of the wrong type is passed on or dropped, and never breaks the call."""
+    """A parameter with a value of the wrong type is passed on or dropped, and never breaks the call."""
     for name in ("reasoning_effort", "thinking", "modalities", "service_tier", "metadata", "cache_control"):
         for value in ({"a": []}, [{"a": 1}], 5, "x"):
             request = ready({**BASE, name: value}, protocol).request
@@ -293,7 +293,7 @@ def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protoco
     ],
 )
 def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: dict[str, Any], path: str):
-    """What a host cannot take because of its quirks is reported."""
+    """Parameters that a host cannot accept because of its quirks are reported."""
     target = Target("p", "https://llm.example/v1", "m", "k", quirks=quirks)
     capabilities = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
     chat = parse_chat(body)
@@ -315,7 +315,7 @@ def test_what_says_nothing_is_not_named(protocol: str):
 
 
 def test_names_are_few_short_and_plain():
-    """Dropped names fit in a header: at most twenty, ASCII, about a kilobyte, then a count of the rest."""
+    """The dropped names fit in a header: at most twenty in ASCII, about a kilobyte, then a count of the rest."""
     names = brief_names([f"messages[{index}].名字" for index in range(30)])
     assert len(names) == MAX_NAMES + 1
     assert (names[0], names[-1]) == ("messages[0].\\u540d\\u5b57", "... and 10 more")

@@ -1,4 +1,4 @@
-"""A body's length is known before its files are read, and the body is valid JSON."""
+"""A request body's length is known before its files are read, and the body is valid JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def blob(blocks: list[bytes]) -> Blob:
 
 @given(BLOCKS)
 def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
-    """Whatever the sizes of the blocks, their base64 joins to that of all bytes, and they can be read repeatedly."""
+    """Whatever the block sizes, the base64 of the blocks joins to that of all bytes, and can be read repeatedly."""
     content = blob(blocks)
     expected = base64.b64encode(b"".join(blocks))
     assert b"".join(base64_blocks(content)) == expected

@@ -69,7 +69,7 @@ def test_encoding_the_same_request_twice_gives_the_same_bytes(name: str, stream:
 
 @pytest.mark.parametrize("name", list(VENDORS))
 def test_a_stream_of_nothing_is_empty(name: str) -> None:
-    """A stream without bytes is the failure `STREAM_EMPTY`."""
+    """A stream without bytes results in the failure `STREAM_EMPTY`."""
     (event,) = PROTOCOLS[name].decoder().close()
     assert not isinstance(event, Finish)
     assert isinstance(event, Failure)

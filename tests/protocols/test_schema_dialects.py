@@ -135,7 +135,10 @@ def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
 
 @pytest.mark.parametrize("dialect", [CLAUDE_HELD, OPENAI_STRICT, GEMINI_ANSWER, GEMINI_TOOL])
 def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> None:
-    """A lone reference is kept; one with a description, as pydantic writes it, is replaced by its definition."""
+    """A lone reference is kept.
+
+    A reference with a description, as pydantic writes it, is replaced by its definition.
+    """
     defs = {"City": obj(name={"type": "string"})}
     schema = {**obj(a={"$ref": "#/$defs/City"}, b={"$ref": "#/$defs/City", "description": "Home."}), "$defs": defs}
     fitted, lost_paths = fit_schema(schema, dialect)
@@ -296,7 +299,7 @@ def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
 def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> None:
-    """Compatible hosts take more keywords, and OpenAI takes all of them unless the schema is strict."""
+    """The schema is unchanged for compatible hosts, and for OpenAI if it is not strict."""
     for request in (
         encode(protocol, "https://llm.example/v1", response_format=schema_format(LIMITED, strict=True)),
         encode(protocol, response_format=schema_format(LIMITED)),
@@ -319,7 +322,7 @@ def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> 
 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str) -> None:
-    """For a cycle of required properties, the whole schema goes into the system prompt, and that is reported."""
+    """A schema with a cycle of required properties is put into the system prompt as a whole, and that is reported."""
     request = encode(protocol, response_format=schema_format(RING))
     sent = json.dumps(request.elide())
     assert request.dropped_params == (f"{FORMAT_PATH}.strict",)
@@ -332,14 +335,14 @@ def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str)
 @pytest.mark.parametrize("structured", ["json_object", "prompt"])
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_a_schema_in_words_stays_whole(protocol: str, structured: str) -> None:
-    """A schema in the prompt needs no dialect."""
+    """A schema in the prompt is not adapted to a dialect."""
     request = encode(protocol, quirks={"structured": structured}, response_format=schema_format(LIMITED, strict=True))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())
 
 
 def test_beside_tools_a_schema_for_gemini_stays_whole_in_words() -> None:
-    """Gemini has no field for a schema beside tools."""
+    """For Gemini, a schema beside tools is in the prompt and unchanged, since Gemini has no field for it."""
     request = encode("gemini", response_format=schema_format(LIMITED), tools=(Tool("look", "", LIMITED),))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())

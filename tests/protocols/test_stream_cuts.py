@@ -1,4 +1,4 @@
-"""Streams are decoded alike wherever the network splits them, and end in exactly one way."""
+"""Streams are decoded to the same events wherever the network splits them, and end in exactly one way."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int)
 @EACH_PROTOCOL
 @given(blocks=st.lists(st.binary(max_size=40), max_size=6))
 def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> None:
-    """No bytes raise, and the last event is the only end event."""
+    """No bytes raise an exception, and the last event is the only end event."""
     events = played(protocol, blocks)
     assert isinstance(events[-1], Finish | Failure)
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
@@ -129,7 +129,10 @@ def test_finish_is_emitted_once_and_later_events_are_ignored(protocol: str) -> N
 
 @EACH_PROTOCOL
 def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stream(protocol: str) -> None:
-    """Before content, the error's code decides, since another candidate may answer. After it, the stream is broken."""
+    """An error before content is classified by its code, since another candidate may answer.
+
+    After content, the stream is broken.
+    """
     vendor = VENDORS[protocol]
     frames, event = vendor.frames(REPLIES[0], "m"), vendor.error_event(429, "rate_limit_error", "slow down")
     early = assembled(played(protocol, [*frames.head, event]))
@@ -142,7 +145,7 @@ def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stre
 
 @EACH_PROTOCOL
 def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> None:
-    """A host may ignore `stream` and answer whole; an error object instead of a stream is read as an error."""
+    """If a host ignores `stream`, its whole response is accepted. An error object instead of a stream is an error."""
     vendor = VENDORS[protocol]
     body = json.dumps(vendor.plain(REPLIES[0], "m"), ensure_ascii=False).encode()
     answer = assembled(played(protocol, [body[:20], body[20:]]))
@@ -155,7 +158,7 @@ def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> 
 
 @EACH_PROTOCOL
 def test_a_web_page_is_known_by_its_first_bytes(protocol: str) -> None:
-    """A web page fails at its first bytes instead of at its end."""
+    """A web page instead of a stream is rejected at its first bytes instead of at its end."""
     (event,) = PROTOCOLS[protocol].decoder().feed(b"<!DOCTYPE html><html>")
     assert isinstance(event, Failure)
     assert event.fault is Fault.BAD_CONTENT_TYPE
@@ -174,7 +177,7 @@ def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
 
 
 def test_a_giant_event_is_too_large() -> None:
-    """An event above the limit raises instead of filling memory."""
+    """An event above the limit raises an exception instead of filling memory."""
     parser = SseParser(limit=100)
     parser.feed(b"data: " + b"a" * 90)
     with pytest.raises(EventTooLargeError):
@@ -227,7 +230,7 @@ def test_tool_calls_are_separated_whatever_their_index(calls) -> None:
 
 
 def test_a_whole_message_in_one_event_is_an_answer() -> None:
-    """Some hosts stream by sending everything once, as `message` instead of `delta`."""
+    """Some hosts send the whole answer in one event, as `message` instead of `delta`."""
     event = {"choices": [{"index": 0, "message": {"content": "all"}, "finish_reason": "stop"}]}
     answer = assembled(played("openai", [b"data: " + json.dumps(event).encode() + b"\n\n"]))
     assert isinstance(answer, Answer)

@@ -1,4 +1,7 @@
-"""Similar stream events are read by a fast path that only extracts the text; the result equals full parsing."""
+"""A fast path reads stream events that resemble a known one (the frame) and extracts only their text.
+
+The result equals that of full parsing.
+"""
 
 from __future__ import annotations
 
@@ -77,13 +80,16 @@ def test_text_that_occurs_twice_gives_no_frame() -> None:
 
 
 def learned(frame: TextFrame, number: int, text: str) -> None:
-    """Let the frame learn from an event with this text and its own pad."""
+    """Let the frame learn from an event with this text and padding of its own."""
     value: Chunk = {"pad": f"{number:040x}", "delta": {"content": text}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
 
 
 def test_where_no_event_has_a_frame_none_is_looked_for_any_more() -> None:
-    """Events that each contain random padding would otherwise be parsed twice without end."""
+    """After some tries without a common frame, the search for one stops.
+
+    Events with random padding would otherwise all be parsed twice.
+    """
     patient, spent = TextFrame(), TextFrame()
     for number in range(TRIES - 1):
         learned(patient, number, f"{number:040x}")

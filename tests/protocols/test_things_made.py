@@ -1,4 +1,4 @@
-"""Images, audio and citations in answers are read from each vendor's format, whole and streamed."""
+"""Generated media and citations: images, audio and citations in answers of each vendor, whole and streamed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini"])
 def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
-    """OpenRouter sends `images`, Gemini `inlineData`; neither needs text beside it."""
+    """An image is an answer even without text. OpenRouter sends it as `images`, Gemini as `inlineData`."""
     reply = answer(lab, protocol, "image", stream=stream)
     (image,) = reply.media
     assert (reply.text, reply.finish_reason) == ("", "stop")
@@ -45,7 +45,7 @@ def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> N
 @WHOLE_AND_STREAMED
 @MAKERS
 def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
-    """A sound alone is an answer, read in pieces from a stream. OpenAI sends a transcript, too."""
+    """Audio alone is an answer, which is streamed in pieces. OpenAI also sends a transcript."""
     reply = answer(lab, protocol, "speech", stream=stream)
     assert b"".join(base64.b64decode(media.data) for media in reply.media) == SOUND
     assert {media.kind for media in reply.media} == {Kind.AUDIO}
@@ -108,7 +108,7 @@ def test_invalid_media_is_skipped(protocol: str, body: str, count: int) -> None:
 
 
 def test_a_whole_image_that_comes_instead_of_a_stream_is_one() -> None:
-    """A host that ignores `stream` loses nothing."""
+    """An image in a whole response is read even if a stream was requested."""
     body = '{"choices":[{"finish_reason":"stop","message":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = [*decoder.feed(body.encode()), *decoder.close()]

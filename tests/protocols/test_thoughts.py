@@ -1,4 +1,4 @@
-"""Reasoning is returned unchanged and in its place, and only to the model that wrote it."""
+"""A model's reasoning is sent back unchanged and in its place, and only to the model that wrote it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_claude_gets_every_thinking_block_back_in_its_position(stream: bool) -> None:
-    """Claude gets its thinking blocks back in place, also encrypted ones and those with omitted text."""
+    """Claude gets its thinking blocks back in place, including encrypted ones and those with omitted text."""
     response_body = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
     answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", response_body)
     assert answer.reasoning == "first"
@@ -119,7 +119,7 @@ def test_answer_of_redacted_thoughts_alone_is_an_answer(stream: bool) -> None:
 
 
 def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
-    """Anthropic refuses unsigned thinking."""
+    """Thinking without a signature is not sent to Anthropic, which rejects it."""
     unsigned = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]
     answer = read_whole("anthropic", {"type": "message", "content": unsigned, "stop_reason": "end_turn"})
     assert answer.reasoning == "hm"
@@ -265,7 +265,7 @@ def test_call_of_another_model_is_marked_for_google(protocol: str) -> None:
 
 @pytest.mark.parametrize("host", ["https://api.deepseek.com", "https://api.moonshot.cn/v1"])
 def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host: str) -> None:
-    """DeepSeek and Kimi refuse a call in the history without `reasoning_content`; an empty one is accepted."""
+    """DeepSeek and Kimi refuse a call in the history without `reasoning_content`, but accept an empty value."""
     recipient = target("openai", host=host)
     answer = Answer("", (ToolCall("c1", "look", "{}"),))
     assert next_request(answer, recipient, "openai")["reasoning_content"] == ""

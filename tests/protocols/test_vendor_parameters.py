@@ -37,7 +37,7 @@ def fields(kind: Any) -> set[str]:
 
 
 class NotSent(str):
-    """The reason why a vendor's field is none of ours."""
+    """The reason why a vendor's field is not sent."""
 
 
 SERVER = NotSent("a tool that the vendor runs; it cannot be requested through chat completions")
@@ -60,7 +60,7 @@ BASIC = {"role", "content"}
 
 
 def test_every_parameter_of_openais_is_in_the_table():
-    """Every parameter in the SDK is a row, those of streams included."""
+    """Every parameter in the SDK, including those of streams, has a row in the table."""
     names = fields(completion_create_params.CompletionCreateParamsBase)
     names |= fields(completion_create_params.CompletionCreateParamsStreaming)
     assert names - set(PARAMETERS) == set()
@@ -77,7 +77,7 @@ def test_every_field_of_openais_messages_is_read_or_in_the_table(role: str):
 
 
 def test_every_part_of_openais_is_in_the_table_with_its_fields():
-    """Kinds of parts, the fields in them and those beside them are all compared."""
+    """Every kind of content part in the SDK is in the table, with the fields in it and beside it."""
     types = {
         "image_url": image_part.ImageURL,
         "input_audio": audio_part.InputAudio,
@@ -280,7 +280,7 @@ def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
 def test_every_parameter_of_other_vendors_has_a_row_or_a_reason(
     protocol: str, names: set[str], known: Mapping[str, str]
 ):
-    """A vendor's field is assigned to a row that its protocol does not drop, or known not to be ours."""
+    """Each field of a vendor is assigned to a row that its protocol does not drop, or listed with a reason."""
     assert names - set(known) == set()
     rows = {row for name, row in known.items() if name in names and not isinstance(row, NotSent)}
     assert rows <= set(PARAMETERS)
@@ -288,6 +288,6 @@ def test_every_parameter_of_other_vendors_has_a_row_or_a_reason(
 
 
 def test_a_name_that_is_new_would_be_seen():
-    """The comparison detects a planted name."""
+    """The comparison detects a name that was added to the SDK."""
     assert {"brand_new"} - set(GEMINI) == {"brand_new"}
     assert isinstance(GEMINI["labels"], NotSent)

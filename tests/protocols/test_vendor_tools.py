@@ -79,13 +79,13 @@ def words_in(hint: Any) -> set[str]:
 
 @pytest.mark.parametrize("union", [BetaToolUnionParam, BetaContentBlockParam, ToolParam, ResponseInputItemParam])
 def test_every_tool_and_block_of_an_sdk_is_in_the_table(union: Any) -> None:
-    """A new type in an SDK fails here, so that its default permission is decided by a person."""
+    """A new type in an SDK fails this test, so that a person decides on its default permission."""
     unknown = {kind: word_of(kind) for kind in types_in(union) - READ_TYPES if word_of(kind) not in KNOWN}
-    assert unknown in ({}, {"server_tool_use": "server"})  # This one has the word of the tool that it names.
+    assert unknown in ({}, {"server_tool_use": "server"})  # This block has the type name of the tool that it refers to.
 
 
 def test_every_tool_of_gemini_is_in_the_table() -> None:
-    """A tool has one word, as a field of `Tool` and as the type of its calls in a conversation."""
+    """Each tool has one name, as a field of `Tool` and as the type of its calls in a conversation."""
     tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
     words_of_fields = {name: word_of_field(str(name)) for name in tools - {"functionDeclarations"}}
     words_of_fields |= {kind: word_of_field(kind) for kind in gemini_types.ToolType if kind != "TOOL_TYPE_UNSPECIFIED"}
@@ -335,7 +335,10 @@ def test_blocks_of_claudes_own_tools_come_back_unchanged_whole_and_streamed() ->
 
 
 def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
-    """Claude gets its own tools' blocks back, which it needs; other models read that a search was made."""
+    """Claude gets the blocks of its own tools back, since it needs them.
+
+    Other models are told that a search was made.
+    """
     conversation = [
         {"role": "user", "content": "Where?"},
         {"role": "assistant", "content": CONTENT},
@@ -355,7 +358,7 @@ def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
 
 
 def test_caller_of_a_tool_is_kept_both_ways() -> None:
-    """Claude's own program may call a function; the call's `caller` lets it continue with the result."""
+    """A program run by Claude may call a function. The call's `caller` lets that program continue with the result."""
     caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
     tool_use = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}, "caller": caller}
     answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps({**MESSAGE, "content": [tool_use]}).encode())
@@ -624,7 +627,7 @@ def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
 
 
 def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
-    """Another Gemini model would refuse the signature. One of unknown origin is passed on."""
+    """Another Gemini model would reject the signature. A signature of unknown origin is passed on."""
     signed_call = {**SEARCH_CALL, "thoughtSignature": "c2lnbmVk"}
     recipient = model_endpoint("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
     decoded = PROTOCOLS["gemini"].decode(
@@ -659,7 +662,7 @@ def test_what_gemini_says_of_its_sources_is_no_field_of_another_api() -> None:
 
 
 def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:
-    """For other models, and without that tool, the fields are sent as text."""
+    """The result's fields are sent to a Gemini that uses a computer. Otherwise they are sent as text."""
     call = {"functionCall": {"id": "f1", "name": "click_at", "args": {"x": 1, "y": 2}}, "thoughtSignature": "c2ln"}
     response = {"url": "https://a.example", "safety_acknowledgement": "true"}
     result = {"functionResponse": {"id": "f1", "name": "click_at", "response": response}}
@@ -684,7 +687,7 @@ def kinds_in(model: type[BaseModel], kinds: dict[str, set[str]]) -> dict[str, se
 
 
 def test_every_field_of_a_geminis_sources_is_known_by_its_type() -> None:
-    """A client refuses a whole answer that has a field of another type."""
+    """Fields of another type are dropped, since a client rejects a whole answer that contains one."""
     kinds_found: dict[str, set[str]] = {}
     for name in ("GroundingMetadata", "UrlContextMetadata", "CitationMetadata"):
         kinds_in(getattr(gemini_types, name), kinds_found)
@@ -700,7 +703,7 @@ ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(
 @pytest.mark.filterwarnings("ignore:.* is not a valid:UserWarning")
 @given(where=st.integers(0, 200), odd=ODD)
 def test_a_client_of_geminis_takes_whatever_is_in_them(where: int, odd: Any) -> None:
-    """The SDK accepts an answer even if any one value in its parts or sources is odd."""
+    """The SDK accepts an answer even if one value in its parts or sources is invalid."""
     answered_fields = copy.deepcopy({"parts": PARTS, **SOURCES})
     positions: list[tuple[Any, Any]] = []
     waiting: list[Any] = [answered_fields["parts"], *(answered_fields[name] for name in SOURCES)]

@@ -1,6 +1,6 @@
 """Values and fields of answers in the vendors' SDKs are compared with our tables, so that a new one fails a test.
 
-They come from the types of the installed SDKs, so an upgrade shows what a vendor has added.
+The values come from the types of the installed SDKs, so an upgrade shows what a vendor has added.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def sdk_finishes() -> list[tuple[str, set[str]]]:
 
 
 def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
-    """Return the names of each SDK's counts and those in our table, by protocol."""
+    """Return the names of each SDK's usage counts and those in our table, by protocol."""
     openai, anthropic, gemini = openai_usage, anthropic_usage, gemini_usage
     tokens, input_details, output_details = (
         responses_usage,
@@ -201,7 +201,7 @@ def sdk_parts() -> list[tuple[str, set[str]]]:
 
 @pytest.mark.parametrize(("part", "named"), sdk_parts())
 def test_every_part_of_an_sdk_s_answer_is_known(part: str, named: set[str]) -> None:
-    """A part of an answer is either read or listed here as not read."""
+    """A part of an answer is either read or listed in this module as not read."""
     read, unread = PARTS[part]
     # The SDK still has these types where they are read.
     assert len(named) > 3

@@ -52,7 +52,7 @@ def _fresh_label_names() -> Iterator[None]:
     ],
 )
 def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, expected: Labels) -> None:
-    """A label is the key's, else the request's, whatever the request contains.
+    """A key's label takes precedence over the request's, whatever the request contains.
 
     A user id with a session part, which changes each session, is reduced to the user.
     """
@@ -69,7 +69,7 @@ def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
 
 
 def test_labels_are_logged_and_searchable(admin: Client) -> None:
-    """Labels are stored as text and escaped. The key's labels override the request's."""
+    """Labels are stored as text and escaped on pages. The key's labels override the request's."""
     key = key_of("text-agent", terms={"team": "ops"})
     body = chat_body("hi", model="task:planning", user="<b>eve</b>", metadata={"team": "search", "project": "a b"})
     for agent_key in (key, key_of("text-agent")):
@@ -132,9 +132,9 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
 
 
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
-    """The first labels of a day are kept, also across a restart.
+    """The first labels of a day are kept, even across a restart.
 
-    Further ones are summed as others, so no request is lost.
+    Further labels are summed up as others, so no request is lost.
     """
     write([entry(f"a{number}", Labels(user=f"u{number}")) for number in range(MAX_USERS + 5)])
     renew(sum_labels)

@@ -1,4 +1,4 @@
-"""Each number is the same on every page, file, API and metric that counts the same log."""
+"""Each count is the same on every page, file, API and metric that is based on the log."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NAMES = ("failed", "refused", "cancelled")
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Fix the current time at a quarter to three."""
+    """Fix the current time at 14:45 of yesterday."""
     moment = timezone.localtime().replace(hour=14, minute=45, second=0, microsecond=0) - timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
@@ -67,7 +67,7 @@ def entry(name: str, at: datetime, outcome: str, *, fell_back: bool = False) -> 
 
 
 def log_of(now: datetime) -> list[Entry]:
-    """Log every ending, one near each edge of the window, and one just outside of it."""
+    """Log requests with every ending: near each edge of the time window, and just outside of it."""
     start = now.replace(minute=0) - timedelta(hours=24)
     outcomes = [outcome for outcome, count in OUTCOMES.items() for _ in range(count)]
     hours = [start, now - timedelta(hours=24), now - timedelta(minutes=1), *[now - timedelta(hours=3)] * 99]
@@ -225,7 +225,7 @@ def expand() -> list[Any]:
 
 
 def test_a_row_written_by_the_orm_has_the_ending_of_its_outcome() -> None:
-    """One function decides on the ending of a request, whatever code writes the row."""
+    """One function determines the ending of a request, whatever code writes the row."""
     for outcome in OUTCOMES:
         RequestLog.objects.create(id=outcome, started_at=timezone.now(), surface="v1", outcome=outcome)
     assert dict(RequestLog.objects.values_list("outcome", "ending")) == {name: ending_of(name) for name in OUTCOMES}

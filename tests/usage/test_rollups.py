@@ -1,4 +1,4 @@
-"""Usage is read from roll-ups of ended hours and days, and equals the sums exactly."""
+"""Usage is read from roll-ups (one set of rows per ended hour or day) and equals the underlying sums exactly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
 
 
 def fill(now: datetime, rows: int = 400, seed: int = 7) -> None:
-    """Create sums of days and hours with every column filled, names shared between columns, and several currencies."""
+    """Create daily and hourly sums with every column filled, names shared between columns, and several currencies."""
     draw = random.Random(seed)
     names = ["", "a", "b", "中", "(other)", "x" * 60]
     sums = {}
@@ -57,7 +57,7 @@ def fill(now: datetime, rows: int = 400, seed: int = 7) -> None:
 
 
 def reports(now: datetime, **only: Any) -> list[UsageReport]:
-    """Return every grouping of a short period, a long one, and one that ends before now."""
+    """Return reports for every grouping: over a short period, a long period, and one that ends in the past."""
     times: list[tuple[timedelta, datetime | None]] = [
         (timedelta(days=1), None),
         (timedelta(days=DAYS), None),

@@ -32,7 +32,10 @@ MONTH = 28
 
 @pytest.fixture
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Fix the current time at the last noon, far from midnight; models priced in yuan, in dollars, and not at all."""
+    """Fix the current time at the last noon, far from midnight.
+
+    Models are priced in yuan, in dollars, or not at all.
+    """
     for name, price in (("yuan", YUAN), ("dollars", DOLLARS), ("unpriced", {})):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         Service.objects.create(service_id=name, name=name, provider=row, model="m", price=price)
@@ -86,7 +89,7 @@ def test_groups_are_ordered_by_cost(noon: datetime, group: str, names: list[str]
 
 
 def test_a_short_time_is_read_by_the_hour(noon: datetime):
-    """A short period is read by the hour, so that an earlier hour is not included."""
+    """A short period is read from hourly sums, so that an earlier hour is not included."""
     write([entry("now", noon), entry("before", noon - timedelta(hours=5))])
     assert sum_usage(noon - timedelta(hours=3), "agent").total.requests == 1
     assert len(sum_usage(noon - timedelta(hours=6), "agent").series) == 2
@@ -103,7 +106,7 @@ def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
 
 
 def test_free_model_has_no_unknown_price(viewer: Client, noon: datetime):
-    """Requests of the embedded provider alone cost 0. Beside priced ones they add no line."""
+    """If all requests went to the embedded provider, they cost 0. Beside priced requests they add no line."""
     write([entry("a", noon, "echo", usage=Usage(10, 10))])
     page = text_of(viewer.get("/usage/", {"by": "provider"}))
     assert "unknown price" not in page
@@ -144,7 +147,7 @@ def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
         ("'=cmd()", "CNY", "0.0022"),
         ("'=cmd()", "USD", "0.0045"),
     ]
-    assert [row["requests"] for row in rows] == ["2", ""]  # counted once
+    assert [row["requests"] for row in rows] == ["2", ""]  # the request is counted once
 
 
 def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent: AgentProgram, noon: datetime):
@@ -188,7 +191,7 @@ def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
     ],
 )
 def test_invalid_query_gets_an_error_message(text_agent: AgentProgram, query: str):
-    """An invalid query is rejected with 400 with the allowed values."""
+    """An invalid query is rejected with 400 and the allowed values."""
     answer = text_agent.get(f"/usage?{query}")
     assert answer.status_code == 400
     assert answer.json()["message"].startswith(("groupBy must be", "since is a day", "until is a day", "until must be"))
