@@ -73,7 +73,7 @@ def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
 
 @pytest.mark.parametrize("key", ["stop_reason", "matched_stop"])
 def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
-    """vLLM names the stop sequence in `stop_reason`, SGLang in `matched_stop`.
+    """The stop sequence is in `stop_reason` for vLLM and in `matched_stop` for SGLang.
 
     A number is a token id and is ignored.
     """

@@ -18,7 +18,7 @@ SHOTS = FOLDER / "shots"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 REASON = "Chromium is not installed; on Debian: apt-get install chromium fonts-noto-core fonts-wqy-microhei"
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
-REPLACED = ("htmx:sendAbort", "htmx:afterRequest")  # hx-sync replaced a request; a fault adds sendError
+REPLACED = ("htmx:sendAbort", "htmx:afterRequest")  # hx-sync replaced a request, while a real fault also logs sendError
 LISTENER = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error("policy violation: " + event.violatedDirective + " " + event.blockedURI));
@@ -105,7 +105,10 @@ def admin_page(page: Any, sign_in: Callable[[Any], Any]) -> Any:
 
 @pytest.fixture
 def first_start(db: None) -> None:
-    """Set up an installation as after the first start: its own row, which an emptied database lacks, and the demo."""
+    """Set up an installation as after the first start.
+
+    It has the demo and the installation's own row, which an emptied database lacks.
+    """
     Installation.objects.get_or_create(id=1)
     load_demo()
 

@@ -1,4 +1,4 @@
-"""A small site that shows the frame's parts without any page of the product."""
+"""A small site that shows the parts of the frame, the shared layout of all pages, without any page of the product."""
 
 from __future__ import annotations
 

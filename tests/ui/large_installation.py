@@ -1,7 +1,7 @@
 """`python -m tests.ui.large_installation`: add an extreme amount of data to an installation.
 
 Names of 120 characters without a space, 30 providers, 100 model services, 40 task routes, 200 artifacts and 200
-requests, in addition to the existing demo. The data directory is that of the environment, as for `manage.py`.
+requests, in addition to the existing demo. The data directory is taken from the environment, as for `manage.py`.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def add_configuration() -> None:
 
 
 def name_of(prefix: str, number: int) -> str:
-    """Return the wide name for the first of its kind, a short one for every other."""
+    """Return the wide name for the first object of a kind, and a short name for every other."""
     return f"{prefix}{WIDE}"[:120] if number == 0 else f"{prefix}-{number}"
 
 
 def add_artifacts() -> None:
-    """Add artifacts that share one file's bytes, and a long and wide table."""
+    """Add artifacts that share one file's bytes, and an artifact with a long and wide table."""
     from artifacts.library import store_bytes
     from artifacts.models import Artifact
     from capabilities.acts import SYSTEM

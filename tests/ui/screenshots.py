@@ -70,14 +70,14 @@ ALL = (
 
 @contextmanager
 def product() -> Iterator[str]:
-    """Run a server with the demo and yield its URL; this process's environment points at its data."""
+    """Run a server with the demo and yield its URL; this process's environment points to its data directory."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-pictures-") as folder:
         for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
             del os.environ[name]
         os.environ |= {
             "ROUTING_ADMIN_DATA_DIR": folder,
             "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
-            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # shown on the pages, whatever port is free here
+            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # shown on the pages, whatever port is free
             "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
         }
         command = [sys.executable, str(ROOT / "manage.py")]
@@ -101,11 +101,11 @@ def call(url: str, key: str) -> None:
         last = request_id_of(f"{url}/v1/chat/completions", key, body)
     end = time.monotonic() + SECONDS_TO_START
     while not is_logged(f"{url}/api/v1/requests/{last}", key) and time.monotonic() < end:
-        time.sleep(0.1)  # the log is written after the answer
+        time.sleep(0.1)  # the log is written after the response
 
 
 def request_id_of(address: str, key: str, body: bytes) -> str:
-    """Send the call and return its request id, whatever the answer."""
+    """Send the call and return its request id, whatever the response."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     try:
         answer: Any = urllib.request.urlopen(urllib.request.Request(address, body, headers))
@@ -142,7 +142,7 @@ def answering(url: str) -> str:
 
 
 def addresses() -> dict[str, str]:
-    """Return the addresses of the pages by name; objects are those of the demo."""
+    """Return the URLs of the pages by name. The objects in them are those of the demo."""
     import django
 
     django.setup()

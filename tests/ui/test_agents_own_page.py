@@ -36,7 +36,7 @@ def make_link(admin_page: Any) -> str:
 def test_link_opens_the_page_without_an_account_until_revoked(
     first_start: None, admin_page: Any, new_page: Callable[..., Any], axe: Callable[[Any], list[str]]
 ) -> None:
-    """The page shows a call with what the model received; after the link is revoked, it is not found."""
+    """The page shows a call with what the model received. After the link is revoked, the page is not found."""
     link = make_link(admin_page)
     reader = new_page(width=390, scheme="dark")
     reader.goto(link)

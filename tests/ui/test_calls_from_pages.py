@@ -41,7 +41,7 @@ class Empty(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """Serve the page on localhost, since browsers let local pages call this machine without a prompt."""
+    """Serve the page on localhost, whose pages may call this machine without a prompt, and return the port."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as pages:
         Thread(target=pages.serve_forever, daemon=True).start()
         yield pages.server_port
@@ -56,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Serv
 
 @pytest.fixture
 def page_at(browser: Any, port: int) -> Iterator[Any]:
-    """Open the page under one of this machine's names; each name is another origin."""
+    """Open the page under one of this machine's host names, each of which is a different origin."""
     context = browser.new_context()
 
     def open_page(name: str) -> Any:
@@ -69,7 +69,7 @@ def page_at(browser: Any, port: int) -> Iterator[Any]:
 
 
 def test_a_named_page_calls_and_reads_what_comes_back(page_at: Any, server: Server) -> None:
-    """The allowed page reads answers, streams, headers and errors; the browser itself sends each preflight."""
+    """The allowed page reads responses, streams, headers and errors; the browser itself sends each preflight."""
     page = page_at("localhost")
     status, request_id, model, text = page.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])
     assert (status, model) == (200, "echo-text"), text
@@ -84,7 +84,10 @@ def test_a_named_page_calls_and_reads_what_comes_back(page_at: Any, server: Serv
 
 
 def test_a_page_that_is_not_named_reads_nothing(page_at: Any, server: Server) -> None:
-    """The browser blocks every answer to another origin, and the administrators' pages even for an allowed one."""
+    """The browser blocks every response to an origin that is not allowed.
+
+    It blocks the administrators' pages even for an allowed origin.
+    """
     page = page_at("127.0.0.1")
     assert page.evaluate(CALL, [f"{server.url}/v1/models", server.key, ""])[0] == 0
     assert page.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])[0] == 0

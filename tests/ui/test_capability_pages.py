@@ -15,7 +15,7 @@ pytestmark = [
 
 
 def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(admin_page: Any) -> None:
-    """Arrow keys move, Space saves, the focus stays on the cell, and Undo restores the value."""
+    """In the matrix, arrow keys move, Space saves, the focus stays on the cell, and Undo restores the value."""
     admin_page.goto("/matrix/")
     admin_page.locator("tbody tr:first-child .cell").first.focus()
     admin_page.keyboard.press("ArrowRight")
@@ -74,7 +74,7 @@ def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
 
 
 def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> None:
-    """Enter an address, fetch the models, choose, save: the matrix shows the new services."""
+    """After entering a URL, fetching and choosing models and saving, the matrix shows the new services."""
     admin_page.goto("/providers/")
     admin_page.get_by_role("link", name="Add provider").click()
     admin_page.get_by_role("link", name="Another address").click()

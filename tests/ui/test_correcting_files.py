@@ -20,7 +20,7 @@ CHINESE = "季度报告：收入增长百分之十二，成本下降。\n" * 5
 
 @pytest.fixture
 def guess(demo: None) -> Artifact:
-    """Store a Chinese text whose encoding was guessed wrongly."""
+    """Store a Chinese text file whose encoding was guessed wrongly."""
     row = store_bytes(SYSTEM, CHINESE.encode("gb18030"), filename="notes.txt", owner="text-agent")
     Artifact.objects.filter(pk=row.pk).update(encoding="big5", encoding_certain=False)
     return row
@@ -51,7 +51,7 @@ def test_form_and_its_errors_are_accessible(
 
 
 def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: Any, guess: Artifact) -> None:
-    """The text and what each model receives are updated in place; a toast confirms it without a page load."""
+    """The text and what each model receives are updated in place; a toast confirms the change without a page load."""
     page = admin_page
     page.goto(f"/artifacts/{guess.pk}/")
     page.evaluate("window.same = true")

@@ -1,4 +1,4 @@
-"""A file that a model cannot read, in a browser: preview of its describer, description, and a request that uses it."""
+"""A file that a model cannot read, in a browser: previewed, described by another model, and used in a request."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_described_files_are_accessible(
     scheme: str,
     language: str,
 ) -> None:
-    """No axe violation in the artifact's card, the request with its describer's bar, and the route with its warning."""
+    """Axe finds no violation in the artifact's card, the request with its describer's bar, and the route."""
     problems = []
     with describing_lab():
         set_content_policy(SYSTEM, POLICY)

@@ -1,4 +1,4 @@
-"""Unsaved input: leaving the page asks, returning offers the draft, and secrets are never stored."""
+"""Unsaved input: leaving the page asks for confirmation, returning offers the draft, and secrets are never stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORED_DRAFTS = "Object.values(localStorage).join()"
 
 
 def write(page: Any, field: str, text: str) -> None:
-    """Type into a field after a click, since browsers only ask on leaving after a user gesture."""
+    """Type into a field after a click, since browsers ask before leaving only after a user gesture."""
     page.click(field)
     page.fill(field, text)
 
@@ -36,7 +36,7 @@ def dialogs(admin_page: Any) -> list[str]:
         dialog.accept()
 
     admin_page.on("dialog", accept)
-    admin_page.expected_complaints.append("never had a user gesture")  # Chromium: no input on the page
+    admin_page.expected_complaints.append("never had a user gesture")  # if nothing was typed
     return kinds
 
 
@@ -64,7 +64,7 @@ def test_a_route_draft_that_was_left_comes_back(admin_page: Any, dialogs: list[s
 
 
 def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, dialogs: list[str]) -> None:
-    """Reloading asks too. A page without changes, or after Discard, does not ask.
+    """Closing or reloading a page with unsaved input asks. A page without changes, or after Discard, does not.
 
     The picker, text pasted for explanation and simulation inputs are not part of a draft.
     """
@@ -105,7 +105,7 @@ def test_a_draft_of_an_older_version_says_so(admin_page: Any, dialogs: list[str]
 
 
 def asks_the_past(response: Any) -> bool:
-    """Return whether the page asked for the draft's effect on past requests."""
+    """Return whether the page requested the draft's effect on past requests."""
     return "act=past" in (response.request.post_data or "")
 
 
@@ -141,7 +141,7 @@ def test_settings_keep_a_draft_until_their_part_is_saved(admin_page: Any, dialog
 
 
 def test_no_secret_is_kept_in_the_browser(admin_page: Any, dialogs: list[str]) -> None:
-    """Keys, a proxy's address, which may hold a password, and the page's CSRF token are not stored."""
+    """Keys, a proxy's URL, which may contain a password, and the page's CSRF token are not stored."""
     admin_page.goto("/providers/echo/")
     write(admin_page, "#id_display_name", "Echo again")
     admin_page.locator("form[data-draft]").get_by_label("Store a new key, encrypted").check()

@@ -126,7 +126,7 @@ new PerformanceObserver((list) => list.getEntries().forEach((entry) => { window.
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error("policy violation: " + event.violatedDirective + " " + event.blockedURI));
 """
-# Lists the focusable elements that are covered by another one after scrolling to them.
+# Lists focusable elements that another element covers after scrolling to them.
 COVERED = """() => {
   const found = [];
   const hidden = ".sr, .seg input, .tabset > input, :disabled";
@@ -160,7 +160,7 @@ pytestmark = pytest.mark.ui
 class Visitor:
     """A browser window at one installation, its console's complaints, and two shared links.
 
-    The links are those of an invitation and of an agent's own page.
+    The links are for an invitation and for an agent's own page.
     """
 
     page: Any
@@ -175,7 +175,7 @@ class Visitor:
         return str(self.page.locator("#main table a").first.get_attribute("href"))
 
     def address(self, name: str) -> str:
-        """Return the page's address in this installation; for an object's page, that of the first object listed."""
+        """Return the page's URL in this installation. For an object's page it is that of the first object listed."""
         url = EXTRA.get(name) or PAGES[name] or reverse(name)
         if name == "join":
             return self.invitation
@@ -230,7 +230,7 @@ def wait_for(url: str, seconds: float = 60) -> None:
 
 @pytest.fixture(scope="module")
 def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
-    """Yield the administrator, signed in once, after a change and an invitation."""
+    """Yield the signed-in administrator's browser, after a change and an invitation."""
     from axe_playwright_python.base import AXE_FILE_PATH  # type: ignore[import-untyped]
 
     context = browser.new_context(base_url=installation, locale="en", reduced_motion="reduce")
@@ -262,7 +262,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
 
 
 def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every named address of a page, with arguments that reach its view."""
+    """Yield the name of every URL, with arguments that reach its view."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             if pattern.namespace not in MACHINES:
@@ -274,7 +274,7 @@ def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
-    """Every address of the URLconf is a page of the table, a file, a fragment or a redirect, or it rejects GET."""
+    """Every URL of the URLconf is a page in the table, a file, a fragment or a redirect, or it rejects GET."""
     missing = []
     for name, arguments in names(get_resolver().url_patterns):
         if name in PAGES or name in FILES or name in FRAGMENTS:
@@ -326,7 +326,7 @@ def _offer_models(page: Any) -> None:
 
 
 def _sizes(page: Any) -> list[str]:
-    """Return what is too wide, too tall or too large at the page's width."""
+    """Return what on the page is too wide, too tall or too large."""
     wide, tall, heavy = page.evaluate(SIZE)
     limits = ((wide, 0, "px too wide"), (tall, TALLEST, "px tall"), (heavy, HEAVIEST, "characters"))
     return [f"{value:,} {measure}" for value, limit, measure in limits if value > limit]

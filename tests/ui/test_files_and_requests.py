@@ -53,7 +53,7 @@ def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_
 
 
 def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, demo: str) -> None:
-    """With the keyboard: Space selects, the bar appears, and the toast's Undo restores all files."""
+    """With the keyboard, Space selects files, the bar appears, and the toast's Undo restores all files."""
     page = admin_page
     store_text(SYSTEM, "one", filename="one.txt")
     store_text(SYSTEM, "two", filename="two.txt")
@@ -73,7 +73,7 @@ def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, dem
 
 
 def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page: Any, demo: str) -> None:
-    """Enter searches, quick filters add a term, and a request opens with its summary."""
+    """Enter starts a search, quick filters add a term, and a request opens with its summary."""
     page = admin_page
     page.goto("/requests/")
     page.get_by_role("combobox", name="Search requests").fill("task:design")
@@ -101,7 +101,7 @@ def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admi
 def test_files_are_uploaded_and_deleted_without_scripts(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: str
 ) -> None:
-    """Plain forms upload and delete."""
+    """Without scripts, plain forms upload and delete files."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files(HELLO)
@@ -114,7 +114,7 @@ def test_files_are_uploaded_and_deleted_without_scripts(
 
 
 def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: str, settings: Any) -> None:
-    """A file over the limit is not sent, and one the server rejects shows the reason; neither is stored."""
+    """A file over the limit is not sent, and a file that the server rejects shows the reason. Neither is stored."""
     page, before = admin_page, Artifact.objects.count()
     settings.MAX_UPLOAD_BYTES = 20
     page.goto("/artifacts/")
@@ -129,7 +129,7 @@ def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: 
 
 
 def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, demo: str) -> None:
-    """Chinese input searches once the word is chosen, not for every intermediate letter."""
+    """Chinese input starts a search once the word is chosen, not for every intermediate letter."""
     page = admin_page
     # The search waits after each letter; with this clock the wait passes at once.
     page.clock.install()
@@ -187,7 +187,7 @@ def test_the_dashboard_refreshes_without_moving(admin_page: Any, demo: str) -> N
     page.goto("/")
     page.locator("#all-requests").focus()
     box = page.locator("#all-requests").bounding_box()
-    # The mark disappears when the element is replaced.
+    # The mark disappears if the element is replaced.
     page.evaluate("""() => { window.shifted = 0; document.querySelector("#live").dataset.old = "";
       new PerformanceObserver((list) => list.getEntries().forEach((one) => { window.shifted += one.value; }))
         .observe({ type: "layout-shift" }); htmx.ajax("GET", "/", { target: "#live", swap: "outerHTML" }); }""")

@@ -33,7 +33,7 @@ def test_slash_and_control_k_open_the_dialog_with_focus_in_its_field(admin_page:
     admin_page.goto("/settings/")
     admin_page.keyboard.press("/")
     expect(admin_page.locator(FIELD)).to_be_focused()
-    expect(admin_page.locator(OPTIONS).first).to_be_attached()  # a pending request would end in a console complaint
+    expect(admin_page.locator(OPTIONS).first).to_be_attached()  # aborting a pending request would cause a console error
     admin_page.keyboard.press("Escape")
     expect(admin_page.locator("#find")).to_be_hidden()
     admin_page.goto("/requests/")
@@ -51,7 +51,7 @@ def test_slash_and_control_k_open_the_dialog_with_focus_in_its_field(admin_page:
 
 
 def test_empty_dialog_shows_hints_and_destinations(admin_page: Any) -> None:
-    """An empty field lists the pages of the navigation, the first actions, and a hint."""
+    """For an empty field, Find lists the pages of the navigation, the first actions, and a hint."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     expect(admin_page.locator("#options")).to_contain_text("Try a provider")
@@ -77,7 +77,7 @@ def test_arrows_choose_and_enter_opens_what_is_chosen(admin_page: Any) -> None:
 
 
 def test_enter_waits_for_the_answer_to_what_was_typed(admin_page: Any) -> None:
-    """Typing faster than the server answers does not open a result of an earlier letter."""
+    """Enter waits for the results of the whole query, so fast typing does not open a result of an earlier letter."""
     RequestLog.objects.create(id="req_abcdef0123456789", started_at=timezone.now(), surface="v1", outcome="ok")
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
@@ -132,7 +132,7 @@ def test_nothing_found_says_so_and_enter_searches_the_requests(admin_page: Any) 
 
 
 def test_on_a_phone_the_top_button_opens_the_dialog_and_it_fits(new_page: Callable[..., Any], sign_in: Any) -> None:
-    """At 390 pixels, in Chinese, nothing is cut off at the sides."""
+    """At a width of 390 pixels, in Chinese, the top button opens the dialog, and nothing is cut off at the sides."""
     page = sign_in(new_page(width=390, language="zh-Hans"))
     page.goto("/")
     page.locator(".topbar button").click()
@@ -146,7 +146,7 @@ def test_on_a_phone_the_top_button_opens_the_dialog_and_it_fits(new_page: Callab
 
 
 def test_the_help_names_both_keys(admin_page: Any) -> None:
-    """`?` lists the slash and Ctrl K."""
+    """The help, opened by `?`, lists the slash and Ctrl K."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("?")
     expect(admin_page.locator("#help")).to_contain_text("find anything")

@@ -32,7 +32,7 @@ def test_a_drill_counts_down_above_every_page_and_is_ended_there(admin_page: Any
 
 
 def test_the_providers_page_has_what_came_of_drills(admin_page: Any) -> None:
-    """The results load after the page, which has no such section before the first drill."""
+    """A drill's results load after the page. Before the first drill, the page has no such section."""
     page = admin_page
     with page.expect_response("**/drill/"):
         page.goto("/providers/echo/")

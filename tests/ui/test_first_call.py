@@ -47,4 +47,4 @@ def test_a_new_keys_first_call_is_waited_for_and_arrives(admin_page: Any, live_s
     assert call(live_server.url, key, "task:planning") == 200
     panel.get_by_text("The first call arrived and was answered").wait_for()
     assert "echo/echo-text" in panel.inner_text()
-    assert page.locator("#issued").inner_text().strip() == key  # still the same page, which shows the key
+    assert page.locator("#issued").inner_text().strip() == key  # the same page still shows the key

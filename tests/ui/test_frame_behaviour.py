@@ -1,4 +1,4 @@
-"""The frame in a browser: toasts, keys, themes, upload, the matrix and an expired session."""
+"""The frame, which is the layout shared by all pages, in a browser: toasts, keys, themes, upload, matrix, sessions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def expect(target: Any) -> Any:
 
 
 def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, admin_account: Any) -> None:
-    """A page that needs a session shows the sign-in form, then opens."""
+    """A page that needs a session shows the sign-in form and opens after signing in."""
     page.goto("/requests/")
     page.fill("#id_username", "admin")
     page.fill("#id_password", "correct horse battery staple")
@@ -85,7 +85,7 @@ def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any)
     admin_page.keyboard.type("g r?")
     expect(admin_page.locator("#help")).to_be_hidden()
     admin_page.keyboard.press("Escape")
-    admin_page.wait_for_function("() => document.activeElement === document.body")  # a frame after hiding
+    admin_page.wait_for_function("() => document.activeElement === document.body")  # an animation frame after hiding
     admin_page.keyboard.press("g")
     admin_page.keyboard.press("r")
     expect(admin_page.locator("#main h1")).to_have_text("Requests")
@@ -121,7 +121,7 @@ def test_the_theme_changes_at_once_and_is_there_before_the_next_page_is_drawn(ad
 
 
 def test_the_language_switch_keeps_the_page(admin_page: Any) -> None:
-    """The address stays, and `lang` is set for screen readers."""
+    """Switching the language keeps the URL and sets `lang` for screen readers."""
     admin_page.goto("/requests/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     admin_page.click("text=简体中文")
@@ -156,7 +156,7 @@ def test_a_failed_action_says_so_with_the_request_id(admin_page: Any) -> None:
 
 
 def test_a_lost_connection_offers_to_try_again(admin_page: Any) -> None:
-    """Try again repeats the same request."""
+    """After a lost connection, Try again repeats the same request."""
     admin_page.expected_complaints += ["ERR_INTERNET_DISCONNECTED", "htmx:sendError"]
     admin_page.goto("/dashboard/")
     admin_page.context.set_offline(True)
@@ -170,7 +170,7 @@ def test_a_lost_connection_offers_to_try_again(admin_page: Any) -> None:
 
 
 def test_a_session_that_ended_leads_to_sign_in_and_back(admin_page: Any) -> None:
-    """The sign-in form is not swapped into a button: the whole page is redirected."""
+    """If the session has ended, the whole page is redirected, so no sign-in form is swapped into a button."""
     admin_page.goto("/dashboard/")
     Session.objects.all().delete()
     admin_page.click("#flash")
@@ -190,7 +190,7 @@ def test_several_files_are_uploaded_and_a_refusal_stays_with_its_reason(admin_pa
 
 
 def test_a_file_over_the_limit_is_refused_before_it_is_sent(admin_page: Any) -> None:
-    """The row names the size and the limit, and no request is sent."""
+    """The row of a file over the limit names the size and the limit, and no request is sent."""
     admin_page.goto("/dashboard/")
     urls: list[str] = []
     admin_page.on("request", lambda request: urls.append(request.url) if "/upload/" in request.url else None)
@@ -222,7 +222,7 @@ def test_destruction_asks_in_a_dialog_that_repeats_the_verb_and_gives_the_focus_
 
 
 def test_without_scripts_the_pages_still_work(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """Navigation, theme, dialogs and toasts are real elements."""
+    """Without scripts, navigation, theme, dialogs and toasts work, since they are plain HTML elements."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/flash/")
     expect(page.locator("#toasts .toast")).to_contain_text("3 个工件已删除")
@@ -240,7 +240,7 @@ def test_without_scripts_the_pages_still_work(new_page: Callable[..., Any], sign
 def test_the_narrow_page_reaches_everything_through_the_drawer(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], shot: Callable[[Any, str], Any]
 ) -> None:
-    """More opens the navigation; choosing a page closes it."""
+    """On a narrow page, More opens the navigation, and choosing a page closes it."""
     page = sign_in(new_page(390))
     page.goto("/dashboard/")
     page.get_by_role("button", name="More").click()

@@ -34,7 +34,7 @@ def number(share: str) -> float:
 
 @given(st.lists(st.lists(times, min_size=2, max_size=8), min_size=1, max_size=6))
 def test_every_bar_of_a_waterfall_lies_inside_and_is_wide_enough_to_see(moments: list[list[float]]) -> None:
-    """Bars are within 0 and 100 % and at least 0.4 % wide; waits are only between bars."""
+    """Bars are between 0 and 100 % and at least 0.4 % wide. Waits are only between bars."""
     tracks = [
         Track("m", tuple(Bar(a, b) for a, b in zip(row[::2], row[1::2], strict=False))) for row in map(sorted, moments)
     ]
@@ -65,7 +65,7 @@ def test_timeline_of_a_real_request_has_the_designed_positions() -> None:
 
 @given(st.lists(st.floats(0, 1e9), max_size=50))
 def test_a_sparkline_stays_in_its_box(values: list[float]) -> None:
-    """X is from 0 to 100, y from 4 to 30; the largest value is at 4, zeros at 30."""
+    """In a sparkline, x is from 0 to 100 and y from 4 to 30. The largest value is at 4, zeros are at 30."""
     points = [tuple(map(float, point.split(","))) for point in spark_points(values).split()]
     assert (points[0][0], points[-1][0]) == (0, 100)
     assert all(4 <= y <= 30 for _, y in points)
@@ -74,7 +74,7 @@ def test_a_sparkline_stays_in_its_box(values: list[float]) -> None:
 
 @given(st.dictionaries(st.sampled_from(["native", "converted", "described", "refused"]), st.integers(0, 500)))
 def test_proportions_fill_the_bar(counts: dict[str, int]) -> None:
-    """Parts and gaps together are 100 %, and a zero has no box."""
+    """Parts and gaps add up to 100 %, and a zero has no box."""
     boxes = split_boxes(counts)
     assert len(boxes) == sum(count > 0 for count in counts.values())
     if boxes:
@@ -86,7 +86,7 @@ def test_proportions_fill_the_bar(counts: dict[str, int]) -> None:
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (1_258_291, "1.2 MB"), (1_048_575, "1.0 MB"), (None, "")],
 )
 def test_sizes_are_written_as_in_descriptions(count: int | None, expected: str) -> None:
-    """0 is a size, None is empty, and 1024.0 KB is 1.0 MB."""
+    """A size of 0 is shown, None is empty, and 1024.0 KB is written as 1.0 MB."""
     assert ui.size(count) == expected
 
 
@@ -113,7 +113,7 @@ def test_durations_use_the_most_readable_unit(milliseconds: float, expected: str
     ],
 )
 def test_times_are_relative_to_now(before: timedelta, english: str, chinese: str) -> None:
-    """The title has the exact time; before yesterday the date is shown."""
+    """Times are relative to now, with the exact time as title. For times before yesterday, the date is shown."""
     for language, expected in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):
             assert relative(NOW - before, NOW) == expected
@@ -167,7 +167,7 @@ def test_messages_become_an_ascii_header_beside_other_events() -> None:
 
 @pytest.mark.urls("frame_urls")
 def test_a_redirect_leaves_the_message_for_the_page_it_leads_to() -> None:
-    """The message is shown by the next page."""
+    """After a redirect, the message is shown by the next page."""
     assert "HX-Trigger" not in answered(HttpResponseRedirect("/requests/"), "saved", HX_Request="true").headers
 
 
@@ -190,7 +190,7 @@ def test_pages_are_kept_apart_from_fragments_and_out_of_caches() -> None:
 
 
 def test_a_message_without_a_revision_has_no_undo() -> None:
-    """Tags without a valid revision number give a plain toast."""
+    """A message whose tags have no valid revision number becomes a plain toast without Undo."""
     for tags in ("", "undo:", "undo:x", "undo:-1"):
         assert ui.toast(Message(25, "saved", extra_tags=tags))["undo"] == ""
 

@@ -47,13 +47,13 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=name_of)
 def test_a_template_holds_nothing_the_content_policy_forbids(path: Path) -> None:
-    """Templates have no inline style, script or event handler, nothing unescaped and no foreign address."""
+    """Templates have no inline style, script or event handler, nothing unescaped and no external URL."""
     source = path.read_text(encoding="utf-8")
     assert [name for name, pattern in FORBIDDEN.items() if re.search(pattern, source, re.IGNORECASE)] == []
 
 
 def untranslated(source: str) -> set[str]:
-    """Return the visible words of a template that no translation tag contains."""
+    """Return the visible text of a template that is not within a translation tag."""
     markup = TAG.sub("", TRANSLATED.sub("", COMMENT.sub("", source)))
     attribute_texts = " ".join(TEXT_ATTRIBUTES.findall(markup))
     texts = re.sub(r"<[^>]*>", " ", CODE_ELEMENT.sub("<", markup))
@@ -83,7 +83,7 @@ def test_the_stylesheets_and_our_own_script_stay_small() -> None:
 
 
 def test_our_script_evaluates_nothing_and_loads_nothing_foreign() -> None:
-    """Our script has no eval, no HTML from strings and no external address."""
+    """Our script has no eval, no HTML from strings and no external URL."""
     for path in (ROOT / "static" / "js").glob("*.js"):
         assert not re.search(
             r"\beval\(|new Function|innerHTML|insertAdjacentHTML|https?://", path.read_text(encoding="utf-8")
@@ -122,13 +122,13 @@ def contrast(first: str, second: str) -> float:
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_text_is_readable_on_every_ground(theme: int) -> None:
-    """WCAG 1.4.3 requires 4.5 : 1."""
+    """Text has the contrast of at least 4.5 : 1 that WCAG 1.4.3 requires."""
     assert [(a, b) for a, b in TEXT if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 4.5] == []
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_the_edges_of_controls_and_the_fills_of_drawings_are_visible(theme: int) -> None:
-    """WCAG 1.4.11 requires 3 : 1."""
+    """Edges of controls and fills of charts have the contrast of at least 3 : 1 that WCAG 1.4.11 requires."""
     assert [(a, b) for a, b in SHAPES if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 3] == []
 
 
@@ -199,7 +199,7 @@ def plurals() -> dict[str, str]:
 
 
 def test_every_string_of_code_and_templates_is_in_chinese() -> None:
-    """No translation is missing, empty or fuzzy.
+    """No Chinese translation is missing, empty or fuzzy.
 
     After adding strings: `manage.py makemessages -l zh_Hans --no-location --no-wrap`, translate, `compilemessages`.
     """
@@ -212,7 +212,10 @@ def test_every_string_of_code_and_templates_is_in_chinese() -> None:
 
 
 def test_a_translation_keeps_the_placeholders() -> None:
-    """Placeholders and code elements are in both languages. Chinese has one form, so the plural's may be used."""
+    """Placeholders and code elements are in both languages.
+
+    Chinese has one form, which may have the placeholders of the plural.
+    """
     holes = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
     plural_of = plurals()
     wrong = [
@@ -226,7 +229,7 @@ def test_a_translation_keeps_the_placeholders() -> None:
 
 
 def test_the_compiled_translations_are_those_of_the_text_file() -> None:
-    """Fails if `compilemessages` was not run after the last change."""
+    """The compiled translations equal the .po files, that is, `compilemessages` was run after the last change."""
     with (LOCALE / "django.mo").open("rb") as file:
         compiled = gettext.GNUTranslations(file)
     plurals = re.findall(

@@ -54,7 +54,7 @@ def play(count: int) -> None:
 
 
 def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_page: Any) -> None:
-    """The comparison loads once the draft is unchanged for a moment; each number links to its requests."""
+    """The comparison loads once the draft has not changed for a moment. Each number links to its requests."""
     play(12)
     admin_page.goto("/routes/design/")
     past = admin_page.locator("#past")
@@ -75,7 +75,7 @@ def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_pag
 
 
 def test_unused_route_shows_a_placeholder(admin_page: Any) -> None:
-    """The empty state explains the panel; a new route looks at the requests that went to `default` instead."""
+    """The empty state explains the panel; a new route uses requests that went to `default`."""
     admin_page.goto("/routes/design/")
     expect(admin_page.locator("#past")).to_contain_text("No request used this route in the last 24 hours.")
     admin_page.goto("/routes/new/?task_type=painting")
@@ -126,7 +126,7 @@ def test_a_revision_that_made_things_worse_is_seen_in_the_history_and_undone(adm
 def test_the_effect_passes_axe_and_fits_a_phone(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
 ) -> None:
-    """Tested in Chinese and in the dark theme."""
+    """The effect passes axe and fits a phone, in Chinese and in the dark theme."""
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
     number = Revision.objects.latest("number").number
     page = sign_in(new_page(width=width, scheme=scheme, language=language))

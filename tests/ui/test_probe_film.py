@@ -1,4 +1,4 @@
-"""The probe's film in a browser: its word is shown in the first, middle and last frame."""
+"""The probe's video in a browser: its word is shown in the first, middle and last frame."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAY = """async ([address, moments]) => {
 
 
 def test_a_browser_plays_the_film_and_its_word_is_read_in_every_picture(browser: Any) -> None:
-    """Chromium plays three seconds of a film that was written without an encoder."""
+    """Chromium plays the three seconds of the video, which is written without an encoder."""
     page = browser.new_page()
     address = "data:video/mp4;base64," + base64.b64encode(film_of("UMBRELLA")).decode()
     seconds, pictures = page.evaluate(PLAY, [address, [0.1, 1.5, 2.9]])

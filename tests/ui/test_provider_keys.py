@@ -20,10 +20,10 @@ def visible_fields(page: Any) -> list[str]:
 
 
 def test_only_the_field_that_a_choice_needs_is_in_sight(admin_page: Any) -> None:
-    """Keeping the present key and using none need no field."""
+    """Each choice shows only the field it needs. Keeping the present key and using no key need no field."""
     admin_page.goto("/providers/openai/")
     assert visible_fields(admin_page) == []
-    choices = admin_page.locator("form[data-draft]")  # the form of a further key has the same labels
+    choices = admin_page.locator("form[data-draft]")  # the form for another key has the same labels
     choices.get_by_label("Store a new key, encrypted").check()
     assert visible_fields(admin_page) == ["key"]
     choices.get_by_label("Read it from the environment").check()

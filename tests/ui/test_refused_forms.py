@@ -26,7 +26,7 @@ REFUSED = [
 def test_a_refused_form_puts_the_focus_on_what_is_wrong(
     admin_page: Any, demo: None, address: str, field: str, value: str
 ) -> None:
-    """After Enter in the field, on a page or a fragment, the summary has the focus and links to the field."""
+    """After Enter in an invalid field, on a page or a fragment, the summary has the focus and links to the field."""
     page = admin_page
     page.expected_complaints.append("422")
     page.goto(address)

@@ -1,4 +1,4 @@
-"""Task routes, configuration and history in a browser: dragging, keyboard, drafts, conflicts, and without scripts."""
+"""Task routes, configuration and history in a browser: dragging, keyboard, drafts, conflicts, and no scripts."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: An
 
 @pytest.mark.parametrize(("start", "end"), [(0, 2), (2, 0), (1, 2)])
 def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -> None:
-    """From any position to any other, connecting lines stay between cards and the draft has the new order."""
+    """A card can be dragged from any position to any other. Connecting lines stay between cards."""
     admin_page.goto("/routes/design/")
     names = models_shown(admin_page)
     origin = admin_page.locator("#chain .grip").nth(start).bounding_box()
@@ -88,7 +88,7 @@ def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -
     aim = target["y"] + (target["height"] - 12 if end > start else 4)
     admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8)
     admin_page.mouse.down()
-    # In steps, one per frame, as a person drags.
+    # Move in steps, one per frame, as a user drags.
     for step in range(1, 21):
         admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8 + (aim - origin["y"] - 8) * step / 20)
         admin_page.evaluate("() => new Promise(requestAnimationFrame)")
@@ -124,7 +124,7 @@ def test_adding_and_removing_swap_the_chain_and_the_outcomes(admin_page: Any) ->
 def test_adding_one_after_another_keeps_the_picker_in_its_place_and_the_newest_card_in_sight(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], width: int
 ) -> None:
-    """The save bar covers neither, and the picker keeps its choice."""
+    """The save bar covers neither the picker nor the newest card, and the picker keeps its choice."""
     page = sign_in(new_page(width=width))
     page.goto("/routes/design/")
     page.select_option("#pick", "service:text-model")
@@ -187,7 +187,7 @@ def test_conflicting_save_is_shown_beside_the_draft(admin_page: Any) -> None:
 
 
 def test_chain_shows_losses_and_describer_of_each_candidate(admin_page: Any) -> None:
-    """A candidate without a key is not primary; a reader after a text-only model reports no loss."""
+    """A candidate without a key is not primary. A model that reads images reports no loss after a text-only model."""
     admin_page.goto("/routes/planning/")
     expect(admin_page.locator(NAMES).nth(0)).not_to_contain_text("Primary")
     expect(admin_page.locator(NAMES).nth(2)).to_contain_text("Primary")
@@ -214,7 +214,7 @@ def test_consequences_of_an_action_are_shown_before_it(admin_page: Any) -> None:
 
 
 def test_a_route_is_switched_in_its_row(admin_page: Any) -> None:
-    """The switch saves at once, with Undo."""
+    """The switch in a route's row saves at once, with Undo."""
     admin_page.goto("/routes/")
     admin_page.locator("#on-design").focus()
     admin_page.keyboard.press("Space")

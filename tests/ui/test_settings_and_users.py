@@ -28,7 +28,10 @@ def expect(target: Any) -> Any:
 
 
 def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) -> None:
-    """Only the section is replaced; a wrong entry stays in its field; the toast's Undo restores the value."""
+    """Adding a language replaces only its section.
+
+    An invalid entry stays in its field, and the toast's Undo restores the value.
+    """
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     admin_page.evaluate("window.sameDocument = true")
@@ -57,7 +60,7 @@ def test_recording_bodies_is_one_switch_with_its_warning(admin_page: Any) -> Non
 
 
 def test_retention_that_changed_meanwhile_shows_both_versions_in_place(admin_page: Any) -> None:
-    """A 409 replaces the section: the saved values as text, one's own in the fields."""
+    """A 409 replaces the section, which shows the saved values as text and the user's own in the fields."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/settings/")
     installation.keep(people.Actor("person", "olga"), Keeping(90))
@@ -119,7 +122,7 @@ def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin
     admin_page.fill("#id_name", "nightly import")
     form = admin_page.locator("form", has=admin_page.locator("#id_name"))
     form.locator("[name=scopes]").first.check()
-    # sessionStorage outlives the page, which the answer replaces.
+    # sessionStorage outlives the page, which the response replaces.
     busy = "document.addEventListener('submit', (event) => { sessionStorage.busy = event.target.ariaBusy; })"
     admin_page.evaluate(busy)
     form.locator("button.primary").dblclick()

@@ -15,7 +15,10 @@ pytestmark = [
 
 
 def test_only_a_chain_that_can_be_dragged_loads_the_drag_library(admin_page: Any) -> None:
-    """The dashboard, requests and matrix do not load it; a route does, also after navigation without a page load."""
+    """Dashboard, requests and matrix do not load the drag library.
+
+    A route does, even after navigation without a page load.
+    """
     urls: list[str] = []
     admin_page.on("request", lambda request: urls.append(request.url))
     for path in ("/", "/requests/", "/matrix/", "/routes/"):
