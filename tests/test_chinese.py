@@ -66,7 +66,7 @@ def entries() -> Iterator[tuple[str, str]]:
 
 
 def test_chinese_has_its_own_signs_and_spaces() -> None:
-    """There is no half-width sign beside Chinese, no space beside a full-width sign, and a space beside Latin words."""
+    """Chinese has no half-width punctuation, no space beside full-width punctuation, and a space beside Latin words."""
     assert [text for _source, text in entries() if MISSET.search(PLACES.sub("○", text))] == []
 
 
@@ -122,7 +122,7 @@ def test_method_of_a_token_estimate_is_in_chinese() -> None:
 
 
 def test_chinese_sentences_follow_one_another_without_a_space() -> None:
-    """A full-width stop includes its own space; a Latin one is followed by a space."""
+    """No space follows a full-width full stop, which includes it. A Latin full stop is followed by a space."""
     assert join_sentences(("已停用。", "", "请启用。")) == "已停用。请启用。"
     assert join_sentences(("Disabled.", "Enable it.")) == "Disabled. Enable it."
     assert join_sentences(("<b>已停用。", "</b>", "请启用。")) == "<b>已停用。</b>请启用。"

@@ -33,12 +33,12 @@ def test_every_singular_of_the_catalogue_is_one() -> None:
 
 @pytest.mark.parametrize("template", [*REACHED.values()], ids=str)
 def test_limit_of_one_is_singular(template: str) -> None:
-    """An agent can have a limit of one request per minute or one token per day."""
+    """Limits of one request per minute or one token per day are shown in the singular."""
     assert not ONE_OF_MANY.search(FACT.sub("1", template))
 
 
 def test_one_file_too_many_is_singular() -> None:
-    """If a model accepts no file of a kind, one file is too many."""
+    """If a model accepts no file of a kind, a message says that one file is too many, in the singular."""
     assert not ONE_OF_MANY.search(FACT.sub("1", SENTENCES["too_many_files"]))
 
 

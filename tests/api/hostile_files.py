@@ -66,7 +66,7 @@ def chunk(name: bytes, data: bytes) -> bytes:
 
 
 def packed(name: str, size: int, *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """Return a zip whose one entry unpacks to `size` spaces."""
+    """Return a zip archive with one entry that unpacks to `size` spaces."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as package:
         if name.startswith(("word/", "xl/", "ppt/")):
@@ -113,7 +113,7 @@ def mislabelled_files() -> Iterator[HostileFile]:
         yield HostileFile(f"{sample.name} as", disguise.name, disguise.mime, partial(bytes, sample.data))
 
 
-# Small files that unpack to very large ones, nest deeply or have very many entries.
+# Small archives that unpack to very large files, nest deeply or have very many entries.
 BOMBS: Mapping[str, tuple[str, str, Callable[[], bytes]]] = {
     "docx of 100 MB": ("a.docx", "", lambda: packed("word/document.xml", 100 * MIB)),
     "xlsx of 64 MB": ("a.xlsx", "", lambda: packed(SHEET, 64 * MIB)),

@@ -532,7 +532,7 @@ def test_an_alias_is_written_and_taken_away(script: Script) -> None:
 
 
 def test_language_is_added_changed_and_removed(script: Script) -> None:
-    """A built-in language can only be reworded, and the default language cannot be removed."""
+    """A built-in language can be changed but not removed, and the default language cannot be removed either."""
     portuguese = {"directive": "Responda em português."}
     assert [script.call("PUT", "/languages/pt", portuguese).status_code for _ in range(2)] == [201, 200]
     assert script.get("/languages/pt")["language"] == {"code": "pt", **portuguese, "builtIn": False}

@@ -166,7 +166,7 @@ def test_an_expired_agent_is_gone(text_agent: Any) -> None:
 
 
 def test_an_agent_ends_at_its_moment_though_nothing_else_changes(text_agent: Any) -> None:
-    """The snapshot in memory checks the expiry itself, so no agent is referred to an expired one."""
+    """The snapshot in memory checks the expiry itself, so no agent is referred to an expired agent."""
     expiring = AgentProfile("eye", capabilities=Capabilities(("text", "vision")), expires_at=100.0)
     lasting = AgentProfile("ear", capabilities=Capabilities(("text", "audio")))
     directory = AgentDirectory([expiring, lasting])

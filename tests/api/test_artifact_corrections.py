@@ -54,7 +54,7 @@ def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> Non
 
 @pytest.mark.parametrize("name", ["text/csv", "image/jpg"])
 def test_a_corrected_type_decides_kind_and_delivery(name: str, text_agent: Any) -> None:
-    """Bytes without a recognizable type become the declared text or image, also under /v1/files."""
+    """Bytes without a recognizable type become text or an image by their declared type, even under /v1/files."""
     stored = text_agent.stored("data.bin", BINARY)
     assert (stored["kind"], stored["isBinary"]) == ("other", True)
     fixed = corrected(text_agent, stored["ref"], mimeType=name)
@@ -113,7 +113,10 @@ def test_an_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
 
 
 def test_utf_16_without_a_mark_is_named_with_its_byte_order(text_agent: Any) -> None:
-    """Without a BOM the byte order is named, as in browsers; with one, the name stays as given."""
+    """Without a BOM, the stored encoding names the byte order, as in browsers.
+
+    With a BOM, the name is kept as given.
+    """
     without_mark, marked = (text_agent.stored("a.bin", CHINESE.encode(name))["ref"] for name in ("utf-16-le", "utf-16"))
     assert corrected(text_agent, without_mark, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16-le"
     assert corrected(text_agent, marked, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16"

@@ -1,4 +1,4 @@
-"""An agent's limits on the agents' API, over MCP and on its page: counted together and reported alike."""
+"""An agent's limits on the agents' API, over MCP and on its page: counted together and reported in the same way."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from tests.gateway.serving import ROOT, Server, environment_of, manage, served
 
 FILES = {sample.name: sample for sample in SAMPLES}
 READERS = ("text-agent", "vision-agent", "multimodal-agent")
-# One process issues keys for every agent, and one with fewer scopes.
+# This script, run in one process, issues a key for every agent, and a key with fewer scopes.
 KEYS = """
 import json
 from routing_admin.configuration.agents.actions import issue_key

@@ -1,4 +1,4 @@
-"""`/mcp` has one server per event loop."""
+"""`/mcp` has one MCP server object per event loop."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_invalid_filters_are_refused_by_name(text_agent: AgentProgram, filters: 
 
 
 def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentProgram) -> None:
-    """The number of queries is constant: one for requests, one for their files, and none reads bodies."""
+    """A page makes two queries to the log, one for requests and one for their files. Neither reads bodies."""
     for number in range(20):
         logged(number, adaptation="image=native")
     with CaptureQueriesContext(connections[LOGS]) as caught:

@@ -43,7 +43,7 @@ def row(text_agent: Any) -> Artifact:
 
 @pytest.fixture
 def silent_store(row: Artifact, settings: Any) -> str:
-    """Move the store to a bucket whose server does not answer; return its address."""
+    """Move the store to a bucket whose server does not answer; return its URL."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"

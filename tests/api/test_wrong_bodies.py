@@ -170,7 +170,7 @@ def test_a_parameter_of_an_address_that_is_wrong_is_refused(agent: Any, call: st
 
 
 def test_the_document_has_the_bounds_and_the_words_of_every_call() -> None:
-    """A temperature's range, a text's length and the values of an enumeration can be read in the document."""
+    """The OpenAPI document has the range of a temperature, the length of text and the values of an enumeration."""
     temperature, _ = BODIES["POST /llm/send"]["properties"]["temperature"]["anyOf"]
     assert (temperature["minimum"], temperature["maximum"]) == (0, 2)
     tokens, _ = BODIES["POST /llm/send"]["properties"]["maxTokens"]["anyOf"]

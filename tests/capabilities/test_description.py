@@ -133,7 +133,7 @@ def test_each_kind_names_the_capability_it_takes(kind: str, zh: str, en: str) ->
 
 @pytest.mark.requirement("MCR-3.5")
 def test_missing_capable_agent_is_stated_in_text() -> None:
-    """The text says so if no agent can read the file; otherwise a model would invent a recipient."""
+    """If no agent can read the file, the text says so. Otherwise a model would invent a recipient."""
     text = description.attachment_block("audio", "artifact:a", None, 0, None, "zh", [])
     assert text.endswith("\n目前没有智能体能够处理此类内容。")
     assert "建议转发给" not in text
@@ -445,7 +445,7 @@ def test_sizes_are_written_as_people_write_them(size: int, text: str) -> None:
     [("zh", "zh"), ("zh-CN", "zh"), ("ZH_hant", "zh"), ("en-GB", "en"), ("fr", "en"), ("", "en"), (None, "en")],
 )
 def test_the_nearest_language_is_taken(tag: str | None, nearest: str) -> None:
-    """Any Chinese language tag gives Chinese; every other one gives English."""
+    """Any Chinese language tag results in Chinese, every other tag in English."""
     assert description.nearest(tag) == nearest
 
 

@@ -102,7 +102,7 @@ def test_json_is_bounded_in_bytes_beside_its_files(settings: Any) -> None:
 
 @pytest.mark.parametrize("ending", ["\\ud83d", "\\ud83dx", "\x01", "\\x", "\\u12"])
 def test_a_large_document_is_refused_for_what_a_small_one_is(ending: str) -> None:
-    """Lone surrogates, control characters and invalid escapes are refused far into a long string, too."""
+    """Lone surrogates, control characters and invalid escapes are rejected even far into a long string."""
     for filling in ("", "a" * 5_000_000):
         with pytest.raises(ValueError, match=re.compile("surrogate|control|escape|hex", re.I)):
             load_json(f'{{"a":"{filling}{ending}"}}'.encode())

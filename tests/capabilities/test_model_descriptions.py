@@ -71,7 +71,7 @@ def test_placeholder_marks_a_missing_description(language: str, slot: str) -> No
 
 
 def test_a_failed_describer_leaves_the_facts_and_the_reference() -> None:
-    """If the describer fails, the text is the same as without one; only the header shows the failure."""
+    """If the describer fails, the text is the same as without a describer, and only the header shows the failure."""
     result = adapted(chat_with(PICTURE), reader(), style(DescriptionState.FAILED))
     assert result.deliveries[0].text == text_of(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert summary(result.deliveries) == "image=described:describer_failed"

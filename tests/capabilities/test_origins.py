@@ -1,4 +1,4 @@
-"""Which provider origins may be called, however an address is written."""
+"""Which provider origins may be called, however their URL is spelled."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_public_https_origins_may_be_called(url):
     ],
 )
 def test_everything_else_is_refused_and_the_sentence_names_the_setting(url):
-    """Plain http, unusual ports, private names and every spelling of a private address are refused."""
+    """Plain http, unusual ports, private names and every spelling of a private address are rejected."""
     sentence = refusal(url, CLOSED)
     assert sentence is not None
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence
@@ -170,7 +170,7 @@ def test_what_ipaddress_calls_private_is_never_public(address):
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_a_name_that_resolves_to_a_private_address_is_refused(address):
-    """One private address among public ones is enough; the message names address and setting."""
+    """A host name is rejected if one of its addresses is private. The message names address and setting."""
     sentence = check_addresses("https://evil.example/v1", ["8.8.8.8", address], CLOSED)
     assert address in sentence
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence

@@ -131,7 +131,7 @@ def test_page_shows_holders_of_the_link_what_the_agent_may_read(admin: Client, s
 
 
 def test_without_a_call_the_page_says_how_one_is_made(admin: Client) -> None:
-    """Without calls the page shows how to make the first one."""
+    """Without calls the page shows how to make a first call."""
     address = make(admin)
     assert "No call yet" in text_of(Client().get(address))
     log("r1")
@@ -186,7 +186,7 @@ def test_recorded_text_needs_the_setting_and_the_option_of_the_link(
 
 
 def test_calls_of_other_and_earlier_agents_are_404(admin: Client) -> None:
-    """A call of another agent, one from before this agent existed and an unknown one all get the same 404."""
+    """The page of a call returns the same 404 if the call is unknown, another agent's, or older than this agent."""
     log("other", "vision-agent")
     log("before", ago=60 * 24 * 31)
     address = make(admin)
@@ -336,7 +336,7 @@ def test_a_visit_is_noted_and_signs_the_link_with_the_newest_secret(admin: Clien
 
 
 def test_a_link_that_leaked_is_ended_by_the_command(admin: Client, capsys: Any) -> None:
-    """`revoke_key` accepts the whole address of a link to an agent's page."""
+    """`revoke_key` accepts the whole URL of a link to an agent's page."""
     address = make(admin)
     call_command("revoke_key", f"http://127.0.0.1:8000{address}")
     assert "The link for Mei to the page of text-agent" in capsys.readouterr().err

@@ -62,7 +62,7 @@ def test_the_form_offers_every_service_by_its_id_and_no_service(admin: Client) -
 
 
 def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
-    """Only the response to issuing shows a key; no later page, revision or audit event holds it."""
+    """Only the response to issuing shows a key; no later page, revision or audit event contains it."""
     key = issue(admin)
     principal = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(principal, Principal)

@@ -141,7 +141,7 @@ def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Clien
 
 
 def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: Client) -> None:
-    """Undo restores the artifacts that one action deleted; those that another action deleted stay deleted."""
+    """Undo restores all artifacts that one action deleted. Artifacts that another action deleted stay deleted."""
     deleted_before, first, second = stored("0.png"), stored("1.png"), stored("2.png")
     admin.post(reverse("artifacts_delete"), {"id": [deleted_before.pk]})
     response = admin.post(reverse("artifacts_delete"), {"id": [first.pk, second.pk]}, follow=True)

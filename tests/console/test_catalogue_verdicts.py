@@ -98,7 +98,7 @@ def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash: Se
 
 
 def test_undo_brings_a_contested_cell_back(admin: Client, flash: Service):
-    """A revision holds the source of each value, so Undo restores a contested cell."""
+    """A revision stores the source of each value, so Undo restores a contested cell."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post(f"/matrix/cell/{flash.pk}/?side=input&name=vision", {"on": "1"})
     assert cell(flash, "input", "vision") == (True, "declared")

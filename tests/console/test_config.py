@@ -124,7 +124,7 @@ def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, de
 
 
 def test_replace_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
-    """A replacing import removes what the file does not mention; a merging one removes nothing."""
+    """An import that replaces removes what the file does not mention. An import that merges removes nothing."""
     merged = {change.name for change in send(admin, text()).context["changes"] if change.label == "Removed"}
     replaced = {
         change.name for change in send(admin, text(), mode="replace").context["changes"] if change.label == "Removed"

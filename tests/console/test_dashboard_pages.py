@@ -144,7 +144,10 @@ def test_worst_provider_is_first(db: None, demo: None) -> None:
 
 
 def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: None) -> None:
-    """Providers are tested in batches: each response adds one, and the last names those without an answer."""
+    """Providers are tested a few at a time.
+
+    Each response adds a result, and the last names providers without an answer.
+    """
     url, htmx = reverse("providers_test"), {"hx-request": "true"}
     count = Provider.objects.filter(enabled=True).count()
     first = admin.post(url, headers=htmx).content.decode()

@@ -96,7 +96,7 @@ def test_a_refused_key_is_not_echoed_back(admin: Client) -> None:
 
 
 def test_saving_keeps_compatibility_options_and_timeouts_as_data(admin: Client) -> None:
-    """Options and timeouts that differ from the default are stored with their type. Empty ones are not stored."""
+    """Options and timeouts that differ from the default are stored with their type. Empty values are not stored."""
     row = Provider.objects.get(name="openai")
     options = {"quirk_stream_usage": "false", "quirk_drop_params": "top_p, seed", "timeout_connect": "3.5"}
     admin.post("/providers/openai/", form_of(row, **options))
@@ -242,7 +242,7 @@ def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) 
 def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin: Client) -> None:
     """A new provider is offered its preset's models.
 
-    Once there are services, only fetched or entered ones are offered.
+    Once there are services, only fetched or entered models are offered.
     """
     admin.post(
         "/new/provider/?preset=deepseek",

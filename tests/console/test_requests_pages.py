@@ -192,7 +192,7 @@ def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
 
 
 def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:
-    """The pages of requests contain every row once, also if many began at the same time."""
+    """The pages of requests contain every row once, even if many began at the same time."""
     moment = timezone.now()
     RequestLog.objects.bulk_create(
         RequestLog(
@@ -289,7 +289,7 @@ def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client)
 
 @pytest.mark.parametrize("column", ["sentence", "error"])
 def test_text_of_a_provider_is_escaped(admin: Client, column: str) -> None:
-    """Markup in a provider's error is escaped, also in the column of an earlier version."""
+    """Markup in a provider's error is escaped, even in text stored by an earlier version."""
     row = logged("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
     attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
     text = admin.get(reverse("request", args=[row.pk])).content.decode()

@@ -173,7 +173,7 @@ def test_invalid_limits_are_reported_with_their_path(admin: Client, text: str, e
 
 
 def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None:
-    """The choice "extract and convert" is stored as one policy, "as in the settings" as none."""
+    """The choice "extract and convert" is stored as one policy, and "as in the settings" as no policy."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", form_of(row, policy="extract+convert"))
     assert Service.objects.get(pk=row.pk).content == {"policy": "extract+convert"}

@@ -85,7 +85,7 @@ VISION_SCRIPT: Script = {
 
 
 def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
-    """A probe records a read file as on and a rejected one as off. An unclear one stays unknown. Undo is offered."""
+    """A probe records a capability as on if files were read, off if rejected, else as unknown. Undo is offered."""
     unknown_service()
     scripted = ScriptedDial(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
@@ -172,7 +172,7 @@ def test_a_kind_the_protocol_has_no_place_for_is_not_asked(admin: Client) -> Non
     model = ScriptedDial({**VISION_SCRIPT, "application/pdf": None})
     dial.provider_checker = lambda: model
     admin.post("/probe/new/")
-    # For each type, two files with a word and an empty one.
+    # For each type, two files with a word and an empty file.
     assert model.asked == ["image/png", "application/pdf"] * 3
 
 

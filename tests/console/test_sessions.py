@@ -80,7 +80,7 @@ def test_one_session_is_ended_and_the_others_go_on(viewer_account: User, demo: N
 
 
 def test_all_other_sessions_are_ended_at_once(viewer_account: User, demo: None) -> None:
-    """Ending all other sessions keeps the current one and does not affect another person's."""
+    """Ending all other sessions keeps the current one and does not affect another user's sessions."""
     browser, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
     stranger = signed_in(person("otto"))
     browser.post(reverse("session_end"))
@@ -135,7 +135,7 @@ def test_who_gives_up_the_role_or_leaves_is_signed_out(admin: Client, admin_acco
 
 
 def test_a_deactivated_persons_sessions_are_gone(admin: Client, viewer_account: User, demo: None) -> None:
-    """A deactivated person's sessions do not work again after the person is reactivated."""
+    """A deactivated user's sessions do not work again after the user is reactivated."""
     browser = signed_in(viewer_account)
     for active in ("0", "1"):
         admin.post(reverse("user_active", args=[viewer_account.pk]), {"active": active})
@@ -143,7 +143,7 @@ def test_a_deactivated_persons_sessions_are_gone(admin: Client, viewer_account: 
 
 
 def test_a_changed_password_ends_all_sessions_but_the_one_that_changed_it(viewer_account: User, demo: None) -> None:
-    """A changed password deletes the person's other sessions from the store."""
+    """Changing a password deletes the user's other sessions from the store."""
     browser, phone = signed_in(viewer_account), signed_in(viewer_account, IPHONE)
     browser.post("/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
     assert [is_in(browser), is_in(phone)] == [True, False]

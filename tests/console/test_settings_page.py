@@ -207,7 +207,7 @@ def test_the_default_language_cannot_lose_its_directive(admin: Client) -> None:
 
 
 def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
-    """Removing a changed directive of `en` or `zh` restores the built-in one, even for the default language."""
+    """Removing a changed directive of `en` or `zh` restores the built-in directive, even for the default language."""
     actions.save_language(ACTOR, "zh", "请用简体中文回答。")
     actions.set_default_language(ACTOR, "zh")
     assert directives()["zh"] == "请用简体中文回答。"

@@ -134,7 +134,7 @@ def test_a_waiting_try_costs_no_hash_at_all(alice: User, settings: Any) -> None:
 
 
 def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
-    """Sign-ins and failures are audited with name and address.
+    """Sign-ins and failures are audited with name and IP address.
 
     An unknown name may be a password in the wrong field and is not stored.
     """

@@ -85,7 +85,7 @@ def test_a_link_ends_with_time(admin_account: User, settings: Any) -> None:
 
 
 def test_a_new_link_makes_the_invitation_before_void(admin_account: User) -> None:
-    """A new link invalidates the one before, which may have gone to the wrong person."""
+    """A new link invalidates the previous link, which may have gone to the wrong person."""
     first = invite(admin_account)
     ines = User.objects.get(username="ines")
     second = link_on(browser_of(admin_account).post(f"/users/{ines.pk}/link/"))
@@ -204,7 +204,7 @@ def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_th
 def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_other_sessions(
     admin_account: User, viewer_account: User
 ) -> None:
-    """Creating a reset link signs out no one. Using it ends all other sessions."""
+    """Creating a reset link ends no session. Using it ends all other sessions."""
     browser = browser_of(viewer_account)
     link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))
     assert browser.get("/users/").status_code == 200
@@ -215,7 +215,7 @@ def test_a_reset_link_leaves_the_old_password_until_it_is_used_and_then_ends_oth
 
 
 def test_changing_ones_own_password_keeps_this_session_and_ends_the_others(viewer_account: User) -> None:
-    """Changing a password needs the old one, ends the other sessions and is audited."""
+    """Changing a password requires the old password, ends the other sessions and is audited."""
     browser, other_browser = browser_of(viewer_account), browser_of(viewer_account)
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     assert browser.post("/password/", {**form, "old_password": "wrong"}).status_code == 422

@@ -119,7 +119,7 @@ def test_failed_external_sign_in_is_explained(invited_only):
 
 
 def test_newcomer_becomes_a_viewer_with_a_unique_name(open_to_viewers):
-    """A new user needs a verified e-mail address of the configured domain. A name that exists gets a number."""
+    """A new user needs a verified e-mail address of the configured domain. A name that exists is numbered."""
     browser = Browser(open_to_viewers)
     assert browser.enter("anna-3").status_code == 302
     assert browser.pages.get("/routes/").status_code == 200

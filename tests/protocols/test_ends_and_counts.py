@@ -165,7 +165,7 @@ def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) 
     ],
 )
 def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | None, prompt: int | None) -> None:
-    """DeepSeek reports cache hits and misses, Kimi has its own field, and values that are no counts are ignored."""
+    """DeepSeek reports cache hits and misses, Kimi has its own field, and invalid values are ignored."""
     body = '{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": ' + usage + "}"
     reply = PROTOCOLS["openai"].decode(200, {}, body.encode())
     assert isinstance(reply, Answer)

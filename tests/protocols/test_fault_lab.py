@@ -27,7 +27,7 @@ def post(url: str, body: dict[str, object], timeout: float = 5) -> tuple[int, by
 
 
 def test_a_script_is_played_in_order_and_then_all_is_well() -> None:
-    """A provider's list is played one step per request; afterwards the lab answers normally."""
+    """A provider's list of steps is played one step per request. Afterwards the lab answers normally."""
     with Lab({"deepseek": [503, "http_429:retry_after=2", "say:at last"]}) as lab:
         responses = [post(lab.url("openai", "deepseek"), CHAT) for _ in range(4)]
         assert [status for status, _ in responses] == [503, 429, 200, 200]

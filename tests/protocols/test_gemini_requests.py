@@ -160,7 +160,7 @@ def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> 
     ],
 )
 def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
-    """Gemini takes all kinds of files in one shape and fetches URLs itself."""
+    """Gemini accepts all kinds of files in the same format and fetches URLs itself."""
     inline = contents(message(Role.USER, NativePart(kind, mime, blob_of(b"123"))))[0][1]
     assert inline == [{"inlineData": {"mimeType": mime, "data": "<3 bytes>"}}]
     linked = contents(message(Role.USER, NativePart(kind, mime, url="https://h/x")))[0][1]

@@ -215,7 +215,7 @@ def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
     ],
 )
 def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault: Fault) -> None:
-    """The error's code decides, else the status, alike for whole responses and the end of a stream."""
+    """A failure has the class of its error code, else of its status, in whole responses and at the end of a stream."""
     outcome = PROTOCOLS[NAME].decode(200, {}, json.dumps(response).encode())
     assert isinstance(outcome, Failure)
     assert outcome.fault is fault

@@ -92,7 +92,7 @@ def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> Non
     )
 )
 def test_any_events_end_in_one_outcome(protocol: str, lines: list[str]) -> None:
-    """Well-formed events without meaning are skipped, counted or end in one failure."""
+    """A stream of any well-formed events ends in exactly one Finish or Failure."""
     events = played(protocol, ["".join(f"{line}\n\n" for line in lines).encode()])
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
 

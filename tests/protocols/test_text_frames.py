@@ -72,7 +72,7 @@ def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) 
 
 
 def test_text_that_occurs_twice_gives_no_frame() -> None:
-    """A text that occurs twice in an event gives no frame, since its position is ambiguous."""
+    """Text that occurs twice in an event cannot define a frame, since its position is ambiguous."""
     frame = TextFrame()
     value: Chunk = {"id": "a", "delta": {"content": "a"}}
     frame.learn(json.dumps(value), value, value["delta"], "content")

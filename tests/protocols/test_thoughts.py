@@ -244,7 +244,7 @@ def test_reasoning_items_are_returned_whole_and_in_position(stream: bool) -> Non
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("changes", [{"model": "another"}, {"host": "https://two.example/v1"}])
 def test_other_recipients_get_no_signatures(protocol: str, changes: dict[str, str]) -> None:
-    """Another model, or the same one at another provider, gets the text without the signatures."""
+    """Another model, or the same model from another provider, gets the text without the signatures."""
     source, recipient = target(protocol), target(protocol, **changes)
     if "host" in changes:
         recipient = Target("q", source.endpoint, source.model, "k")

@@ -129,7 +129,7 @@ def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
 
 
 def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client: anthropic.Anthropic) -> None:
-    """The Anthropic SDK raises its own exception for faults, also for an error event within a stream."""
+    """The Anthropic SDK raises its own exception for each fault, including an error event within a stream."""
     message = {"role": "user", "content": "hi"}
     for scenario, error in (("http_529", anthropic.InternalServerError), ("http_429", anthropic.RateLimitError)):
         with pytest.raises(error):

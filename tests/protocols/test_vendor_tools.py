@@ -483,7 +483,7 @@ CONFIGURED = {
 
 
 def test_gemini_gets_googles_own_tools_as_they_came() -> None:
-    """Gemini gets Google's own tools unchanged, also beside functions."""
+    """Gemini gets Google's own tools unchanged, even beside functions."""
     function = {"name": "add", "description": "", "parametersJsonSchema": {"type": "object", "properties": {}}}
     chat = gemini_call(tools=[*GOOGLES, {"functionDeclarations": [function]}], toolConfig=CONFIGURED).chat
     body, prepared = sent_body(chat, "gemini")
@@ -554,7 +554,7 @@ def gemini_body(parts: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
 
 
 def gemini_events() -> bytes:
-    """Return the answer as Gemini streams it: one or several parts per chunk, the sources in the last."""
+    """Return the answer as Gemini streams it: one or several parts per chunk, with the sources in the last chunk."""
     chunks = [gemini_body(PARTS[:1]), gemini_body(PARTS[1:5]), gemini_body(PARTS[5:])]
     for chunk in chunks:
         del chunk["usageMetadata"]

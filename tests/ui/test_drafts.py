@@ -122,7 +122,7 @@ def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sig
 
 
 def test_settings_keep_a_draft_until_their_part_is_saved(admin_page: Any, dialogs: list[str]) -> None:
-    """Rejected input stays unsaved; saving one section keeps the draft of another."""
+    """Rejected input stays in the draft, and saving one section keeps the draft of another."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     write(admin_page, "#id_request_days", "0")

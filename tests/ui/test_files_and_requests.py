@@ -120,7 +120,7 @@ def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: 
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"x" * 21})
     page.locator("[data-upload-list]", has_text="is over the limit").wait_for()
-    # The page still has the limit of 20 bytes, the server a lower one.
+    # The page still has the limit of 20 bytes, the server a lower limit.
     settings.MAX_UPLOAD_BYTES = 10
     page.expected_complaints.append("413")
     page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"x" * 15})
@@ -270,7 +270,7 @@ def test_sound_and_film_are_played_on_their_page(admin_page: Any, demo: str, nam
 
 
 def test_two_models_are_compared_side_by_side(admin_page: Any, demo: str) -> None:
-    """Comparison starts on the artifact's page; another choice updates it at once, together with the address."""
+    """A comparison starts on the artifact's page. Choosing another model updates it and the URL at once."""
     page = admin_page
     image = Artifact.objects.filter(kind="image").first()
     assert image is not None

@@ -87,7 +87,7 @@ def test_enter_waits_for_the_answer_to_what_was_typed(admin_page: Any) -> None:
 
 
 def test_only_the_newest_query_is_answered(admin_page: Any) -> None:
-    """A pending search is aborted when another one is sent."""
+    """A pending search is aborted when another search is sent."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     for query in ("pro", "provider", "design"):
@@ -110,7 +110,7 @@ def test_result_count_is_announced_and_the_dialog_is_accessible(
 
 
 def test_action_leads_to_its_button_without_running(admin_page: Any) -> None:
-    """“Test all providers” closes the dialog and focuses its button, also on the same page, but tests nothing."""
+    """“Test all providers” closes the dialog and focuses its button, even on the same page, but tests nothing."""
     methods: list[str] = []
     admin_page.on("request", lambda request: methods.append(request.method))
     for start in ("/settings/", "/providers/"):

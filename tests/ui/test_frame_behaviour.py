@@ -94,7 +94,7 @@ def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any)
 
 
 def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> None:
-    """Letters of an unfinished word trigger no search; the finished word does."""
+    """Letters of an unfinished word trigger no search. The finished word does."""
     admin_page.clock.install()
     admin_page.goto("/requests/")
     box = admin_page.locator("#q")
@@ -131,7 +131,10 @@ def test_the_language_switch_keeps_the_page(admin_page: Any) -> None:
 
 
 def test_arrows_move_in_the_matrix_and_a_refused_switch_moves_back(admin_page: Any) -> None:
-    """The matrix is one tab stop; Space switches; a switch that the server rejects returns to its value."""
+    """The matrix is one tab stop, and Space operates a switch.
+
+    A switch that the server rejects returns to its value.
+    """
     admin_page.expected_complaints.append("503")
     admin_page.goto("/dashboard/")
     admin_page.focus("#xt")

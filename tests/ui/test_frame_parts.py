@@ -158,7 +158,7 @@ def answered(response: HttpResponse, message: str = "", **headers: str) -> HttpR
 
 @pytest.mark.urls("frame_urls")
 def test_messages_become_an_ascii_header_beside_other_events() -> None:
-    """The toast event has text, level and Undo address in ASCII; the fragment's own event is kept."""
+    """The toast event has text, level and Undo URL in ASCII, and the fragment's own event is kept."""
     answer = answered(HttpResponse("", headers={"HX-Trigger": "providers-changed"}), "已删除", HX_Request="true")
     assert answer.headers["HX-Trigger"].isascii()
     toast = {"text": "已删除", "level": "success", "undo": "/undo/41/"}
@@ -173,7 +173,7 @@ def test_a_redirect_leaves_the_message_for_the_page_it_leads_to() -> None:
 
 @pytest.mark.urls("frame_urls")
 def test_a_redirect_to_sign_in_moves_the_whole_page_and_back() -> None:
-    """The answer is 204 with an HX-Redirect back to the page, not to the fragment's address."""
+    """The response is 204 with an HX-Redirect whose return URL is that of the page, not of the fragment."""
     answer = answered(
         HttpResponseRedirect("/login/?next=/cell/3"), HX_Request="true", HX_Current_URL="http://x/matrix/?provider=a"
     )

@@ -243,7 +243,7 @@ def test_the_compiled_translations_are_those_of_the_text_file() -> None:
 
 
 def test_chinese_sentences_follow_the_style() -> None:
-    """Full-width punctuation, a space between Chinese and Latin words, no exclamation mark, and 您 instead of 你."""
+    """Chinese has full-width punctuation, a space before and after Latin words, no exclamation mark, and 您, not 你."""
     rules = [
         r"[\u4e00-\u9fff][,;:!?]",
         r"[\u4e00-\u9fff][A-Za-z0-9]",

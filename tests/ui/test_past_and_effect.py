@@ -104,7 +104,7 @@ def test_a_revision_that_made_things_worse_is_seen_in_the_history_and_undone(adm
     row = Revision.objects.latest("number")
     moment = timezone.now() - timedelta(hours=1)
     Revision.objects.filter(number=row.number).update(created_at=moment)
-    # 40 answered requests before the revision, 40 failed ones since.
+    # 40 answered requests before the revision, 40 failed requests since.
     for number in range(80):
         outcome, started_at = ("ok", moment - timedelta(minutes=1)) if number < 40 else ("http_503", moment)
         values = {"task_type": "design", "surface": "v1", "duration_ms": 100, "revision": row.number - (number < 40)}

@@ -53,7 +53,7 @@ def test_the_matrix_looks_switched_off_without_scripts(
 
 
 def test_navigation_of_administrators_has_users(admin_page: Any, demo: None) -> None:
-    """One click, or g and u, opens the page and marks it as the current one."""
+    """A click, or the keys g and u, opens the page of users and marks it as the current page."""
     page = admin_page
     page.goto("/")
     page.keyboard.press("g")

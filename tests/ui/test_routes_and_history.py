@@ -1,4 +1,4 @@
-"""Task routes, configuration and history in a browser: dragging, keyboard, drafts, conflicts, and no scripts."""
+"""Task routes, configuration and history in a browser: dragging, keyboard, drafts, conflicts, no scripts."""
 
 from __future__ import annotations
 

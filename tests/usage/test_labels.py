@@ -64,7 +64,7 @@ def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, expected:
     [(" a\n b\t", "a b"), ("x" * 999, "x" * 64), ("a\x00b\u202ec", "a b c"), (7, ""), (None, ""), ("团队", "团队")],
 )
 def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
-    """A label keeps only printable characters up to its maximum length, and a value that is not text is no label."""
+    """A label keeps only printable characters up to its maximum length, and a value that is not text is not a label."""
     assert clean_label(LabelKind.TEAM, value) == label
 
 

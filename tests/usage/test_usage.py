@@ -124,14 +124,14 @@ def test_page_reads_only_the_sums(viewer: Client, noon: datetime):
 
 
 def test_old_sums_are_deleted(noon: datetime):
-    """Hourly sums are kept for a week, daily ones for a year and a month."""
+    """Hourly sums are kept for a week, daily sums for a year and a month."""
     write([entry("a", noon), entry("b", noon - timedelta(days=8)), entry("c", noon - timedelta(days=400))])
     prune_usage(noon)
     assert [usage_sum.span for usage_sum in UsageSum.objects.order_by("start")] == ["d", "d", "h"]
 
 
 def test_an_installation_without_requests_says_so(viewer: Client):
-    """Without requests the page says so. Unknown values in the address fall back to the defaults."""
+    """Without requests the page says so. Unknown values in the URL fall back to the defaults."""
     page = text_of(viewer.get("/usage/", {"by": "weather", "days": "many"}))
     assert "No requests in this period." in page
 
