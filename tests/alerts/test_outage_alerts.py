@@ -208,7 +208,7 @@ def test_pending_alert_is_sent_without_the_database(chat, database_outage, monke
 
 
 def test_hanging_database_is_marked_as_being_queried(chat, monkeypatch):
-    """Claiming alerts is marked as a database query. Waiting for the chat does not, however long it takes."""
+    """Claiming alerts is marked as a database query. Waiting for the chat is not, however long it takes."""
     watch, asking = AlertWatch(), []
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send

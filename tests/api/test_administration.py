@@ -72,7 +72,10 @@ def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_accoun
 
 
 def test_action_is_recorded_under_the_owner_of_the_token(script: Script) -> None:
-    """The actor is `admin's token deploy` of kind `token`; the first use each day has its own event."""
+    """The actor of an action is `admin's token deploy` of kind `token`.
+
+    The first use each day has an event of its own.
+    """
     script.call("PUT", "/providers/deepseek", PROVIDER)
     event = AuditEvent.objects.get(action="provider.add")
     assert (event.actor_kind, event.actor) == ("token", "admin's token deploy")
@@ -228,7 +231,7 @@ def test_a_write_on_a_stale_entry_is_refused(method: str, path: str, script: Scr
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
 def test_a_change_of_something_else_refuses_no_write(path: str, script: Script) -> None:
-    """Each entry has its own ETag, returned by every write; a missing entry has none."""
+    """Each entry has its own ETag, which every write returns. A missing entry has no ETag."""
     response = script.call("GET", path)
     (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     save_alias(SYSTEM, "gpt-4o", "task:default")
@@ -439,7 +442,7 @@ def test_a_restore_says_in_a_dry_run_what_it_means(script: Script) -> None:
 
 
 def test_files_are_exported_and_imported_after_a_dry_run(script: Script) -> None:
-    """A dry run returns the differences; the import is then applied only to the revision that was read."""
+    """A dry run returns the differences. The import is then applied only to the revision that was read."""
     response = script.call("GET", "/config/llm-routing")
     file = {**response.json(), "defaultLanguage": "en"}
     preview = script.call("POST", "/config/import?dryRun=true", file)
@@ -453,7 +456,10 @@ def test_files_are_exported_and_imported_after_a_dry_run(script: Script) -> None
 
 
 def test_invitation_link_is_shown_only_once(script: Script, client: Client) -> None:
-    """The response contains the link; a new link voids it, and an open invitation can be withdrawn."""
+    """Only the response to an invitation contains its link.
+
+    A new link voids it, and an open invitation can be withdrawn.
+    """
     response = script.call("POST", "/people", {"username": "ines", "role": "editor"})
     assert (response.status_code, response.json()["person"]["state"]) == (201, "invited")
     path = "/" + response.json()["link"].split("/", 3)[3]
@@ -546,7 +552,7 @@ def test_language_is_added_changed_and_removed(script: Script) -> None:
 
 
 def test_settings_are_changed_by_name_and_the_rest_stays(script: Script) -> None:
-    """Each change has the audit event of the page's action; one invalid value rejects all of them."""
+    """Each changed setting has the same audit event as on the page. One invalid value rejects all changes."""
     before = script.call("GET", "/settings")
     changes = {"requestDays": 14, "quotaBytes": 2**30, "recordBodies": True, "contentPolicy": "describe"}
     refused = script.call("PUT", "/settings", {**changes, "defaultLanguage": "tlh"})

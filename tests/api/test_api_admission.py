@@ -27,7 +27,7 @@ def test_a_browser_session_means_nothing_here(demo: None) -> None:
 
 
 def test_both_headers_carry_a_key_and_a_revoked_one_is_none(text_agent: Any) -> None:
-    """`x-api-key` works as well, and revocation takes effect at once."""
+    """A key also works in the header `x-api-key`, and its revocation takes effect at once."""
     client = Client()
     assert client.get("/api/v1/services", headers={"x-api-key": text_agent.key}).status_code == 200
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=text_agent.key.split("_")[1]))

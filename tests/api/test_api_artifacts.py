@@ -130,7 +130,7 @@ def test_each_service_gets_each_file_in_the_form_it_can_read(
 def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_agent(
     text_agent: Any, vision_agent: Any
 ) -> None:
-    """The calling agent's own service decides the form; another agent needs only the reference."""
+    """The calling agent's own service determines the form of delivery. Another agent needs only the reference."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     description = text_agent.artifact(ref, language="zh")
     assert description["routing"] == "text"
@@ -292,7 +292,7 @@ def test_invalid_list_parameters_are_refused(query: dict[str, Any], text_agent: 
 
 
 def test_an_artifact_is_deleted_by_its_owner_alone(text_agent: Any, vision_agent: Any) -> None:
-    """The owner gets 204, another agent 403; both actions are audited, and no revision is created."""
+    """A deletion returns 204 to the owner and 403 to another agent. Both are audited, and no revision is created."""
     ref = text_agent.stored("a.txt", b"words", "text/plain")["ref"]
     revisions = Revision.objects.count()
     assert vision_agent.call("DELETE", f"/artifacts/{ref}").status_code == 403
@@ -333,7 +333,7 @@ def test_a_download_is_safe_whatever_the_file_is(text_agent: Any) -> None:
     "name", ["../../etc/passwd", "..\\..\\boot.ini", "a\u202egnp.exe", ".hidden", "con.txt", "a" * 500]
 )
 def test_a_filename_is_a_label_and_never_a_path(name: str, text_agent: Any) -> None:
-    """Dangerous characters are removed; the stored file is named by its hash."""
+    """Dangerous characters are removed from a file name. The stored file is named by its hash."""
     created = text_agent.post("/artifacts", {"text": "words", "filename": name}).json()
     assert not set("/\\\u202e") & set(created["filename"])
     assert not created["filename"].startswith(".")
@@ -356,7 +356,7 @@ def test_an_upload_over_the_limit_ends_while_it_is_read(text_agent: Any) -> None
 
 @pytest.mark.parametrize("cut", [1, 20, 40, 60])
 def test_an_upload_that_breaks_off_leaves_nothing(cut: int, text_agent: Any) -> None:
-    """A truncated body returns 400 or 422; no row and no temporary file remain."""
+    """A truncated upload returns 400 or 422, and no row and no temporary file remain."""
     body = (
         b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
         b"Content-Type: text/plain\r\n\r\n" + b"words " * 20 + b"\r\n--edge--\r\n"
@@ -395,7 +395,7 @@ def test_a_refused_caller_leaves_no_bytes(text_agent: Any, caller: Callable[...,
     ],
 )
 def test_invalid_body_is_refused(body: Any, status: int, text_agent: Any) -> None:
-    """Invalid JSON returns 400, JSON of the wrong shape 422 with details; nothing is stored."""
+    """Invalid JSON returns 400, JSON with the wrong structure 422 with details. Nothing is stored."""
     response = text_agent.post("/artifacts", body)
     assert response.status_code == status
     error = response.json()

@@ -42,7 +42,7 @@ def test_routes_are_listed_as_in_the_file(text_agent: Any) -> None:
 
 
 def test_providers_say_whether_they_can_be_called_and_never_a_key(text_agent: Any) -> None:
-    """`usable`, with a reason if false; no response contains a stored key."""
+    """Providers are listed with `usable`, and a reason if it is false. No response contains a stored key."""
     response = text_agent.get("/providers")
     providers = {provider["providerName"]: provider for provider in response.json()["providers"]}
     assert providers["echo"]["usable"] is True
@@ -72,7 +72,7 @@ def test_an_export_gives_back_what_was_imported(name: str, text_agent: Any) -> N
 
 
 def test_an_export_can_be_for_the_seeds_programs_or_point_at_us(text_agent: Any) -> None:
-    """`for=gateway` names the gateway's own /v1; another value or file name is an error."""
+    """With `for=gateway` an export has the gateway's own /v1 as URL. Another value or file name is an error."""
     gateway = text_agent.get("/config/llm-routing", **{"for": "gateway"}).json()
     assert all("/v1/chat/completions" in provider["endpoint"] for provider in gateway["providers"])
     assert text_agent.get("/config/llm-routing", **{"for": "seed"}).status_code == 200

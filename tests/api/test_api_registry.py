@@ -43,7 +43,7 @@ def test_services_say_what_they_read_and_write_and_never_a_key(text_agent: Any) 
 @pytest.mark.requirement("MCR-6.4", "MCR-P7")
 @pytest.mark.parametrize(("direction", "expected"), [("input", True), ("output", False), ("both", False), (None, True)])
 def test_input_and_output_are_distinguished(direction: str | None, expected: bool, text_agent: Any) -> None:
-    """`vision` of vision-model is an input capability; the default direction is input."""
+    """`vision` is an input capability of vision-model. The default direction is input."""
     query = {"direction": direction} if direction else {}
     answer = text_agent.get("/services/vision-model/has-capability", type="vision", **query)
     assert answer.json() == {"supported": expected}
@@ -194,7 +194,7 @@ def test_agents_are_found_by_what_their_model_writes(text_agent: Any) -> None:
 
 
 def test_an_agent_of_a_route_reads_what_its_first_ready_candidate_does(text_agent: Any) -> None:
-    """`chain` lists what all candidates read and what some do; a disabled candidate is not counted as the first."""
+    """`chain` lists what all candidates read and what some read. A disabled candidate does not count as the first."""
     text_agent.call("PUT", "/agents/designer", {"taskType": "design"})
     agent = text_agent.get("/agents/designer").json()
     first = text_agent.get(f"/services/{agent['serviceId']}/capabilities").json()

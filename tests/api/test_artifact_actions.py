@@ -49,7 +49,10 @@ def test_media_that_comes_again_stays_one_artifact(demo: None) -> None:
 
 
 def test_a_deletion_can_be_undone(demo: None) -> None:
-    """`restore_artifacts` restores the row unchanged; both actions are audited, and a missing artifact is not."""
+    """`restore_artifacts` restores the row unchanged.
+
+    Deletion and restoration are audited, but not for a missing artifact.
+    """
     row = actions.store_text(SYSTEM, "words", owner="text-agent", filename="a.md")
     assert actions.delete_artifacts(SYSTEM, [row.pk, "nothing"]) == [row.pk]
     assert actions.delete_artifacts(SYSTEM, [row.pk]) == []
@@ -205,7 +208,7 @@ def test_an_upload_in_pieces_of_unknown_length_comes_in_whole(demo: None) -> Non
 
 
 def test_a_file_whose_name_is_no_text_is_imported_too(demo: None, tmp_path: Path) -> None:
-    """File names are bytes; empty and hidden files and unusual names are imported like any other."""
+    """Files whose names are not text, hidden files and empty files are imported like any other."""
     for name in (b"\xff\xfe.txt", b".hidden", b"line\nbreak.txt", b"empty"):
         (tmp_path / os.fsdecode(name)).write_bytes(b"" if name == b"empty" else b"words of " + name.hex().encode())
     lines = imported(str(tmp_path))

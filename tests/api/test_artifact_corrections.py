@@ -92,7 +92,10 @@ def test_a_routed_message_goes_by_the_corrected_type(text_agent: Any) -> None:
 
 
 def test_a_type_of_text_finds_the_encoding_by_the_bytes(text_agent: Any) -> None:
-    """Chinese stored as a picture is decoded correctly; if no encoding fits, UTF-8 is used and marked as uncertain."""
+    """Chinese text stored as an image is decoded correctly.
+
+    If no encoding fits, UTF-8 is used and marked as uncertain.
+    """
     row = actions.store_bytes(SYSTEM, GB18030, owner="text-agent", filename="a.txt")
     Artifact.objects.filter(pk=row.pk).update(mime_type="image/x-pcx", kind="image", is_binary=True, encoding="")
     fixed = corrected(text_agent, row.ref, mimeType="text/plain")
@@ -210,7 +213,10 @@ def test_invalid_correction_names_its_field_and_a_valid_value(
 
 
 def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
-    """Whatever the bytes are, a codec that is not a text encoding returns 422; any other yields text and preview."""
+    """Whatever the bytes are, a codec that is not a text encoding returns 422.
+
+    Any other codec yields text and preview.
+    """
     ref = text_agent.stored("data.bin", BINARY * 40 + b"\xd8\x00\x1b$B~{")["ref"]
     statuses = {}
     for name in sorted({*aliases, *aliases.values()}):

@@ -21,7 +21,10 @@ MIB = 1024 * 1024
 
 
 async def treat_all_as_known(headers: Any) -> bool:
-    """Treat every caller as known: these tests only concern sizes; tests/server/test_known_callers.py has the rest."""
+    """Treat every caller as known, since these tests only concern sizes.
+
+    See also tests/server/test_known_callers.py.
+    """
     return True
 
 
@@ -100,7 +103,7 @@ async def test_a_body_that_grows_too_large_is_cut_off_while_it_comes() -> None:
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
 async def test_an_announced_length_is_enough_to_refuse() -> None:
-    """No body is received; under /v1 the error has OpenAI's format."""
+    """If the announced length exceeds the limit, no body is received. Under /v1 the error has OpenAI's format."""
     (status, body), _, chunks_taken = await send_chunks("/v1/files", [b""], [(b"content-length", b"999999999")])
     assert (status, chunks_taken) == (413, 0)
     assert json.loads(body)["error"]["code"] == "too_large"

@@ -70,7 +70,7 @@ class Upload:
         return True
 
     def chat_with(self, part: dict[str, Any]) -> None:
-        """Send a chat request with the file inline and check that it is answered or refused with a message."""
+        """Send a chat request with the file inline. Fail unless it is answered or rejected with a message."""
         body = {"model": "echo-vision", "messages": [{"role": "user", "content": [part]}]}
         answer = self.agent.client.post(
             "/v1/chat/completions", json.dumps(body), "application/json", headers=self.agent.headers
@@ -140,7 +140,7 @@ def test_an_evil_name_is_a_name(start: int, upload: Upload) -> None:
 
 
 def test_an_odd_type_is_no_type(upload: Upload) -> None:
-    """An invalid type is stored as given; a part header over Django's limit is refused."""
+    """An invalid type is stored as given. A part header over Django's limit is rejected."""
     for kind in ODD_TYPES:
         answer = upload.send(form(kind=kind))
         assert upload.is_kept(answer) or len(kind) > 1024, kind[:50]

@@ -44,7 +44,7 @@ async def link_for(server: Server, filename: str, **fields: Any) -> dict[str, An
 
 
 async def test_the_tool_says_how_in_one_sentence(server: Server) -> None:
-    """A model that reads the description knows how to upload a file; only the name is required."""
+    """The tool's description tells a model how to upload a file. Only the name is required."""
     async with tools(server) as client:
         tool = next(
             definition for definition in (await client.list_tools()).tools if definition.name == "store_artifact"
@@ -55,7 +55,7 @@ async def test_the_tool_says_how_in_one_sentence(server: Server) -> None:
 
 
 async def test_a_file_is_put_once_and_read_by_every_agent(server: Server) -> None:
-    """The link needs no key and has the host the client used; the reference is known in advance."""
+    """A link needs no key and has the host that the client used. The reference is known in advance."""
     link = await link_for(server, "photo.png", mimeType="image/png", size=len(PHOTO))
     assert link["uploadUrl"].startswith(f"{server.url}/api/v1/uploads/")
     stored = httpx2.put(link["uploadUrl"], content=PHOTO)

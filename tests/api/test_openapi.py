@@ -52,7 +52,7 @@ def described() -> Any:
 
 
 def can_be_wrong(operation: Any) -> bool:
-    """Return whether an operation has input with a format; a name in a path and a file's bytes have none."""
+    """Return whether an operation has input with a format, unlike a name in a path or a file's bytes."""
     forms = operation.get("requestBody", {}).get("content", {}).keys() - {"application/octet-stream"}
     return bool(forms) or any(parameter["in"] == "query" for parameter in operation.get("parameters", ()))
 

@@ -1,4 +1,4 @@
-"""A full store returns 507 with what to do; an expired artifact is unavailable in every call."""
+"""A full store returns 507 with a remedy. An expired artifact is unavailable in every call."""
 
 from __future__ import annotations
 

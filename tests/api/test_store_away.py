@@ -127,7 +127,7 @@ def test_doctor_reports_the_unavailable_store(
 
 
 def test_readiness_names_the_unavailable_store(row: Artifact, silent_store: str) -> None:
-    """Requests without files continue; `?full` reports the outage to monitoring."""
+    """During an outage, requests without files continue. `?full` reports the outage to monitoring."""
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["degraded"]) == (200, ["artifacts"])
     answer = Client().get("/readyz?full")

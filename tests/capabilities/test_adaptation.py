@@ -238,7 +238,7 @@ PDF_LEAD = "Artifact content (report.pdf):\nArtifact ID: artifact:a4\nDone: extr
 
 
 def test_a_document_is_extracted_and_one_without_text_is_described() -> None:
-    """A document's text is extracted if it has any; otherwise the description says that none was found."""
+    """A document's text is extracted if there is any. Otherwise the description says that no text was found."""
     candidate = reader("openai", policy="extract")
     extracted = adapted(chat_of(replace(PDF, content=FakeContent(words="[page 1]\nTotal: 3"))), candidate).deliveries[0]
     assert (extracted.delivery.outcome, extracted.text) == (
@@ -469,7 +469,7 @@ def test_what_one_candidate_gets_does_not_depend_on_those_before_it(
 
 @given(chat=CHATS, candidate=READERS)
 def test_the_conversation_itself_stays_as_it_was(chat: ChatRequest, candidate: Reader) -> None:
-    """Order, roles, ids and the caller's texts are kept; only user messages with tool output are added."""
+    """Order, roles, ids and the caller's texts are kept. Only user messages with tool output are added."""
     adapted_messages = adapted(chat, candidate).chat.messages
     added = [
         message

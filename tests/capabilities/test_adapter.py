@@ -132,7 +132,7 @@ def test_text_file_is_suggested_to_every_capable_agent(mime_type: str) -> None:
 
 
 def test_asking_agent_is_never_suggested_to_itself() -> None:
-    """An agent whose own model refused a file would otherwise be asked to forward it to itself."""
+    """An agent is not suggested to itself, even if its own model cannot read the file."""
     adapter = ContentAdapter(SERVICES, CAST, agent_id="vision-agent")
     image = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a"))
     assert image.structured_info["suggestedAgents"] == ["multimodal-agent"]

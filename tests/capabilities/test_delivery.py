@@ -191,7 +191,7 @@ def test_a_request_that_would_grow_too_large_takes_no_more_files() -> None:
 
 @pytest.mark.parametrize("role", [Role.SYSTEM, Role.ASSISTANT])
 def test_a_file_in_a_system_or_assistant_message_is_described(role: Role) -> None:
-    """Protocols take files from users and tools only. Text files are inlined as text in any role."""
+    """Protocols accept files from users and tools only. Text files are inlined as text in any role."""
     delivery = decide(PNG, reader("openai", "vision"), Position(role))
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.ROLE)
     assert decide(CSV, reader("openai"), Position(role)).outcome is Outcome.INLINED
@@ -310,7 +310,7 @@ POLICIES = [
 def test_a_policy_finds_another_form_for_what_does_not_fit(
     policy: str, file: FilePart, capabilities: tuple[str, ...], outcome: Outcome
 ) -> None:
-    """`extract` takes text and archive listings, `convert` re-encodes images, `native_only` refuses the rest."""
+    """`extract` uses text and archive listings, `convert` re-encodes images, `native_only` rejects the rest."""
     assert decide(file, reader("openai", *capabilities, policies=policies_of(policy))).outcome is outcome
 
 

@@ -32,7 +32,7 @@ def chat(*messages: tuple[Role, str]) -> ChatRequest:
 
 
 def test_the_file_is_asked_about_with_rules_before_it() -> None:
-    """A describer's system message has the rules; the user message has the file and the request."""
+    """A describer's system message has the rules. The user message has the file and the request."""
     chat_request = describing_chat(PNG, None, "en")
     system, user = chat_request.messages
     assert (system.role, user.role) == (Role.SYSTEM, Role.USER)

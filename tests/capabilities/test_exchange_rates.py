@@ -30,7 +30,7 @@ TODAY = date(2026, 11, 23)
     ],
 )
 def test_an_amount_is_converted_by_the_rates_there_are(nanos: int, currency: str, into: str, expected: int | None):
-    """Amounts are converted directly, back and across; a missing rate gives None."""
+    """Amounts are converted directly, backward and across. Without a rate the result is None."""
     assert TABLE.convert(nanos, currency, into) == expected
 
 

@@ -129,7 +129,7 @@ def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
 
 
 def test_no_ranks_are_an_answer() -> None:
-    """A reranking without results is valid, since a threshold may exclude all; Voyage names the list `data`."""
+    """A reranking without results is valid, since a threshold may exclude all. Voyage names the list `data`."""
     for body in (b'{"results": []}', b'{"data": [{"index": 0}]}'):
         assert isinstance(decode("rerank", body), PassedAnswer)
 

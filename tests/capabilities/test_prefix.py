@@ -139,7 +139,7 @@ def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothin
     ],
 )
 def test_a_preview_says_what_one_more_file_would_change(count: int, sentence: str) -> None:
-    """A preview says what one more file would change; messages are counted from 1."""
+    """A preview says what one more file would change. Messages are counted from 1."""
     candidate, chat = reader({"image": {"maxCount": 8}}), ChatRequest(growing_conversation(*(1,) * count)[-1])
     predicted = predict_break(chat, adapted(chat.messages, candidate), candidate, ENGLISH)
     assert describe_prediction(predicted) == sentence
@@ -321,7 +321,10 @@ def test_no_more_goes_than_a_limit_takes(groups: list[int], max_count: int) -> N
 
 
 def test_a_crowd_breaks_the_prefix_once() -> None:
-    """Above a number of images, a smaller side limit applies to all of them; the prefix breaks once for it."""
+    """Above a number of images, a smaller limit on side length applies to all of them.
+
+    The prefix breaks once for this.
+    """
     candidate = reader({"image": {"maxSide": 100, "crowdCount": 2, "crowdMaxSide": 10}})
     wide = [
         [replace(part, width=50) if isinstance(part, FilePart) else part for part in message.parts]

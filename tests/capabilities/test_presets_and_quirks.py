@@ -97,12 +97,12 @@ def test_a_host_is_known_by_its_whole_name(host: str, name: str | None) -> None:
     ],
 )
 def test_the_protocol_is_read_from_the_endpoint(endpoint: str, protocol: str) -> None:
-    """The protocol follows from the endpoint's path, then its host; the default is openai."""
+    """The protocol follows from the endpoint's path, else from its host. The default is openai."""
     assert protocol_of(endpoint) == protocol
 
 
 def test_a_provider_s_own_option_comes_before_its_host_s() -> None:
-    """A provider's own quirk precedes its host's; null counts as absent."""
+    """A provider's own quirk takes precedence over its host's. Null counts as absent."""
     endpoint = "https://api.mistral.ai/v1"
     assert quirks_for(endpoint, {})["input_audio_shape"] == "string"
     assert quirks_for(endpoint, {"input_audio_shape": "object"})["input_audio_shape"] == "object"

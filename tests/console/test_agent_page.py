@@ -86,7 +86,7 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
 def test_a_link_ends_after_the_days_that_were_chosen_or_never(
     admin: Client, days: str, lifetime_days: int | None
 ) -> None:
-    """A link to an agent's page expires after 7, 30 or 90 days, or never; any other value is rejected."""
+    """A link to an agent's page expires after 7, 30 or 90 days, or never. Any other value is rejected."""
     make(admin, **{"link-days": days})
     expires_at = AgentLink.objects.get().expires_at
     assert (expires_at is None) == (lifetime_days is None)

@@ -131,7 +131,7 @@ def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
 
 
 def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Client) -> None:
-    """A thumbnail is cached in the data directory and is served even if the original bytes are gone."""
+    """A thumbnail is cached in the data directory and is served even if the original bytes are missing."""
     decodable, undecodable = stored(), stored("broken.png", picture()[:45], "image/png")
     first = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))
     byte_store().delete(decodable.sha256)

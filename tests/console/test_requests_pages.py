@@ -48,7 +48,7 @@ def test_a_search_written_down_is_read_back_as_it_was(terms: dict[str, str]) -> 
 
 @given(st.text())
 def test_any_query_is_parsed_without_an_error(query: str) -> None:
-    """Invalid search text becomes problems or text, never an exception; only known keys are kept."""
+    """Invalid search text is reported or searched as text, and never raises. Only known keys are kept."""
     search = parse(query, NOW)
     assert {key for key, _ in search.values} <= set(KEYS)
 

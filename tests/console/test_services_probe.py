@@ -142,7 +142,10 @@ def test_unclear_result_changes_nothing_and_is_listed_beside_proved_ones(admin: 
 
 
 def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin: Client) -> None:
-    """A declared capability takes precedence over a probe. Nothing is written, and the page shows the difference."""
+    """A declared capability takes precedence over a probe.
+
+    The probe writes nothing, and the page shows the difference.
+    """
     row = unknown_service()
     save_service(SYSTEM, row, capabilities=Capabilities(("text",), ("text",)))
     scripted = ScriptedDial(VISION_SCRIPT)

@@ -173,7 +173,7 @@ def test_a_save_without_a_change_offers_no_undo_of_what_another_process_saved(
 def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
-    """The toast offers to undo its own revision even if there is a later one; Undo is then rejected."""
+    """The toast offers to undo its own revision even if there is a later revision. Undo is then rejected."""
     before = newest()
     post = SAVES[page](admin)
     with after_the_change(lambda: bob.save_route("bobs")):

@@ -27,7 +27,7 @@ ACTIVE, GONE = Owner(7, True), Owner(7, False)
     ],
 )
 def test_each_case_has_its_outcome(owner, claimant, newcomers, domains, admission):
-    """An invitation or a linked account admits; otherwise the rules for new users decide."""
+    """A user with an invitation or a linked account is admitted. For others, the rules for new users decide."""
     assert decide_admission(INES, owner, claimant, newcomers=newcomers, domains=domains) is admission
 
 

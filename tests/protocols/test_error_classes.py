@@ -126,7 +126,7 @@ PARAMETERS: list[tuple[int, Any, str]] = [
 
 @pytest.mark.parametrize(("status", "body", "param"), PARAMETERS)
 def test_a_refused_parameter_is_named(status: int, body: Any, param: str) -> None:
-    """A refused parameter is named, so that it can be left out and the call repeated."""
+    """The failure names a rejected parameter, so that it can be left out and the call repeated."""
     failure = fail(status, body)
     assert (failure.fault, failure.param) == (Fault.UNSUPPORTED_PARAMETER, param)
 
@@ -157,7 +157,7 @@ def test_all_parameters_that_a_refusal_names_are_named(sentence: str, names: lis
     ],
 )
 def test_refused_value_is_distinguished_from_a_refused_parameter(sentence: str, is_value_only: bool) -> None:
-    """A refused value may be replaced by another; a refused parameter has to be left out."""
+    """A rejected value may be replaced by another value. A rejected parameter has to be left out."""
     failure = fail(400, openai(f"Unsupported value: {sentence}", code="unsupported_value", param="p"))
     assert (failure.fault, failure.refuses_value_only) == (Fault.UNSUPPORTED_PARAMETER, is_value_only)
 
@@ -179,7 +179,7 @@ def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
     ],
 )
 def test_a_refused_kind_of_content_names_the_capability(message: str, capability: str | None) -> None:
-    """A refused kind of content names its capability, so that only that content is described."""
+    """The failure for rejected content names the capability, so that only that kind of content is described."""
     assert fail(400, openai(message)).param == capability
 
 

@@ -168,7 +168,7 @@ def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
 
 
 def test_url_of_unknown_type_is_sent_without_a_type() -> None:
-    """Gemini detects the type of a URL itself and would refuse `image/*`."""
+    """Gemini detects the type of a URL itself and would reject `image/*`."""
     linked = contents(message(Role.USER, NativePart(Kind.IMAGE, "image/*", url="https://h/cat")))[0][1]
     assert linked == [{"fileData": {"fileUri": "https://h/cat"}}]
 

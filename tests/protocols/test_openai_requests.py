@@ -195,7 +195,7 @@ def test_calls_and_results_keep_their_ids_and_their_text() -> None:
 
 
 def test_a_choice_among_tools_needs_tools() -> None:
-    """Without tools, `tool_choice` is not sent; a named tool is sent as an object."""
+    """Without tools, `tool_choice` is not sent. A named tool is sent as an object."""
     tool = Tool("look", "Looks.", {"type": "object"}, strict=True)
     payload = encode(tools=(tool,), tool_name="look", parallel_tool_calls=False).payload
     assert payload["tool_choice"] == {"type": "function", "function": {"name": "look"}}

@@ -1,5 +1,6 @@
-"""JSON Schemas are translated to each vendor's dialect; unsupported constraints become descriptions and are
-reported.
+"""JSON Schemas are translated to each vendor's dialect.
+
+Unsupported constraints become descriptions and are reported.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def test_all_of_one_thing_is_that_thing() -> None:
     ],
 )
 def test_what_a_dialect_cannot_hold_is_refused_here_and_not_by_the_vendor(dialect: Dialect, schema: Any) -> None:
-    """`fit_schema` refuses what a dialect cannot express, so that its caller can leave the schema out."""
+    """`fit_schema` rejects what a dialect cannot express, so that its caller can leave the schema out."""
     with pytest.raises(UnfitSchemaError):
         fit_schema(schema, dialect)
 

@@ -128,7 +128,10 @@ def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: bool) -> None:
-    """Gemini's signatures of text and calls are returned; in a stream, the last is in a part without text."""
+    """Gemini's signatures of text and calls are sent back.
+
+    In a stream, the last signature is in a part without text.
+    """
     call = {"functionCall": {"id": "c1", "name": "look", "args": {}}, "thoughtSignature": "S2"}
     parts = [{"text": "Let me "}, {"text": "look."}, {"text": "", "thoughtSignature": "S1"}, call]
 
@@ -190,7 +193,7 @@ DETAILS = [
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_openrouter_gets_its_reasoning_details_again(stream: bool) -> None:
-    """OpenRouter's reasoning details are returned; in a stream, each is sent as text, then signature."""
+    """OpenRouter's reasoning details are sent back. In a stream, each arrives as text, followed by its signature."""
     if stream:
         pieces = [
             {**DETAILS[0], "text": "first", "signature": None},
@@ -265,7 +268,7 @@ def test_call_of_another_model_is_marked_for_google(protocol: str) -> None:
 
 @pytest.mark.parametrize("host", ["https://api.deepseek.com", "https://api.moonshot.cn/v1"])
 def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host: str) -> None:
-    """DeepSeek and Kimi refuse a call in the history without `reasoning_content`, but accept an empty value."""
+    """DeepSeek and Kimi reject a call in the history without `reasoning_content`, but accept an empty value."""
     recipient = target("openai", host=host)
     answer = Answer("", (ToolCall("c1", "look", "{}"),))
     assert next_request(answer, recipient, "openai")["reasoning_content"] == ""

@@ -61,7 +61,7 @@ def test_a_change_made_by_htmx_shows_a_toast_whose_undo_posts_the_revision(admin
 
 
 def test_moving_between_pages_swaps_only_the_content_and_gives_it_the_focus(admin_page: Any) -> None:
-    """The title, the current entry and the focus follow; Back returns to the previous page."""
+    """Navigation updates the title, the current entry and the focus. Back returns to the previous page."""
     admin_page.goto("/dashboard/")
     admin_page.evaluate("window.sameDocument = true")
     admin_page.click("#nav >> text=Requests")
@@ -214,7 +214,7 @@ def test_copy_takes_the_text_of_the_code_block(admin_page: Any) -> None:
 
 
 def test_destruction_asks_in_a_dialog_that_repeats_the_verb_and_gives_the_focus_back(admin_page: Any) -> None:
-    """Cancel has the focus first; Escape closes the dialog and returns the focus to the button."""
+    """In the dialog, Cancel has the focus first. Escape closes it and returns the focus to the button."""
     admin_page.goto("/dashboard/")
     opener = admin_page.get_by_role("button", name="Revoke key").first
     opener.click()

@@ -1,4 +1,4 @@
-"""Rejected forms in a browser: error summary and focus; and what differs without scripts."""
+"""Rejected forms in a browser: error summary and focus. Also, what differs without scripts."""
 
 from __future__ import annotations
 

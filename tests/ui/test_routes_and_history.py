@@ -106,7 +106,7 @@ def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -
 
 
 def test_adding_and_removing_swap_the_chain_and_the_outcomes(admin_page: Any) -> None:
-    """A service is picked from the list; after a removal the focus goes to the card in its position."""
+    """A service is added from the list. After a removal, the focus goes to the card that takes its position."""
     admin_page.goto("/routes/design/")
     admin_page.evaluate("window.sameDocument = true")
     admin_page.select_option("#pick", "service:text-model")
@@ -172,7 +172,7 @@ def test_simulate_is_one_key_away_and_takes_several_attachments_and_stand_ins(ad
 
 
 def test_conflicting_save_is_shown_beside_the_draft(admin_page: Any) -> None:
-    """A 409 shows both chains; saving again writes the draft."""
+    """After a 409 the page shows both chains. Saving again writes the draft."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-text")])

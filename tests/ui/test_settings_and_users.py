@@ -117,7 +117,7 @@ def test_these_pages_have_no_violation_of_accessibility_rules(
 
 
 def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin_page: Any) -> None:
-    """The second click sends nothing; while the first request is pending, the form shows that it is busy."""
+    """A second click sends nothing. While the first request is pending, the form shows that it is busy."""
     admin_page.goto("/tokens/")
     admin_page.fill("#id_name", "nightly import")
     form = admin_page.locator("form", has=admin_page.locator("#id_name"))
