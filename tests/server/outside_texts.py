@@ -1,4 +1,4 @@
-"""Collects the code that parses external text: all regular expressions and all functions of one text argument."""
+"""Collects the code that parses external text: every regular expression and every function with one text argument."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ AT_BEGINNING = ("match", "fullmatch")
 METHODS = frozenset({*AT_BEGINNING, "search", "sub", "subn", "findall", "finditer", "split"})
 NOT_IMPORTED = re.compile(r"migrations|management|__main__|identity_adapter|/demo/")
 BUDGET = 0.05
-"""Allowed seconds of CPU for 64 KiB on a machine where the pattern of `_slowness` takes `REFERENCE` seconds."""
+"""Allowed CPU seconds for 64 KiB on a machine where the pattern in `_slowness` takes `REFERENCE` seconds."""
 REFERENCE = 0.004
 FULL, SMALL = 64 * 1024, 8 * 1024
 SUSPICIOUS = 0.001
-"""If a text of `SMALL` size takes less CPU seconds, one of `FULL` size is within budget even with quadratic growth."""
+"""If `SMALL` characters take fewer CPU seconds, `FULL` characters are within budget even with quadratic growth."""
 
 
 @cache
@@ -40,7 +40,10 @@ def sources() -> Mapping[str, ast.Module]:
 
 
 class PatternUse(dict[tuple[Any, int], tuple[re.Pattern[Any], str, set[str]]]):
-    """Each pattern once, with its location and its uses: `match`, `fullmatch`, or `sub` for all searching methods."""
+    """Maps text and flags of each pattern to the compiled pattern, its location, and the methods used with it.
+
+    The methods are `match`, `fullmatch`, and `sub`, which represents all methods that search.
+    """
 
     def note(self, where: str, value: Any, methods: set[str], depth: int = 0) -> None:
         if isinstance(value, re.Pattern):
@@ -61,7 +64,7 @@ def _within(value: Any) -> list[Any]:
 
 
 def patterns() -> PatternUse:
-    """Collect the compiled patterns of all modules and the literal patterns in calls of `re`."""
+    """Return the compiled patterns of all modules and the literal patterns in calls of `re` functions."""
     found, uses, imported = PatternUse(), _uses(), _imported()
     for module in sources():
         named = vars(importlib.import_module(module)).items()
@@ -86,7 +89,7 @@ def _has_pattern(value: Any, depth: int = 0) -> bool:
 
 
 def unseen_patterns() -> list[str]:
-    """Return the calls of `re` with a computed pattern, which `patterns` cannot collect."""
+    """Return the calls of `re` functions with a computed pattern, which `patterns` cannot collect."""
     return [
         f"{module}: {ast.unparse(call)}"
         for module, call in _calls_of_re()
@@ -127,7 +130,7 @@ def _imported() -> defaultdict[tuple[str, str], list[str]]:
 
 
 def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Callable[[Any], Any], bool]]:
-    """Return the functions with exactly one required text argument, each with whether it takes bytes."""
+    """Return the functions with exactly one required argument that is text, and whether each takes bytes."""
     found: dict[str, tuple[Callable[[Any], Any], bool]] = {}
     for module in filter(belongs, sources()):
         for name, value in vars(importlib.import_module(module)).items():
@@ -143,11 +146,11 @@ def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Cal
 
 
 class OverBudgetError(BaseException):
-    """Stops a call that exceeds its CPU time; no `except Exception` catches it."""
+    """Raised in a call that exceeds its CPU time. It is not an `Exception`, so that the call does not catch it."""
 
 
 def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
-    """Return the CPU seconds of a call, which is stopped after about `limit`."""
+    """Return the CPU seconds that the call takes. The call is stopped after about `limit` seconds."""
 
     def end(*_: Any) -> None:
         raise OverBudgetError
@@ -155,7 +158,7 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
     before, began = signal.signal(signal.SIGVTALRM, end), time.process_time()
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, limit)
-        with suppress(Exception):  # a rejected text counts too
+        with suppress(Exception):  # rejecting a text is measured as well
             call()
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     except OverBudgetError:
@@ -166,7 +169,7 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
 
 
 def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int = FULL) -> bool:
-    """Return whether `full` characters exceed the budget in each of three attempts."""
+    """Return whether the call exceeds its CPU budget for `full` characters in each of three attempts."""
     small = text_of(min(SMALL, full))
     if any(cpu_seconds(lambda: call(small)) < SUSPICIOUS for _ in range(2)):
         return False
@@ -179,6 +182,6 @@ def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int
 
 
 def _slowness() -> float:
-    """Return how much slower this machine is at the moment, from 1 to 8."""
+    """Return by what factor this machine is currently slower than the reference, from 1 to 8."""
     text, pattern = "a1 " * (FULL // 3), re.compile(r"(\w)(?=\d)")
     return min(8.0, max(1.0, cpu_seconds(lambda: pattern.sub("x", text)) / REFERENCE))

@@ -23,7 +23,7 @@ GET = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
 async def listen(
     app: Any, connections: Connections, state: ServerState, protocol: type[Protocol] = Protocol, **options: Any
 ) -> AsyncIterator[int]:
-    """Serve `app` and yield its port; `options` are passed to uvicorn."""
+    """Serve `app` and yield the port. `options` are passed to uvicorn."""
     config = uvicorn.Config(app, log_config=None, lifespan="off", **options)
     config.load()
     factory = partial(protocol, config, state, {}, connections=connections)
@@ -36,7 +36,7 @@ async def listen(
 
 @dataclass
 class Site:
-    """ASGI application that returns the request body once `may_answer` is set."""
+    """ASGI application that returns the request body as soon as `may_answer` is set."""
 
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
     called: asyncio.Event = field(default_factory=asyncio.Event)
@@ -82,7 +82,7 @@ class Caller:
         return int(head[0].split()[1]), headers, await self.reader.readexactly(int(headers["content-length"]))
 
     async def refusal(self) -> tuple[int, Any]:
-        """Read the next response and assert that the connection closes; return status and JSON."""
+        """Read the next response, assert that the connection is then closed, and return status and JSON."""
         status, headers, body = await self.answer()
         assert headers["connection"] == "close"
         assert await self.is_closed()

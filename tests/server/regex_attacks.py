@@ -1,7 +1,8 @@
-"""Texts that make a regular expression slow, generated from its own parts.
+"""Texts that make a regular expression slow, generated from the expression itself.
 
-Slow input repeats something: the beginning of a match without its end, or one repeated piece in a long run that fails
-at the end. Both are generated for each repetition of a pattern, with every character that fits each piece.
+Input for which a search is slow contains many repetitions: either of the beginning of a match without its end, or of
+one repeated piece of the pattern, followed by something that does not match. Both are generated for each repetition
+in a pattern, with several characters that fit each piece.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ VARIANTS = 6
 
 
 def attacks(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield triples: a head, the unit repeated after it, and an end."""
+    """Yield the parts of each text: its beginning, the unit that is repeated after it, and its end."""
     tree = parser.parse(pattern.pattern, pattern.flags)
     letters = list(dict.fromkeys([*map(chr, _codes(tree)), *' a0\n="\\']))
     if isinstance(pattern.pattern, bytes):
@@ -82,7 +83,7 @@ def _fits(op: Any, value: Any, letter: str) -> bool:
 
 
 def _sample(tree: Any, letters: list[str], nth: int) -> str:
-    """Return the `nth` short text that the sequence matches."""
+    """Return the `nth` short text that matches the parsed pattern `tree`."""
     text = ""
     for op, value in tree:
         if op in SINGLE:
@@ -98,7 +99,7 @@ def _sample(tree: Any, letters: list[str], nth: int) -> str:
 
 
 def _repeated(tree: Any, letters: list[str], before: str) -> Iterator[tuple[str, str]]:
-    """Yield the repeatable pieces, each with the text that precedes it."""
+    """Yield pairs: a text that precedes a repeated piece of the pattern, and a text that matches the piece."""
     for op, value in tree:
         if op in REPEATS:
             yield from ((before, _sample(value[2], letters, nth)) for nth in range(VARIANTS))

@@ -49,7 +49,7 @@ def test_commands_printed_by_bootstrap_work(tmp_path: Path) -> None:
 
 
 def test_create_agent_prints_the_key_once(demo: None) -> None:
-    """`create_agent --key` prints only the key; the agent is in the history like one created on a page."""
+    """`create_agent --key` prints only the key. The history shows the agent like one created on a page."""
     key = run("create_agent", "reader", "--route", "planning", "--key")
     caller = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(caller, Principal)
@@ -59,7 +59,7 @@ def test_create_agent_prints_the_key_once(demo: None) -> None:
 
 
 def test_create_agent_without_key_names_the_command_that_issues_one(demo: None) -> None:
-    """Without --key the command names the one that issues a key, which works."""
+    """Without `--key`, `create_agent` prints the command that issues a key, and that command works."""
     output = run("create_agent", "reader", "--service", "vision-model")
     assert output.endswith("For a key: python manage.py issue_agent_key reader")
     assert Agent.objects.get(agent_id="reader").service.service_id == "vision-model"
@@ -77,7 +77,7 @@ def test_create_agent_without_key_names_the_command_that_issues_one(demo: None) 
     ],
 )
 def test_invalid_agent_ends_with_one_error_line(demo: None, options: tuple[str, ...], sentence: str) -> None:
-    """An agent that cannot be created is one error line, and nothing is created."""
+    """If the agent cannot be created, the command prints one error line and creates nothing."""
     with pytest.raises(CommandError, match=sentence):
         run("create_agent", *options, "--key")
     assert not Agent.objects.exclude(agent_id__endswith="-agent").exists()
@@ -90,7 +90,10 @@ def may_call(key: str) -> bool:
 def test_leaked_key_is_revoked_and_its_replacement_has_the_same_scopes(
     demo: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A leaked key is revoked by its text; `--replace` prints only a new key with the same scopes; both are audited."""
+    """`revoke_key` accepts the text of a leaked key.
+
+    With `--replace` it prints only a new key with the same scopes. Revocation and replacement are audited.
+    """
     leaked = run("issue_agent_key", "text-agent", "--scope", "route", "--scope", "config:read")
     new = run("revoke_key", f"Authorization: Bearer {leaked}", "--replace")
     assert "of text-agent is revoked" in capsys.readouterr().err
@@ -102,7 +105,7 @@ def test_leaked_key_is_revoked_and_its_replacement_has_the_same_scopes(
 
 
 def test_public_part_of_a_key_is_enough_to_revoke_it_twice(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """The public part of a key is enough to revoke it, and revoking twice is no error."""
+    """The public part of a key is enough to revoke it, and revoking it again is not an error."""
     key = run("issue_agent_key", "text-agent")
     for sentence in ("is revoked.", "was already revoked."):
         assert run("revoke_key", key[:11]) == ""
@@ -111,7 +114,7 @@ def test_public_part_of_a_key_is_enough_to_revoke_it_twice(demo: None, capsys: p
 
 
 def test_leaked_token_is_revoked_by_its_text(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """A leaked token is revoked by its text; a new one can only be created on the tokens page."""
+    """`revoke_key` accepts the text of a leaked token. A new token can only be created on the tokens page."""
     token = token_of(admin_account)
     with pytest.raises(CommandError, match="Leave out --replace"):
         run("revoke_key", token, "--replace")
@@ -129,6 +132,6 @@ def test_leaked_token_is_revoked_by_its_text(admin_account: Any, capsys: pytest.
     ],
 )
 def test_text_that_is_no_key_ends_with_one_error_line(demo: None, text: str, sentence: str) -> None:
-    """A text that is no key is one error line, and nothing is revoked."""
+    """If the text is not a key, the command prints one error line and revokes nothing."""
     with pytest.raises(CommandError, match=sentence):
         run("revoke_key", text)

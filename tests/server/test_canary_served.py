@@ -1,7 +1,7 @@
 """Secrets planted in a served installation do not leak into responses, logs, exports, files or backups.
 
-Exceptions are a new key in the response that creates it, a session key in Django's session store, and the secret of an
-agent page link in the pages opened with it, whose own links contain it.
+Three occurrences are allowed: a new key in the response that creates it, a session key in Django's session store, and
+the secret of an agent page link in the links of the pages that were opened with it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OWN_FILES = {"secret_key", "keys"}
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Provider that repeats the key it received in its error and in a header."""
+    """Provider that repeats the key it received in the error message and in a header of its response."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -69,7 +69,7 @@ def leaky() -> Iterator[str]:
 
 
 class Browser:
-    """Browser session that keeps every page it received."""
+    """Browser session that keeps every page that it receives."""
 
     def __init__(self, url: str, seen: dict[str, bytes], name: str) -> None:
         self.client, self.seen, self.name = httpx.Client(base_url=url, timeout=60), seen, name
@@ -99,7 +99,7 @@ class Browser:
 
 
 def join(admin: Browser, name: str, role: str) -> Browser:
-    """Return the signed-in browser of a user who accepted an invitation."""
+    """Return the signed-in browser of a new user who accepted an invitation."""
     page = admin.post("/users/", "/users/invite/", once=True, username=name, role=role)
     link = re.search(r"/join/[^<\s]+", page)
     assert link is not None
@@ -160,7 +160,7 @@ def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str
 
 
 def share_page(admin: Browser, opened: dict[str, bytes]) -> str:
-    """Return the secret of an agent page link after it was opened, mistyped, posted to, revoked and opened again."""
+    """Create an agent page link, open it, mistype it, post to it, revoke it, open it again, and return its secret."""
     form = {"link-name": "Mei", "link-days": "7", "link-with_bodies": "on"}
     page = admin.post("/agents/text-agent/", "/links/make/text-agent/", once=True, **form)
     link = re.search(r"/agent-page/rap_([0-9a-f]{8})_([\w-]{43})_[0-9a-f]{8}/", page)
@@ -179,7 +179,7 @@ def share_page(admin: Browser, opened: dict[str, bytes]) -> str:
 
 
 def walk(browser: Browser) -> None:
-    """Visit the pages reachable from the first one, two of each kind."""
+    """Follow links from the first page and visit at most two pages of each kind."""
     waiting, kinds, done = ["/", "/history/audit/", "/tokens/"], Counter[str](), set[str]()
     while waiting:
         here = waiting.pop(0)
@@ -201,10 +201,10 @@ def kind_of(path: str) -> str:
 
 
 def spellings(secret: str) -> Iterator[bytes]:
-    """Yield the secret as it is and in common encodings."""
+    """Yield the secret as plain text and in common encodings."""
     raw = secret.encode()
     yield from (raw, quote(secret).encode(), raw.hex().encode(), raw[::-1])
-    # Base64 depends on the offset modulo three; the outer characters also depend on what surrounds the secret.
+    # Base64 depends on the offset modulo three. The outer characters also depend on what surrounds the secret.
     for skipped in range(3):
         whole = base64.b64encode(b"\0" * skipped + raw)
         yield whole[4:-4]
@@ -234,7 +234,7 @@ def rows_in(path: Path, *excluded: str) -> bytes:
 
 
 def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
-    """After all features were used, no key, token, password or session is found where it does not belong."""
+    """After all features were used, no key, token, password or session key is found where it does not belong."""
     data, published = tmp_path / "data", tmp_path / "published"
     data.mkdir()
     settings = {"ADMIN_PASSWORD": PASSWORDS["admin"], "PUBLISH_DIR": str(published), "ALLOWED_ORIGINS": "*"}
@@ -271,7 +271,7 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
         planted = {
             **{f"{name}'s password": text for name, text in PASSWORDS.items()},
             **{f"provider key {number}": text for number, text in enumerate(PROVIDER_KEYS)},
-            # The secret part, between the public id and the checksum; the public part is shown on pages.
+            # Only the secret part, between the public id and the checksum, since pages show the public id.
             "agent key": key.split("_", 2)[2][:43],
             "token": token[0].split("_", 2)[2][:43],
             "mistyped": MISTYPED,

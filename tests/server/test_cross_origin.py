@@ -1,4 +1,4 @@
-"""Cross-origin requests: which APIs are shared, which headers a page can read, and how preflights are answered."""
+"""Cross-origin requests: which APIs allow them, which headers a page can read, and how preflights are answered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def plain(scope: Any, receive: Any, send: Any) -> None:
 async def ask(
     origins: tuple[str, ...], path: str = "/v1/models", method: str = "GET", **headers: str
 ) -> tuple[int, dict[str, str]]:
-    """Return status and headers of the response; header names are written with underscores."""
+    """Return status and headers of the response. Request headers are written with underscores."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -49,7 +49,7 @@ def test_without_the_setting_the_application_is_not_wrapped() -> None:
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/mcp", "/api/v1/tools", "//v1//models/", "/v1"])
 async def test_allowed_origin_can_read_every_response(path: str) -> None:
-    """Every response to an allowed origin can be read; `Vary` separates origins in caches."""
+    """Every response to an allowed origin can be read. `Vary` makes caches separate the origins."""
     status, headers = await ask((PAGE,), path, origin=PAGE)
     assert (status, headers["access-control-allow-origin"]) == (401, PAGE)
     assert headers["vary"] == "Cookie, Origin"
@@ -61,13 +61,13 @@ async def test_allowed_origin_can_read_every_response(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/login/", "/requests/", "/api/v1/docs", "/v10/models", "/healthz", "/mcpx"])
 async def test_pages_are_never_shared(path: str) -> None:
-    """Pages, the API's documentation and paths that only resemble an API are never shared."""
+    """Another origin can never read pages, the API documentation, or paths that only resemble an API."""
     assert "access-control-allow-origin" not in (await ask(("*",), path, origin=PAGE))[1]
     assert (await preflight(("*",), path))[1]["x-asked"] == "1"
 
 
 async def test_other_origin_cannot_read_the_response() -> None:
-    """Another origin cannot read the response, and its preflight is a 403."""
+    """An origin that is not allowed cannot read the response, and its preflight returns 403."""
     status, headers = await ask((PAGE,), origin="https://other.example")
     assert (status, headers["vary"]) == (401, "Cookie, Origin")
     assert "access-control-allow-origin" not in headers
@@ -75,21 +75,21 @@ async def test_other_origin_cannot_read_the_response() -> None:
 
 
 async def test_without_an_origin_header_only_vary_changes() -> None:
-    """Without an Origin header only `Vary` changes, since a cache could serve the response to a page."""
+    """Without an Origin header only `Vary` is set, since a cache could later serve the response to a page."""
     assert "access-control-allow-origin" not in (await ask((PAGE,)))[1]
     assert (await ask((PAGE,)))[1]["vary"] == "Cookie, Origin"
     assert (await ask(("*",)))[1]["vary"] == "Cookie"
 
 
 async def test_star_allows_every_origin_without_credentials() -> None:
-    """`*` allows every origin, but no cookies: the Fetch standard (§3.2.5) forbids both together."""
+    """`*` allows every origin, but no cookies, since the Fetch standard (§3.2.5) forbids the combination."""
     _, headers = await ask(("*",), origin=PAGE)
     assert headers["access-control-allow-origin"] == "*"
     assert "access-control-allow-credentials" not in headers
 
 
 async def test_preflight_is_answered_before_the_application_is_called() -> None:
-    """A preflight is answered without a key or the database and allows all requested headers."""
+    """A preflight request needs neither a key nor the database, and its response allows all requested headers."""
     requested = "authorization,content-type,x-stainless-lang"
     status, headers = await preflight((PAGE,), access_control_request_headers=requested)
     assert (status, headers["access-control-allow-headers"]) == (204, requested)
@@ -140,7 +140,7 @@ def test_origin_is_accepted_only_as_browsers_write_it(text: str, origin: str | N
     ],
 )
 def test_invalid_origin_in_the_setting_ends_the_start_with_one_line(tmp_path: Path, value: str, sentence: str) -> None:
-    """An invalid origin in the setting ends every command in one line."""
+    """With an invalid origin in the setting every command ends with a one-line error."""
     with Lab({}) as lab:
         environment = environment_of(tmp_path, lab) | {"ROUTING_ADMIN_CORS_ORIGINS": value}
     command = [sys.executable, "manage.py", "serve"]

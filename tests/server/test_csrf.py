@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def pages(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
-    """Yield name and address of every page; machine APIs are left out, since they use no session."""
+    """Yield the name and path of every page. APIs for programs are omitted, since they use no session."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             yield from () if pattern.namespace in MACHINES else pages(pattern.url_patterns)
@@ -33,14 +33,14 @@ FORMS = {
 
 
 def test_pages_with_forms_are_found() -> None:
-    """Guard against an empty parametrization below."""
+    """Fail if the parametrization of the next test is empty."""
     assert len(FORMS) > 50
     assert {"login", "logout", "user_invite", "key_issue", "provider_new", "config_import", "restore"} <= FORMS.keys()
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_form_without_its_token_is_refused(name: str, admin_account: object) -> None:
-    """Every page rejects a form without the token, also a request for a fragment."""
+    """Every page rejects a form without the token, including requests for a page fragment."""
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(admin_account)  # type: ignore[arg-type]
     for headers in ({}, {"HX-Request": "true"}):

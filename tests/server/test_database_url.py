@@ -1,4 +1,4 @@
-"""`DATABASE_URL`: another SQLite file is used, and an unsupported engine is rejected in one line."""
+"""`DATABASE_URL`: it can name another SQLite file, and an unsupported engine is rejected with a one-line error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(*modes, RequestLog.objects.count())
     ],
 )
 def test_unsupported_engine_is_named_in_one_line(url: str, engine: str, tmp_path: Path) -> None:
-    """An unsupported engine is one error line without any part of the URL, which may contain a password."""
+    """The one-line error about an unsupported engine contains no part of the URL, which may contain a password."""
     with Lab() as lab:
         environment = environment_of(tmp_path, lab) | {"DATABASE_URL": url}
     for arguments in (("bootstrap",), ("serve", "--port", "0")):
@@ -44,7 +44,7 @@ def test_unsupported_engine_is_named_in_one_line(url: str, engine: str, tmp_path
 
 
 def test_with_another_sqlite_file_the_request_log_is_beside_it(tmp_path: Path) -> None:
-    """With another SQLite file both databases are next to it, and none is in the data directory."""
+    """If `DATABASE_URL` names another SQLite file, both databases are in its directory, not in the data directory."""
     data, other = tmp_path / "data", tmp_path / "elsewhere"
     other.mkdir()
     with Lab() as lab:

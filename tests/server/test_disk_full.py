@@ -22,7 +22,7 @@ BOUNDARY = "part"
 
 
 def test_calls_succeed_while_the_disk_is_full_and_are_logged_later(tmp_path: Path):
-    """With a full disk calls are answered and uploads refused; the log is written when there is space again.
+    """With a full disk calls are answered and uploads refused. The log is written when there is space again.
 
     A file size limit of 0 acts like a full disk.
     """
@@ -49,7 +49,7 @@ def test_calls_succeed_while_the_disk_is_full_and_are_logged_later(tmp_path: Pat
 
 
 async def test_large_body_that_cannot_be_spooled_is_507():
-    """A full disk while spooling a large body is a 507, not the client's fault."""
+    """If the disk is full while a large body is spooled, the response is 507 instead of a client error."""
 
     async def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -62,13 +62,13 @@ def test_pages_show_no_password_hash_and_no_key_digest(visited: Any) -> None:
 
 
 def test_nothing_can_be_changed(visited: Any) -> None:
-    """Nothing can be changed: a POST is a 405, a form to add a row a 403."""
+    """Nothing can be changed: a POST returns 405, and the form that adds a row returns 403."""
     assert visited["writes"] == [405]
     assert visited["forms"] == [403]
 
 
 def test_only_superusers_have_access(visited: Any) -> None:
-    """Anonymous visitors are redirected to the throttled sign-in; administrators who are no superusers get a 403."""
+    """Anonymous users are redirected to the throttled sign-in. Administrators who are not superusers get a 403."""
     assert visited["stranger"] == [302, "/login/?next=/django-admin/"]
     assert visited["administrator"] == [403]
     assert visited["out"] == [302, 302]

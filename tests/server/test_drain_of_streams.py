@@ -1,4 +1,4 @@
-"""SIGTERM during fifty streams of a real server: each is complete or ends with an error event, and is logged."""
+"""SIGTERM during fifty streams of a real server: each stream completes or ends with an error event, and is logged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_each_of_fifty_streams_is_complete_or_ends_with_an_error_and_is_logged(tmp_path: Path, workers: str):
-    """A stalled stream ends with `server_draining`; one that makes progress may end normally.
+    """A stalled stream ends with `server_draining`. A stream that makes progress may end normally.
 
     Idle keep-alive connections are closed, and new connections are refused.
     """
@@ -42,7 +42,7 @@ async def test_each_of_fifty_streams_is_complete_or_ends_with_an_error_and_is_lo
 
 
 def request(server: Server, name: str, step: str, *, stream: bool) -> bytes:
-    """Return a chat request with the given id, for which the provider plays `step`."""
+    """Return a chat request with the id `name`, for which the test provider performs the fault `step`."""
     body = {"model": f"one/fault:{step}", "messages": [{"role": "user", "content": "hello"}], "stream": stream}
     data = json.dumps(body).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {server.key}\r\n"
@@ -50,7 +50,7 @@ def request(server: Server, name: str, step: str, *, stream: bool) -> bytes:
 
 
 async def begin(server: Server, name: str, step: str) -> Connection:
-    """Open a stream and read up to its first content."""
+    """Request a streamed response and read up to its first content."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(request(server, name, step, stream=True))
     await reader.readuntil(b'"content"')
@@ -58,7 +58,7 @@ async def begin(server: Server, name: str, step: str) -> Connection:
 
 
 async def connect_until_refused(port: int) -> None:
-    """Connect repeatedly until the server refuses. Raise `ConnectionError` then."""
+    """Connect repeatedly. Raise `ConnectionError` when the server refuses the connection."""
     while True:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.close()
@@ -66,7 +66,7 @@ async def connect_until_refused(port: int) -> None:
 
 
 def last_event(stream: bytes) -> str:
-    """Return the last event of a properly terminated stream: `[DONE]` or the code of its error."""
+    """Assert that the stream was properly terminated. Return its last event: `[DONE]` or an error code."""
     assert stream.endswith(b"\r\n0\r\n\r\n")
     data = stream.rsplit(b"data: ", 1)[1].split(b"\n", 1)[0].decode()
     return data if data == "[DONE]" else str(json.loads(data)["error"]["code"])

@@ -1,4 +1,4 @@
-"""The end of a process: calls in flight get an error when the drain time is over."""
+"""The shutdown of a process: calls in progress get an error when the drain time is over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.gateway.plane import logged
 
 
 async def test_waiting_and_new_calls_end_when_the_drain_time_is_over():
-    """When the drain time is over, waiting calls and new ones raise `DrainingError`."""
+    """When the drain time is over, waiting calls and new calls raise `DrainingError`."""
     draining, begun = Draining(), asyncio.Event()
 
     async def wait() -> None:
@@ -117,7 +117,7 @@ async def test_stream_that_outlasts_the_drain_ends_with_an_error_event_and_is_lo
 
 
 class Endless(NetworkTransport):
-    """Provider whose stream stalls after its first content; `silent` is set then."""
+    """Provider whose stream stalls after its first content and then sets `silent`."""
 
     def __init__(self, silent: asyncio.Event) -> None:
         super().__init__()

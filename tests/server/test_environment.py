@@ -1,4 +1,4 @@
-"""An invalid number in the environment ends the start with an error message instead of a traceback."""
+"""If a number in the environment is invalid, the start fails with an error message instead of a traceback."""
 
 from __future__ import annotations
 

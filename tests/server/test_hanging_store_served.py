@@ -1,4 +1,4 @@
-"""A hanging bucket service with a real PostgreSQL: other requests are served, and failed uploads name the store."""
+"""A bucket service hangs: other requests are served from a real PostgreSQL, and failed uploads name the store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UPLOADS = 3 * int(POOL["max_size"])
 
 @pytest.fixture
 def gate() -> Iterator[Gate]:
-    """Yield a proxy in front of the bucket service that can hold connections."""
+    """Yield a proxy in front of the bucket service that can make its connections hang."""
     with gate_before(urlsplit(s3_server().url).port or 0) as proxy:
         yield proxy
 
@@ -51,7 +51,7 @@ def server(tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def test_hanging_store_blocks_neither_connections_nor_threads(server: Server, gate: Gate) -> None:
-    """If the bucket hangs, each upload is stored whole or refused, and requests without files are served."""
+    """If the bucket hangs, each upload is completely stored or refused, and requests without files are served."""
     replies = list[Reply]()
 
     def store(number: int) -> None:

@@ -22,7 +22,7 @@ TRIES = 50
 
 
 def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> None:
-    """Kill the server while it writes an upload; it is suspended first to be sure that part of the file exists."""
+    """Kill the server while it writes an upload. It is suspended first, so that part of the file certainly exists."""
     for _ in range(TRIES):
         uploading = start_upload(server, os.urandom(LARGE))
         while uploading.is_alive():
@@ -39,7 +39,7 @@ def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> N
 
 
 def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool]) -> str:
-    """Kill the server after it stored an upload's bytes, while the row waits for the database; return their hash."""
+    """Kill the server after it stored the bytes of an upload and before it could write the row; return their hash."""
     digest = hashlib.sha256(WAITING).hexdigest()
     with locked(server.directory / "routing_admin.sqlite3"):
         uploading = start_upload(server, WAITING)
@@ -51,7 +51,7 @@ def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool])
 
 
 def start_upload(server: Server, content: bytes) -> threading.Thread:
-    """Start an upload that may be cut off."""
+    """Start an upload that the server may cut off."""
 
     def run() -> None:
         with suppress(*CUT):
@@ -97,7 +97,7 @@ def check_content(server: Server, older: str) -> None:
 
 
 def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
-    """After a kill `prune` removes partial files and bytes without a row; acknowledged files stay."""
+    """After a kill `prune` removes partial files and bytes without a row. Acknowledged files stay."""
     artifacts = tmp_path / "artifacts"
 
     def is_stored(digest: str) -> bool:
@@ -120,7 +120,7 @@ def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
 
 
 def test_prune_removes_from_a_bucket_only_what_killed_uploads_left(tmp_path: Path) -> None:
-    """In a bucket a partial upload is never an object; the bucket's own rule removes it (docs/scale.md)."""
+    """In a bucket a partial upload never becomes an object. A rule of the bucket removes it (docs/scale.md)."""
     s3: S3Server = s3_server()
     bucket = s3.make_bucket(f"killed-{os.getpid()}")
     url = f"s3://{bucket.name}?endpoint_url={s3.url}&allow_http=true"

@@ -1,4 +1,4 @@
-"""An unauthenticated caller can send only a small body, enough for a form or a rejected request."""
+"""An unauthenticated caller can only send a small body, which is enough for a form or a rejected request."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ UNAUTHENTICATED = ({}, {"authorization": "Bearer ra_wrong"}, {"x-api-key": "sk-1
 
 
 async def test_large_body_of_an_unauthenticated_caller_is_413_on_every_page(demo: None) -> None:
-    """A page rejects a body of more than 64 KiB from an unauthenticated caller with 413 and reads no more."""
+    """A page rejects a body above 64 KiB from an unauthenticated caller with 413 and does not read the rest."""
     for path, headers in product(("/login/", "/artifacts/", "/nowhere"), UNAUTHENTICATED):
         status, body, read_blocks = await send(path, headers)
         assert (path, status, read_blocks) == (path, 413, 5)
@@ -59,7 +59,7 @@ async def test_large_body_of_an_unauthenticated_caller_is_413_on_every_page(demo
 
 
 async def test_large_body_without_a_valid_key_is_401_in_every_api(demo: None) -> None:
-    """An API answers a large body without a valid key with 401, as it does for a small one."""
+    """Without a valid key an API returns 401 for a large body, as it does for a small one."""
     for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/api/v1/messages/route"), UNAUTHENTICATED):
         status, body, read_blocks = await send(path, headers)
         error = json.loads(body)["error"]
@@ -68,7 +68,10 @@ async def test_large_body_without_a_valid_key_is_401_in_every_api(demo: None) ->
 
 
 async def test_large_declared_length_is_rejected_before_the_body_is_read(demo: None) -> None:
-    """A large declared length is rejected before the body is read: 401, on pages 413, above every limit 413."""
+    """A large declared length is rejected before the body is read.
+
+    An API returns 401 and a page 413. Above the limit for all callers both return 413.
+    """
     length = {"content-length": str(100 * len(BLOCK))}
     for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/mcp", "/login/"), UNAUTHENTICATED):
         status, _, read_blocks = await send(path, {**headers, **length})
@@ -87,7 +90,7 @@ async def test_body_with_a_valid_key_is_read_whole(key: str) -> None:
 
 
 async def test_small_bodies_of_unauthenticated_callers_are_read(demo: None) -> None:
-    """Small bodies without a valid key are read: a sign-in form, and a request that gets 401."""
+    """Small bodies without a valid key are read: those of a sign-in form and of a request that returns 401."""
     assert (await send("/login/", {}, 4))[0] != 413
     assert (await send(CHAT, {}, 4))[0] == 401
 
@@ -102,7 +105,7 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
 
 
 def test_every_caller_counts_as_known_while_the_database_is_unavailable(key: str) -> None:
-    """The request then reports the outage."""
+    """The body is therefore read, and the response reports the outage."""
     snapshot.current()
     with lock_timeout(0), unreadable_tables("capabilities_agentkey"):
         assert is_known({"authorization": f"Bearer {key}"})

@@ -1,4 +1,4 @@
-"""Parsing external text takes linear time: 64 KiB of any content take at most 50 ms."""
+"""Parsing external text takes linear time: any 64 KiB take at most 50 ms."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CUT_BEFORE = {
     "artifacts.core.detection.encoding_names.DECLARATIONS": 4_096,  # `DECLARATION_BYTES`
     "capabilities.core.protocols.errors.RULES": 16_384,
 }
-"""Maximum input lengths of patterns, with what enforces them."""
+"""Maximum input lengths of patterns that are only used for shortened text. A comment names what shortens it."""
 MADE_ON_THE_SPOT = {
     "capabilities.catalogue.report": "our own documents",
     "capabilities.core.translatable": "one character",
@@ -74,18 +74,18 @@ ROOMS = re.compile(
 )
 BOUNDED = re.compile(
     r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._places$|\.sniffer\.|_cut$|new_id$|places_of$"
-    r"|errors\._pattern_of$"  # compiles the patterns of a table at the start: 64 KiB of `|` take 165 ms
+    r"|errors\._pattern_of$"  # only compiles the patterns of a table when the program starts; 64 KiB of `|` take 165 ms
 )
-"""Functions of `ROOMS` that read no external text, or only a sample of it in a separate thread."""
+"""Functions in modules that `ROOMS` matches which read no external text, or only a sample in a separate thread."""
 
 
 def redact_line(text: str) -> None:
-    """Redact text as a path in a log line."""
+    """Redact the text in a log line that contains it as a path."""
     RedactFilter().filter(logging.LogRecord("a", 40, "a.py", 1, "Not Found: %s", (text,), None))
 
 
 def feed_in_pieces(data: bytes) -> None:
-    """Feed the parser as a slow provider does, without the end of an event."""
+    """Feed the parser in pieces of 128 bytes, as a slow provider does that never ends its event."""
     parser = SseParser()
     for start in range(0, len(data), 128):
         parser.feed(data[start : start + 128])
@@ -132,7 +132,7 @@ def test_no_pattern_is_slow() -> None:
 
 
 def find_attack(pattern: re.Pattern[Any], method: str, location: str = "") -> tuple[str, str, str] | None:
-    """Return the first slow attack, None if there is none."""
+    """Return the first text for which the pattern is slow, as the parts that `build` takes, or None."""
     is_bytes = isinstance(pattern.pattern, bytes)
     nothing: Any = b"" if is_bytes else ""
     search = getattr(pattern, method) if method in AT_BEGINNING else lambda text: pattern.sub(nothing, text)
@@ -152,7 +152,7 @@ def test_every_computed_pattern_was_reviewed() -> None:
 
 
 def test_no_function_of_one_text_is_slow() -> None:
-    """No function with one text argument in the cores, the server and the gateway is slow for repeated text."""
+    """No function with one text argument in the modules that `ROOMS` matches is slow for repeated text."""
     slow = []
     functions = functions_of_one_text(lambda module: bool(ROOMS.search(module)))
     for name, (function, is_bytes) in functions.items():
@@ -171,7 +171,7 @@ def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_no_function_of_a_text_and_other_arguments_is_slow(name: str) -> None:
-    """Functions that need more than the text are not slow for repeated text."""
+    """Functions that require further arguments besides the text are not slow for repeated text."""
     assert [unit for unit in UNITS if is_slow(BY_HAND[name], repeated(unit))] == []
 
 
@@ -194,7 +194,7 @@ HOSTILE = "bearer%20" * 3_000
     ids=lambda call: f"{call[0][:10]} {','.join(call[1])}",
 )
 def test_hostile_request_without_a_key_takes_milliseconds(call: tuple[str, dict[str, str]], client: Client) -> None:
-    """A request with 27 KB in its path, query or headers and without a key costs milliseconds."""
+    """A request without a key and with 27 KB in its path, query or headers takes only milliseconds."""
     path, headers = call
     client.get("/login/")
     assert not is_slow(lambda _text: client.get(path, headers=headers), lambda _size: "")
@@ -202,5 +202,5 @@ def test_hostile_request_without_a_key_takes_milliseconds(call: tuple[str, dict[
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"a*$", r"<title[^>]*>", r"(?:bearer\s+)+x", r'"(?:[^"\\]|\\.)*"'])
 def test_find_attack_finds_slow_patterns(pattern: str) -> None:
-    """The search finds the common kinds of slow patterns."""
+    """`find_attack` finds a slow text for common kinds of slow patterns."""
     assert find_attack(re.compile(pattern), "sub")

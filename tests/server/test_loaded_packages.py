@@ -1,4 +1,4 @@
-"""Packages of features that an installation does not use are not imported at the start."""
+"""Packages for features that an installation does not use are not imported at the start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROGRAM = f"import sys, routing_admin.asgi; print([name for name in {UNUSED} if 
 
 
 def test_packages_of_unused_features_are_not_imported(tmp_path: Path) -> None:
-    """Packages for Redis, PostgreSQL, S3, tracing and external sign-in are imported only where configured."""
+    """Packages for Redis, PostgreSQL, S3, tracing and external sign-in are imported only if these are configured."""
     others = ("ROUTING_ADMIN_", "DJANGO", "LLM_", "OTEL_", "DATABASE_URL", "REDIS_URL", "TESTS_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     environment |= {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}

@@ -1,4 +1,4 @@
-"""`/metrics` about requests: by route, provider, model, outcome and kind of tokens, each counted once."""
+"""Request counters in `/metrics`: by route, provider, model, outcome and kind of tokens, each counted once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def configured(db: None) -> None:
 
 
 def entry(name: str, route: str, surface: str = "v1") -> Entry:
-    """Return the log entry of a request whose first candidate was down and whose second took 1.5 seconds."""
+    """Return the log entry of a request whose first candidate failed and whose second took 1.5 seconds."""
     tried = (Try(0.0, 1.0, "ok", None),)
     facts = RequestFacts(name, timezone.now(), surface, task_type=route, usage=Usage(1000, 100, cached_tokens=400))
     down = Attempt("first", "m", "http_503", 503, tries=tried)
@@ -56,7 +56,7 @@ def value(name: str, **labels: str) -> float:
 
 
 def test_request_is_counted_once_when_it_is_logged():
-    """A logged request is counted once by outcome, candidate and tokens, also under OpenTelemetry's names."""
+    """A logged request is counted once by outcome, candidate and tokens, and in the metrics named by OpenTelemetry."""
     journal = Journal()
     for name in ("counted-a", "counted-b"):
         journal.record(entry(name, "counted"))
@@ -76,7 +76,7 @@ def test_request_is_counted_once_when_it_is_logged():
 
 
 def test_costs_are_counted_by_currency():
-    """Costs are counted by currency, including failed calls that were billed; an unknown price adds nothing."""
+    """Costs are counted by currency and include failed calls that were billed. An unknown price adds nothing."""
     host = Provider.objects.create(
         name="host", endpoint="https://api.openai.com/v1", default_model="gpt-4o", key_source="none"
     )
@@ -108,7 +108,7 @@ def test_costs_are_counted_by_currency():
     ],
 )
 def test_operation_in_opentelemetry_follows_from_the_surface(surface: str, operation: str):
-    """The operation in OpenTelemetry's metrics follows from the logged surface."""
+    """The operation in OpenTelemetry's metrics depends on the logged surface."""
     assert surface == "v1" or surface.removeprefix("v1/") in {operation_row.name for operation_row in OPERATIONS}
     journal = Journal()
     journal.record(entry(f"work-{operation}", operation, surface))
@@ -118,14 +118,14 @@ def test_operation_in_opentelemetry_follows_from_the_surface(surface: str, opera
 
 
 def test_metrics_of_the_installation_and_the_process_are_reported():
-    """Metrics of the installation and the process are gauges, and counters that end in `_total`."""
+    """The installation and the process have gauges, and counters whose names end in `_total`."""
     names = {name for name, _ in samples()}
     assert {"routing_admin_revision", "routing_admin_connections", "routing_admin_chat_requests_refused_total"} <= names
     assert not [name for name in names if name.endswith("_created")]
 
 
 def test_invented_names_share_one_series():
-    """Invented names of routes and models share one series; a new service has its own at once."""
+    """Routes and models that do not exist share one series. A new service has its own series at once."""
     journal = Journal()
     journal.record(entry("known", "counted"))
     journal.flush()
@@ -147,7 +147,7 @@ def test_invented_names_share_one_series():
 
 
 def test_series_of_removed_services_disappear_and_return_with_them():
-    """Series of a removed service disappear without a restart and continue where they were when it returns."""
+    """Series of a removed service disappear without a restart. If it is created again, they keep their values."""
     third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
     Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
     snapshot.refresh()
@@ -168,7 +168,7 @@ def test_series_of_removed_services_disappear_and_return_with_them():
 
 
 def test_setting_limits_the_agents_with_series(settings: Any):
-    """A setting limits the number of agents with series; agents made at run time have none."""
+    """A setting limits the number of agents with their own series. Agents created at run time have none."""
     limits = {"requestsPerMinute": 4}
     Agent.objects.create(agent_id="a-made", origin=Agent.Origin.RUNTIME)
     for name in ("b-kept", "c-kept"):
@@ -196,6 +196,6 @@ def test_setting_limits_the_agents_with_series(settings: Any):
 
 
 def invented(name: str, route: str, model: str) -> Entry:
-    """Return the entry of a request with a name that the caller made up."""
+    """Return the log entry of a request for a route and a model that the caller made up."""
     facts = RequestFacts(name, timezone.now(), "v1", task_type=route, usage=Usage(10, 1))
     return entry_of(facts, (Attempt("second", model, "ok", tries=(Try(0.0, 1.0, "ok", None),)),))

@@ -68,7 +68,7 @@ def call(server: Server, model: str = "one/lab") -> int:
 
 
 def test_each_scrape_covers_both_workers(server: Server, port: int) -> None:
-    """The scrapes are of either port; counters never decrease."""
+    """Both the server's port and the metrics port are scraped. Counters never decrease."""
     before = requests_in(scrape(port))
     assert [call(server) for _ in range(CALLS)] == [200] * CALLS
     until, seen = time.monotonic() + WAIT_SECONDS, [before]

@@ -1,4 +1,4 @@
-"""Common mistakes in API paths are corrected; paths of pages stay as they are."""
+"""Common mistakes in API paths are corrected. The paths of pages are unchanged."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from routing_admin.platform.server.url_aliases import meant_path
     ],
 )
 def test_only_paths_of_apis_are_corrected(path: str, expected: str) -> None:
-    """Superfluous slashes and wrong prefixes of API paths are corrected; paths of pages are unchanged."""
+    """Superfluous slashes and wrong prefixes in API paths are corrected. The paths of pages are unchanged."""
     assert meant_path(path) == expected
     assert meant_path(expected) == expected
 
 
 @pytest.mark.parametrize("path", ["/v1/models/", "/api/v1/services/", "/chat/completions"])
 def test_corrected_path_works_in_django_alone(path: str, client: Client, db: None) -> None:
-    """A corrected path also works in Django alone, without a redirect."""
+    """A misspelled path also works without the ASGI server, in Django alone, and is not redirected."""
     assert client.post(path).status_code in (401, 405)

@@ -1,4 +1,4 @@
-"""The end of a server: SIGTERM completes requests and writes the journal; SIGKILL loses nothing already written."""
+"""Shutdown: after SIGTERM requests are completed and logged. SIGKILL loses nothing that was already written."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_sigterm_completes_running_calls_and_logs_them(tmp_path: Path):
 
 
 def test_killed_server_keeps_what_it_logged(tmp_path: Path):
-    """After kill -9 all entries that were written are complete."""
+    """All log entries that were written before a SIGKILL are complete."""
     names = [f"call-{number}" for number in range(5)]
     with served(tmp_path) as server:
         for name in names:
             call(server, name)
         while len(rows_of(tmp_path)) < len(names):
-            assert server.get("/v1/models")  # this call is neither logged nor does it read the log
+            assert server.get("/v1/models")  # this call is not logged and does not read the log
         server.process.kill()
         server.process.wait(timeout=30)
     assert rows_of(tmp_path) == [(name, "ok", "one") for name in names]

@@ -1,4 +1,4 @@
-"""Password hashing has a concurrency limit with a fair, bounded queue; callers beyond it get a 503."""
+"""Password hashing has a concurrency limit and a fair, bounded queue. Callers beyond the queue get a 503."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def wait_for_waiters(slots: FairSlots, count: int) -> None:
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """Hold all slots of the process, and set the waiting time to zero."""
+    """Hold all slots of the process, and set the time that others wait for a slot to zero."""
     with ExitStack() as stack:
         for _ in range(hashing_slots().slots):
             holder = Holder(hashing_slots(), "other")
@@ -63,7 +63,7 @@ def busy() -> Iterator[None]:
 
 
 def test_process_computes_at_most_two_hashes_at_once(settings: Any) -> None:
-    """The product's hasher computes at most two hashes at once, whatever calls it."""
+    """The hasher in the product's settings computes at most two hashes at once, whatever calls it."""
     from routing_admin import settings as product
 
     assert product.PASSWORD_HASHERS[0] == ARGON2
@@ -88,12 +88,12 @@ def test_without_a_free_slot_nothing_is_hashed(settings: Any) -> None:
 
 
 def test_threads_never_hold_more_than_the_slots() -> None:
-    """Twelve threads never hold more than the three slots."""
+    """Twelve threads never hold more than three slots together."""
     slots, inside, peak, lock = FairSlots(3, 64, 30.0), 0, 0, threading.Lock()
 
     def work(name: str) -> None:
         nonlocal inside, peak
-        with slots.hold(name), slots.hold(name):  # a thread that holds a slot needs no second one
+        with slots.hold(name), slots.hold(name):  # a thread that holds a slot does not need a second one
             with lock:
                 inside += 1
                 peak = max(peak, inside)
@@ -107,7 +107,7 @@ def test_threads_never_hold_more_than_the_slots() -> None:
 
 
 def test_slot_goes_to_the_address_that_holds_fewest() -> None:
-    """A free slot goes to the address that holds the fewest, so many attempts of one do not delay another."""
+    """A free slot goes to the waiting address that holds the fewest, so many attempts from one do not delay others."""
     slots = FairSlots(2, 8, 30.0)
     holders = [Holder(slots, "many") for _ in range(2)]
     for holder in holders:
@@ -136,7 +136,7 @@ def test_one_address_fills_at_most_three_quarters_of_the_queue() -> None:
     wait_for_waiters(slots, 4)
     with pytest.raises(OverloadedError), slots.hold("third"):
         pass
-    for holder in (holders[0], holders[-1], *holders[1:-1]):  # in the order in which they get the slot
+    for holder in (holders[0], holders[-1], *holders[1:-1]):  # in the order in which the threads get the slot
         holder.end()
 
 
@@ -157,7 +157,7 @@ def test_paused_thread_releases_its_slot() -> None:
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.usefixtures("busy")
 def test_sign_in_answers_503_while_too_many_passwords_are_checked(admin_account: User) -> None:
-    """If too many passwords are being checked, signing in is a 503 and counts no failed attempt."""
+    """If too many passwords are being checked, signing in returns 503 and counts no failed attempt."""
     answer = Client().post("/login/", {"username": admin_account.get_username(), "password": PASSWORD})
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "1"
@@ -178,7 +178,7 @@ def test_password_change_answers_503_while_too_many_passwords_are_hashed(viewer_
 def test_invitation_answers_503_while_too_many_passwords_are_hashed_and_stays_valid(
     admin_account: User, settings: Any, request: pytest.FixtureRequest
 ) -> None:
-    """If too many passwords are being hashed, accepting an invitation is a 503 and can be repeated."""
+    """If too many passwords are being hashed, accepting an invitation returns 503 and can be repeated."""
     link = invite(admin_account)
     settings.PASSWORD_HASHERS = [ARGON2]
     request.getfixturevalue("busy")

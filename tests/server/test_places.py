@@ -14,13 +14,13 @@ SHORT, LONG = 0.01, 60.0
 
 
 def admitted(semaphore: FairSemaphore, callers: str) -> str:
-    """Return those of the callers that got a slot at once."""
+    """Return the callers that got a slot at once."""
     return "".join(name for name in callers if semaphore.take(name))
 
 
 @pytest.mark.parametrize(("slots", "alone"), [(4, 3), (8, 6), (512, 384)])
 def test_one_caller_gets_at_most_three_quarters_of_the_slots(slots: int, alone: int):
-    """Two callers get equal numbers of slots."""
+    """A caller that is alone gets three quarters of the slots. Two callers get equal numbers."""
     assert len(admitted(FairSemaphore(slots, 0), "a" * slots)) == alone
     semaphore = FairSemaphore(slots, 0)
     assert admitted(semaphore, "a" * slots + "b") == "a" * alone + "b"
@@ -37,7 +37,7 @@ def test_caller_without_a_slot_gets_one_while_any_is_free(callers: list[str]):
 
 
 async def test_released_slot_goes_to_the_waiting_caller_that_holds_fewest():
-    """It does not go to the first in the queue."""
+    """The order of the queue does not matter then."""
     semaphore = FairSemaphore(4, 8, LONG)
     assert admitted(semaphore, "aaab") == "aaab"
     waiting = [asyncio.create_task(semaphore.wait(name)) for name in "ac"]
@@ -52,7 +52,7 @@ async def test_released_slot_goes_to_the_waiting_caller_that_holds_fewest():
 
 
 async def test_cancelled_waiter_gets_no_slot():
-    """This holds even if a slot is released before the cancellation has run."""
+    """A waiter gets no slot even if one is released between the call of `cancel` and the end of its task."""
     semaphore = FairSemaphore(2, 4, LONG)
     assert admitted(semaphore, "ab") == "ab"
     leaving, staying = (asyncio.create_task(semaphore.wait(name)) for name in "cd")
@@ -68,7 +68,7 @@ async def test_cancelled_waiter_gets_no_slot():
 
 
 async def test_caller_beyond_the_queue_is_rejected():
-    """A caller beyond the queue's length is rejected at once, one that waits too long later."""
+    """A caller is rejected at once if the queue is full, and later if it has waited too long."""
     semaphore = FairSemaphore(1, 4, LONG)
     assert semaphore.take("a")
     waiting = [asyncio.create_task(semaphore.wait(name)) for name in "aaa"]
@@ -86,7 +86,7 @@ async def test_caller_beyond_the_queue_is_rejected():
 
 
 async def test_slot_granted_to_a_cancelled_waiter_is_released():
-    """Grant and cancellation are in the same iteration of the event loop."""
+    """The slot is granted and the waiter is cancelled in the same iteration of the event loop."""
     semaphore = FairSemaphore(1, 4, LONG)
     assert semaphore.take("a")
     task = asyncio.create_task(Slot(semaphore).enter("b"))

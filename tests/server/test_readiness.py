@@ -23,13 +23,13 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def known(demo: object) -> None:
-    """Read the configuration once, as upkeep does at the start of a process."""
+    """Read the configuration once, as the upkeep thread does at the start of a process."""
     snapshot.current()
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow probes more time, for a busy machine."""
+    """Allow more time for probes, since the machine may be busy."""
     monkeypatch.setattr(readiness, "PROBE_SECONDS", 60.0)
 
 
@@ -56,7 +56,7 @@ def test_server_with_working_dependencies_is_ready(patient: None) -> None:
 
 
 def test_hanging_dependency_is_named_and_delays_no_probe(hanging: Bucket) -> None:
-    """If the artifact store hangs, `/readyz` is degraded but 200, and only `/readyz?full` fails."""
+    """If the artifact store hangs, `/readyz` returns 200 with the status `degraded`, and only `/readyz?full` fails."""
     status, state = ask("/readyz")
     assert (status, state["status"]) == (200, "degraded")
     assert "artifacts" in state["degraded"]
@@ -95,7 +95,7 @@ def test_outage_and_its_end_are_logged_once(patient: None, caplog: pytest.LogCap
 
 
 def test_process_without_a_configuration_is_not_ready() -> None:
-    """A process without a configuration is not ready, since it can answer no call."""
+    """A process without a configuration is not ready, since it cannot answer any call."""
     renew(snapshot.newest)
     status, state = ask("/readyz")
     assert (status, state["status"], state["checks"]["server"]) == (503, "failed", "without configuration")
@@ -116,7 +116,7 @@ def test_process_is_not_ready_after_15_minutes_without_reading_its_configuration
 
 
 async def test_draining_process_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It gets no further requests."""
+    """The orchestrator therefore sends no further requests to a draining process."""
     draining = Draining()
     monkeypatch.setattr(readiness, "draining", lambda: draining)
     assert readiness.state_of_server() == "ok"
@@ -125,7 +125,7 @@ async def test_draining_process_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_liveness_check_queries_no_dependency(hanging: Bucket, django_assert_num_queries: Any) -> None:
-    """The liveness check makes no query and does not call the artifact store."""
+    """The liveness check does not query a database and does not call the artifact store."""
     for alias in ("default", "logs"):
         with django_assert_num_queries(0, using=alias):
             assert Client().get("/healthz").status_code == 200

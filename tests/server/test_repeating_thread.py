@@ -1,4 +1,4 @@
-"""A background thread continues after its work fails."""
+"""A background thread continues after its work has failed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 
 def test_work_is_repeated_after_a_failure():
-    """For example after an unavailable database."""
+    """For example, the work is repeated after the database was unavailable."""
     rounds, enough = [], threading.Event()
 
     def work() -> None:
@@ -27,7 +27,7 @@ def test_work_is_repeated_after_a_failure():
 
 
 def test_repeated_error_is_logged_once(caplog: pytest.LogCaptureFixture):
-    """Another error and the recovery are logged, too."""
+    """A repeated error is logged once. A different error and the recovery are logged as well."""
     faults, enough = iter(["away", "away", "away", "locked", "locked"]), threading.Event()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Every response has the caller's request id, also an error, and names provider and model if one answered."""
+"""Every response, including errors, has the caller's request id. It names the provider and model that answered."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_every_response_has_the_request_id_of_its_caller(
 
 
 async def test_call_without_a_key_is_refused_with_its_request_id(demo: None):
-    """The id is in the header and the body."""
+    """The request id is in the header and the body of the response."""
     answered = await call("/v1/chat/completions", method="POST", body=b"{}").run()
     assert (answered.status, answered.answer_headers["x-request-id"]) == (401, "my-call.1")
     assert json.loads(answered.answer)["error"]["request_id"] == "my-call.1"
@@ -64,7 +64,7 @@ async def test_call_without_a_key_is_refused_with_its_request_id(demo: None):
 
 @pytest.mark.parametrize("request_id", [b"<script>", b"a b", b"x" * 65, b""])
 async def test_invalid_request_id_is_replaced(key: str, request_id: bytes):
-    """An invalid request id is replaced by a generated one, since it would be in headers and logs."""
+    """An invalid request id is replaced by a generated id, since it is copied to headers and logs."""
     for path, extra in (("/v1/models", ()), ("/v1/chat/completions", (TOO_LONG,))):
         method = "POST" if extra else "GET"
         sent = Call([b""], headers(key, 0, [(b"x-request-id", request_id), *extra]), method, path)
@@ -100,7 +100,7 @@ async def test_agents_api_names_provider_and_model_in_headers(key: str):
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/llm/send"])
 async def test_repeated_request_id_gets_a_suffix(loopback: Loopback, key: str, path: str):
-    """A repeated id of a logged call gets a suffix in the response and the log."""
+    """If a logged call repeats an id, the response and the log have the id with a suffix."""
     chat = {"model": "plain/bench", "messages": [{"role": "user", "content": "hi"}]}
     body = json.dumps(chat if path.startswith("/v1") else {"prompt": "hi", "taskType": "planning"}).encode()
     async with loopback.serve():

@@ -1,4 +1,4 @@
-"""Slow callers and callers with many connections are refused with an error; others are served."""
+"""Slow callers and callers with many connections are refused with an error, while others are served."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: here\r\n", GET + b"GET"])
 async def test_incomplete_head_is_408_and_closes_the_connection(sent):
-    """An incomplete head is a 408 after the time limit, counted from the connection or the previous request."""
+    """An incomplete head returns 408 after the time limit.
+
+    The limit starts with the connection, or with the first byte of a later request.
+    """
     async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT)):
         caller = await site.open(sent)
         if sent.startswith(GET):
@@ -35,7 +38,7 @@ async def test_incomplete_head_is_408_and_closes_the_connection(sent):
 
 
 async def test_incomplete_body_is_408_in_the_shape_of_its_path():
-    """A body that is too slow is a 408; under /v1 in OpenAI's shape."""
+    """A body that arrives too slowly returns 408. Under /v1 the error has OpenAI's format."""
     async with serve(site := Site(), ConnectionLimits(body_seconds=SHORT)):
         status, body = await (await site.open(POST + b"abc")).refusal()
     assert (status, body["error"]["code"], body["error"]["type"]) == (408, "request_timeout", "timeout_error")
@@ -77,7 +80,7 @@ async def test_incomplete_pipelined_head_does_not_affect_the_response_before_it(
 
 
 async def test_head_above_the_size_limit_is_431():
-    """The size is counted over all pieces."""
+    """The limit applies to the total size of all pieces of a head."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(b"GET / HTTP/1.1\r\n")
         assert (await (await site.open(GET)).answer())[0] == 200
@@ -113,7 +116,7 @@ async def test_address_above_its_connection_limit_gets_503():
 
 
 async def test_silent_connections_are_closed_for_new_ones():
-    """At the limit the oldest connection without a complete head is closed with 503 for a new one."""
+    """At the limit the oldest connection without a complete head is closed with 503 to admit a new connection."""
     async with serve(site := Site(), ConnectionLimits(per_address=2)):
         silent = [await site.open(), await site.open(b"GET / HT")]
         for caller in silent:
@@ -122,7 +125,7 @@ async def test_silent_connections_are_closed_for_new_ones():
 
 
 async def test_idle_connection_is_closed_silently_for_a_new_one():
-    """At the limit an idle connection is closed silently for a new one."""
+    """At the limit an idle connection is closed without a response to admit a new connection."""
     async with serve(site := Site(), ConnectionLimits(per_address=1)):
         idle = await site.open(GET)
         assert (await idle.answer())[0] == 200
@@ -140,7 +143,7 @@ async def test_behind_a_proxy_requests_are_limited_by_forwarded_address():
 
 
 async def test_full_process_closes_silent_connections_for_new_ones():
-    """At the limit of the process a silent connection is closed for a new one, also behind a proxy."""
+    """At the limit of the process a silent connection is closed to admit a new one, with and without a proxy."""
     for proxies in (0, 1):
         async with serve(site := Site(), ConnectionLimits(total=2, proxies=proxies)) as connections:
             silent = [await site.open(), await site.open(b"GET / HT")]
@@ -151,7 +154,7 @@ async def test_full_process_closes_silent_connections_for_new_ones():
 
 
 async def test_full_process_still_answers_health_checks():
-    """A full process still accepts a few connections for health checks."""
+    """A process with all its connections in use still accepts a few for health checks."""
     async with serve(site := Site(), ConnectionLimits(total=2), answers=False) as connections:
         busy = [await site.open(GET), await site.open(GET)]
         while connections.busy() < 2:
@@ -165,7 +168,7 @@ async def test_full_process_still_answers_health_checks():
 
 
 def test_refusals_are_logged_once_a_minute_with_their_number(caplog):
-    """A flood does not fill the disk."""
+    """A flood of connections therefore does not fill the disk."""
     now = [0.0]
     connections = Connections(ConnectionLimits(total=0), clock=lambda: now[0])
     for now[0] in (0.0, 1.0, 59.0, 60.0):
@@ -177,16 +180,16 @@ def test_refusals_are_logged_once_a_minute_with_their_number(caplog):
 
 
 class BusyConnection:
-    """Connection in the middle of a request."""
+    """Connection whose request is in progress."""
 
     waits_for_head = is_idle = False
 
     def make_room(self) -> None:
-        """Do nothing, since the connection is busy."""
+        """Do nothing, since the connection is in use."""
 
 
 def test_soft_limit_of_descriptors_is_raised_and_half_are_for_callers():
-    """The soft limit of descriptors is raised; half of them are for callers and half for providers."""
+    """The soft limit on file descriptors is raised. Half are for callers and half for providers."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
     try:
@@ -198,7 +201,7 @@ def test_soft_limit_of_descriptors_is_raised_and_half_are_for_callers():
 
 
 def test_limit_of_descriptors_below_the_settings_is_reported(settings):
-    """A limit of descriptors below what the settings need is reported with what to do."""
+    """If the settings need more file descriptors than the limit allows, a message says what to do."""
     callers = max_connections(limit := descriptor_limit())
     settings.MAX_CALLS, settings.MAX_REQUESTS = callers, 0
     assert not find_descriptor_shortage()
@@ -214,7 +217,7 @@ def via(forwarded: str) -> bytes:
 
 @pytest.mark.parametrize("before", [b"", GET])
 async def test_request_that_arrives_when_the_server_ends_is_answered(before):
-    """A request that arrives just when the server ends gets a complete response."""
+    """A request that arrives while the server shuts down gets a complete response."""
     async with serve(site := Site(answer=b"hello"), ConnectionLimits()):
         caller = await site.open(before)
         if before:
@@ -230,7 +233,7 @@ async def test_request_that_arrives_when_the_server_ends_is_answered(before):
 
 
 async def test_idle_connection_is_closed_when_the_server_ends():
-    """An idle connection is closed half a second after the server ends."""
+    """An idle connection is closed half a second after the server begins to shut down."""
     async with serve(site := Site(answer=b"hello"), ConnectionLimits()):
         caller = await site.open(GET)
         await caller.answer()

@@ -1,4 +1,4 @@
-"""Many connections to a real server, half-open ones and ones to providers, do not stop other calls."""
+"""Many half-open connections and many connections to providers do not prevent other calls to a real server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS = {"HEAD_SECONDS": "1.5", "BODY_SECONDS": "1.5", "CONNECTIONS_PER_ADDRE
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
 UNFINISHED = (b"", b"POST /v1/ch", HEAD, HEAD + b"\r\n{")
 RESET = b"reset"
-"""The result if the connection was closed before the sent data was read; the error response may be lost then."""
+"""Result if the connection was closed before the server read all data. The error response may be lost then."""
 
 
 async def status_of(reader: asyncio.StreamReader) -> bytes:
@@ -33,7 +33,7 @@ async def status_of(reader: asyncio.StreamReader) -> bytes:
 
 
 async def test_half_open_connections_are_closed_and_calls_are_answered_meanwhile(tmp_path: Path):
-    """Of 160 half-open connections those above the limit get 503 and the others 408; calls are answered."""
+    """Of 160 half-open connections those above the limit get 503 and the others 408. Other calls are answered."""
     with served(tmp_path, settings=SETTINGS) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(160)]
         for number, (_, writer) in enumerate(opened):

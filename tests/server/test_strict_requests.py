@@ -1,4 +1,4 @@
-"""Strict parsing of requests: ambiguous heads, trailers, chunk extensions, upgrades and pipelining."""
+"""Strict parsing of HTTP requests: ambiguous heads, trailers, chunk extensions, upgrades and pipelining."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_ambiguous_head_is_rejected(sent):
 
 
 async def test_rejected_head_has_the_error_shape_of_its_path():
-    """Under /v1 the error has OpenAI's shape."""
+    """Under /v1 the error has OpenAI's format."""
     async with serve(site := Site(), ConnectionLimits()):
         _, body = await (await site.open(b"GET /v1/models HTTP/1.1\r\n\r\n")).refusal()
     assert body["error"]["code"] == "bad_host"
@@ -64,7 +64,7 @@ async def test_trailers_are_not_added_to_the_headers():
     "endless", [b"0\r\n" + b"x-trailer: y\r\n" * 100, b"3" + b";name=value" * 100], ids=["trailers", "extensions"]
 )
 async def test_trailers_and_chunk_extensions_above_the_limit_are_431(endless):
-    """The limit is that of a head."""
+    """The size limit on heads applies to trailers and chunk extensions as well."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.called.wait()
@@ -74,7 +74,7 @@ async def test_trailers_and_chunk_extensions_above_the_limit_are_431(endless):
 
 
 async def test_body_in_small_chunks_is_accepted():
-    """Small chunks are accepted: the framing may be as large as the body."""
+    """Small chunks are accepted, although their framing is about as large as the body."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.called.wait()
@@ -86,7 +86,7 @@ async def test_body_in_small_chunks_is_accepted():
 
 
 async def test_upgrade_request_is_answered_as_an_ordinary_one():
-    """Java's client sends one with each request."""
+    """Java's HTTP client requests an upgrade with each request."""
     async with serve(site := Site(), ConnectionLimits()):
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
         caller = await site.open(b"POST" + H + upgrade + b"content-length: 3\r\n\r\nabc" + GET)
@@ -102,12 +102,12 @@ async def test_http_1_0_client_gets_no_interim_response():
 
 @pytest.mark.parametrize("second", [b"\0\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", GET * 50], ids=["none", "host", "many"])
 async def test_invalid_pipelined_request_gets_no_error(second):
-    """An invalid pipelined request gets no error, which would be read as a part of the response before it."""
+    """An invalid pipelined request gets no error, since the client could read it as part of the previous response."""
     async with serve(site := Site(), ConnectionLimits(), answers=False):
         caller = await site.open(GET + second)
         await site.called.wait()
         site.may_answer.set()
-        # 32 pipelined requests (`MAX_PIPELINED`) behind the running one.
+        # 32 pipelined requests (`MAX_PIPELINED`) after the running one.
         accepted = 33 if second == GET * 50 else 1
         answers = [await caller.answer() for _ in range(accepted)]
         assert {status for status, _, _ in answers} == {200}
@@ -116,7 +116,7 @@ async def test_invalid_pipelined_request_gets_no_error(second):
 
 
 async def test_disconnect_reaches_the_running_request():
-    """A disconnect reaches the running request, not only the last pipelined one."""
+    """A disconnect reaches the running request and not only the last pipelined request."""
     ended = asyncio.Event()
 
     async def wait_for_disconnect(scope, receive, send):

@@ -1,4 +1,4 @@
-"""Threads take short turns exactly while something computes for long."""
+"""Python's thread switch interval is short only during long computations."""
 
 from __future__ import annotations
 

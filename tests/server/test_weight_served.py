@@ -1,4 +1,4 @@
-"""Responses over the wire: compressed text, static files cached for a year, everything else unchanged."""
+"""Compression and caching of responses: text is compressed and static files may be cached for a year."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_page_is_compressed_if_the_client_accepts_gzip(caller: Caller, path: str
 
 
 def test_length_of_a_page_varies(caller: Caller) -> None:
-    """So does its masked CSRF token, so the length reveals nothing about secrets in it."""
+    """The length and the masked CSRF token vary, so that the length reveals nothing about secrets in the page."""
     pages = [caller.ask("/requests/")[1] for _ in range(8)]
     assert len({len(page) for page in pages}) > 1
     masks = {re.findall(rb'"X-CSRFToken":"(\w+)"', gzip.decompress(page))[0] for page in pages}
@@ -98,7 +98,7 @@ def test_json_of_the_agents_api_is_compressed(caller: Caller) -> None:
 
 
 def test_responses_of_v1_are_not_compressed(caller: Caller) -> None:
-    """Each event of a stream arrives at once."""
+    """Compression would delay the events of a stream."""
     body = {"model": "echo/echo-text", "stream": True, "messages": [{"role": "user", "content": "x" * 2000}]}
     for request in (body, body | {"stream": False}):
         answer, _ = caller.ask(
@@ -125,7 +125,7 @@ def test_download_is_not_compressed_and_supports_ranges(caller: Caller) -> None:
 
 
 def test_static_files_may_be_cached_for_a_year(caller: Caller) -> None:
-    """Their names contain the hash."""
+    """The names of static files contain a hash of the content."""
     names = static_names(caller)
     assert len(names) >= 6
     for name in names:
@@ -136,7 +136,7 @@ def test_static_files_may_be_cached_for_a_year(caller: Caller) -> None:
 
 
 def test_static_text_files_are_compressed(caller: Caller) -> None:
-    """Static text files are compressed; ranges are of the plain file, and an ETag gives 304."""
+    """Static text files are compressed. Ranges apply to the uncompressed file, and a matching ETag returns 304."""
     for name in static_names(caller):
         plain = caller.ask(name, "identity")[1]
         answer, compressed = caller.ask(name)
@@ -153,7 +153,7 @@ def test_static_text_files_are_compressed(caller: Caller) -> None:
 
 
 def test_static_file_with_a_wrong_hash_is_404(caller: Caller) -> None:
-    """A static file with a wrong hash is a 404; without a hash it is not immutable."""
+    """A static file with a wrong hash returns 404. Without a hash it may not be cached as immutable."""
     assert caller.ask("/static/css/app.000000000000.css")[0].status == 404
     assert caller.ask("/static/css/..%2f..%2fmanage.000000000000.py")[0].status in (400, 404)
     assert "immutable" not in caller.ask("/static/css/app.css")[0].headers["cache-control"]
@@ -170,7 +170,7 @@ def test_every_page_loads_htmx_once_and_only_routes_the_drag_library(caller: Cal
 
 
 def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -> None:
-    """`collectstatic` produces the same names, so that another server can serve the files."""
+    """`collectstatic` produces the names that the pages use, so that another server can serve the files."""
     manage(environment_of(server.directory, server.lab), "collectstatic", "--no-input")
     collected = {
         f"/static/{path.relative_to(server.directory / 'static')}" for path in server.directory.rglob("static/**/*.*")

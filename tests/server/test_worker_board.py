@@ -1,4 +1,4 @@
-"""Metrics of several processes of one server: sums, ended processes, and leftover folders."""
+"""Metrics of a server with several processes: sums, ended processes, and leftover directories."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def collected_values(board: WorkerBoard) -> dict[str, object]:
 
 
 def test_scrape_sums_the_metrics_of_all_processes(tmp_path: Path, other_process: subprocess.Popen[bytes]) -> None:
-    """Counters, buckets and gauges are summed over all processes; of cooldowns the largest counts."""
+    """Counters, buckets and gauges are summed over all processes. For cooldowns the largest value is reported."""
     board = WorkerBoard([families])
     board.start(str(tmp_path))
     assert collected_values(board) == {
@@ -76,7 +76,7 @@ def test_scrape_sums_the_metrics_of_all_processes(tmp_path: Path, other_process:
 def test_counters_of_a_killed_process_stay_and_its_gauges_disappear(
     tmp_path: Path, other_process: subprocess.Popen[bytes]
 ) -> None:
-    """Counters of a killed process stay, also after another takes its slot; its gauges disappear."""
+    """Counters of a killed process stay, even after another process takes its slot. Its gauges disappear."""
     board, after = WorkerBoard([families]), WorkerBoard([families])
     board.start(str(tmp_path))
     other_process.send_signal(signal.SIGKILL)
@@ -94,13 +94,13 @@ def test_counters_of_a_killed_process_stay_and_its_gauges_disappear(
 
 
 def test_counter_never_decreases_while_its_file_cannot_be_written(tmp_path: Path) -> None:
-    """If its file cannot be written, a process reports the last written counters, so that none decreases later."""
+    """A process that cannot write its file reports the counters written last, so that no counter decreases later."""
     counted = [10]
     board = WorkerBoard(
         [lambda: [MetricFamily(name="calls", explanation="", values={(): counted[0]}, only_grows=True)]]
     )
     board.start(str(tmp_path))
-    (tmp_path / "0.new").mkdir()  # blocks the file that would be written
+    (tmp_path / "0.new").mkdir()  # prevents the process from writing this file
     counted[0] = 99
     assert collected_values(board)["calls"] == {(): 10}
     (tmp_path / "0.new").rmdir()
@@ -111,7 +111,7 @@ def test_counter_never_decreases_while_its_file_cannot_be_written(tmp_path: Path
 def test_process_without_the_shared_folder_reports_its_own_metrics(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without the shared folder a process reports its own metrics and logs a warning."""
+    """Without the shared directory a process reports only its own metrics and logs a warning."""
     board = WorkerBoard([families])
     board.start(str(tmp_path / "gone"))
     assert collected_values(board)["calls"] == {(): 10}
@@ -120,7 +120,7 @@ def test_process_without_the_shared_folder_reports_its_own_metrics(
 
 
 def test_server_removes_its_folder_and_those_of_killed_servers() -> None:
-    """A server removes its folder and those of killed servers, but not one of a live server."""
+    """A server removes its own directory and those of killed servers, but not that of a running server."""
     with shared_folder() as first:
         orphan = first.with_name(f"{PREFIX}left")
         orphan.mkdir()
