@@ -25,14 +25,14 @@ PROVIDER_KEY = "sk-provider-key-0123456789"
 
 @dataclass(frozen=True)
 class Saved:
-    """An installation, its backup made under load, and the files acknowledged before the backup began."""
+    """An installation, a backup of it made under load, and the files acknowledged before the backup began."""
 
     installation: Installation
     backup: Path
     files: dict[str, bytes]
 
     def environment(self, directory: Path, *secrets: str) -> dict[str, str]:
-        """Return the settings of a new data directory that contains the named secrets of the installation."""
+        """Create a data directory with the named secrets of the installation. Return the environment for it."""
         directory.mkdir(mode=0o700)
         for name in secrets:
             shutil.copy(self.installation.directory / name, directory / name)
@@ -41,14 +41,14 @@ class Saved:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
-    """Calls, uploads, imports and edits run until the backup is done; then the server is killed."""
+    """Back up an installation during calls, uploads, imports and edits, then kill its server."""
     backup = tmp_path_factory.mktemp("backups") / "one"
     with installed() as installation, installation.serve() as server:
         yield Saved(installation, backup, back_up_under_load(installation, server, backup))
 
 
 def tables(path: Path) -> dict[str, list[Any]]:
-    """Return all rows of a database, except the restore's own audit event."""
+    """Return all rows of a database, except the audit event of the restore itself."""
     with closing(sqlite3.connect(path)) as rows:
         names = [name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         rows_by_table = {name: rows.execute(f'SELECT * FROM "{name}" ORDER BY rowid').fetchall() for name in names}
@@ -73,7 +73,7 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
 
 
 def test_backup_under_load_is_restored_byte_for_byte(saved: Saved, tmp_path: Path) -> None:
-    """Restored rows, files and audit chain equal the backup's, and the saved secrets decrypt every key."""
+    """Restored rows and files equal those in the backup, the audit chain is intact, and every key can be decrypted."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     result = run(environment, "restore", str(saved.backup))
     assert (result.returncode, result.stderr) == (0, "")
@@ -98,7 +98,7 @@ def test_backup_under_load_is_restored_byte_for_byte(saved: Saved, tmp_path: Pat
 
 
 def test_backup_passes_sha256sum_and_contains_no_secret(saved: Saved) -> None:
-    """A backup contains no secret, is readable by its owner only, and passes `sha256sum -c`."""
+    """A backup contains no secret, can only be read by its owner, and passes `sha256sum -c`."""
     assert saved.files
     subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=saved.backup, check=True)
     secrets = [(saved.installation.directory / name).read_bytes().strip() for name in ("secret_key", "keys")]
@@ -149,7 +149,7 @@ def test_damaged_or_newer_backup_is_refused(saved: Saved, tmp_path: Path, damage
 
 
 def test_restore_keeps_the_old_installation_with_replace(saved: Saved, tmp_path: Path) -> None:
-    """A restore replaces nothing without --replace; with it the old installation is kept in the data directory."""
+    """A restore replaces nothing without `--replace`. With it the old installation is kept in the data directory."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "bootstrap", "--no-demo")
     before = tables(tmp_path / "new" / "routing_admin.sqlite3")
@@ -163,7 +163,7 @@ def test_restore_keeps_the_old_installation_with_replace(saved: Saved, tmp_path:
 
 
 def test_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> None:
-    """A restore refuses while another process has the database open."""
+    """A restore is refused while another process has the database open."""
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
     server = listening(environment, saved.installation.key, saved.installation.lab, tmp_path / "new")
@@ -178,7 +178,7 @@ def test_served_installation_is_not_replaced(saved: Saved, tmp_path: Path) -> No
 
 
 def test_backup_with_secrets_restores_everything_on_another_machine(saved: Saved, tmp_path: Path) -> None:
-    """A backup includes secrets only on request, and never writes to an existing folder."""
+    """A backup made with `--with-secrets` is complete. A backup is never written to an existing directory."""
     environment = saved.environment(tmp_path / "first", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
     out = tmp_path / "with-secrets"

@@ -22,7 +22,7 @@ def blocks() -> list[str]:
 
 
 def run(folder: Path, text: str) -> str:
-    """Run the lines of a block, with the document's folders moved below `folder`."""
+    """Run the commands of a block, with the directories in the document replaced by ones below `folder`."""
     for name in ("/backups", "/safe"):
         text = text.replace(f" {name}", f" {folder}{name}")
     text = re.sub(r"\bvar\b", str(folder / "var"), text).replace("python manage.py", f"{sys.executable} manage.py")
@@ -35,7 +35,7 @@ def run(folder: Path, text: str) -> str:
 
 
 def test_commands_of_the_document_do_what_it_says(blocks: list[str], tmp_path: Path) -> None:
-    """The document's commands back up, restore after a total loss, and rotate the secrets."""
+    """The commands in the document back up an installation, restore it after a total loss, and rotate its secrets."""
     run(tmp_path, "python manage.py bootstrap")
     (tmp_path / "backups").mkdir()
     saving_blocks, restoring_block, rotating_blocks = blocks[:3], blocks[3], blocks[4:]

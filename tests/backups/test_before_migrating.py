@@ -1,4 +1,4 @@
-"""Both databases are backed up before migrations, and a database of a newer version is rejected."""
+"""Both databases are backed up before migrations. A database that a newer version has migrated is rejected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def old(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str, code: int = 0) -> str:
-    """Run a command; return its stdout, or its stderr if it must fail."""
+    """Run a management command and assert its exit code. Return its stdout, or its stderr if it must fail."""
     result = subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=ROOT,
@@ -49,7 +49,7 @@ def applied(path: Path) -> list[tuple[str, str]]:
 
 
 def test_databases_are_backed_up_before_migrations_and_can_be_restored(old: Path) -> None:
-    """A start with pending migrations first copies the databases into the data directory; other starts copy nothing."""
+    """A start with pending migrations first copies the databases to the data directory. Other starts copy nothing."""
     before = applied(old / "routing_admin.sqlite3")
     assert "before the migrations" in run(old, "bootstrap")
     (copy,) = (old / "backups").iterdir()
@@ -61,7 +61,7 @@ def test_databases_are_backed_up_before_migrations_and_can_be_restored(old: Path
 
 
 def test_last_three_copies_are_kept_and_unfinished_ones_removed(old: Path) -> None:
-    """More copies would fill the disk."""
+    """Older copies are removed, since they would fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
         (old / "backups" / name).mkdir(parents=True)
     run(old, "bootstrap")
@@ -75,7 +75,7 @@ def test_last_three_copies_are_kept_and_unfinished_ones_removed(old: Path) -> No
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_without_space_for_the_copy_nothing_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line says how much is needed and how to skip the backup."""
+    """A one-line error says how much space is needed and how to skip the backup."""
     monkeypatch.setattr(automatic, "list_pending", lambda: [("routing_admin", "0999_later")])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(CommandError, match=r"\d+ bytes needed, 1000 free\. Free up space, or skip the backup"):
@@ -84,7 +84,7 @@ def test_without_space_for_the_copy_nothing_is_migrated(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("arguments", [("serve",), ("bootstrap",), ("prune",), ("export_config", "llm-routing")])
 def test_newer_database_is_refused_in_one_line(old: Path, arguments: tuple[str, ...]) -> None:
-    """With a newer database the server and every command exit with 1 and write nothing."""
+    """With a newer database the server and every command exit with 1 and a one-line error."""
     run(old, "bootstrap")
     with closing(sqlite3.connect(old / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")

@@ -27,12 +27,12 @@ FACTS = str(ROOT / "tests" / "databases" / "moved_facts.py")
 PROVIDER_KEY = "sk-provider-key-0123456789"
 AUDIT_TABLE = "routing_admin_auditevent"
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename"
-pytestmark = pytest.mark.sqlite  # it brings its own engines
+pytestmark = pytest.mark.sqlite  # its own PostgreSQL and S3 are started, so one run is enough
 
 
 @dataclass(frozen=True)
 class Saved:
-    """An installation on PostgreSQL and S3, its backup, and the files acknowledged before the backup began."""
+    """An installation on PostgreSQL and S3, a backup of it, and the files acknowledged before the backup began."""
 
     installation: Installation
     cluster: Cluster
@@ -40,8 +40,9 @@ class Saved:
     files: Mapping[str, bytes]
 
     def new_environment(self, directory: Path, database: str = "", secrets: tuple[str, ...] = ()) -> dict[str, str]:
-        """Return the settings of an empty installation with the named secrets, with its own database and bucket or
-        files.
+        """Return the environment of an empty installation with the named secrets.
+
+        It uses a new PostgreSQL database of that name and a new bucket, or only files if `database` is empty.
         """
         directory.mkdir(mode=0o700)
         for name in secrets:
@@ -65,14 +66,14 @@ def run(environment: Mapping[str, str], *arguments: str) -> subprocess.Completed
 
 
 def facts(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return rows, exports, decrypted keys and the state of all files."""
+    """Return the rows, exports and decrypted keys of an installation, and whether its files are intact."""
     result = run(environment, FACTS)
     assert result.returncode == 0, result.stderr
     return dict(json.loads(result.stdout.splitlines()[-1]))
 
 
 def rows_of(url: str) -> dict[str, list[str]]:
-    """Return all rows as PostgreSQL prints them, except the times of migrations and the audit log."""
+    """Return all rows as PostgreSQL prints them, except those of the migrations and the audit log."""
     with psycopg.connect(url, autocommit=True) as reader:
         names = {name for (name,) in reader.execute(TABLES)} - {"django_migrations", AUDIT_TABLE}
         return {name: sorted(row for (row,) in reader.execute(f'SELECT t::text FROM "{name}" t')) for name in names}
@@ -80,7 +81,7 @@ def rows_of(url: str) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
-    """Calls, uploads, imports and edits run until the backup is done; then the server is killed."""
+    """Back up an installation during calls, uploads, imports and edits."""
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
     backup, bucket = tmp_path_factory.mktemp("backups") / "one", s3_server().place()
@@ -99,7 +100,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Saved]:
 def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_files(
     saved: Saved, tmp_path: Path
 ) -> None:
-    """One backup restores equal installations on both engines, with every acknowledged file."""
+    """Installations restored from one backup are equal on both engines and have every acknowledged file."""
     secrets = ("secret_key", "keys")
     on_postgresql, in_files = (
         saved.new_environment(tmp_path / "a", "two", secrets),
@@ -153,14 +154,14 @@ def test_backup_with_an_sqlite_log_can_be_restored_to_postgresql(saved: Saved, t
     ],
 )
 def test_line_of_a_backup_is_parsed_into_its_values(line: str, values: tuple[str | None, ...]) -> None:
-    """PostgreSQL's escapes are decoded."""
+    """The escape sequences of PostgreSQL's COPY format are decoded."""
     assert tuple(parse_line(line + "\n", [], [])) == values
     assert parse_line("\\\\x00ff\t\\N\n", [0, 1], []) == [b"\x00\xff", None]
     assert parse_line('{"a": "\\\\u0001é"}\n', [], [0]) == ['{"a": "\\u0001\\u00e9"}']
 
 
 def test_every_value_is_restored_as_postgresql_writes_it(saved: Saved, tmp_path: Path) -> None:
-    """Times, JSON, numbers and unusual texts pass through the files of a backup without loss."""
+    """Times, JSON, numbers and unusual text are backed up and restored without loss."""
     environment = saved.new_environment(tmp_path / "a", "three", ("secret_key", "keys"))
     manage(saved.installation.environment, "backup", str(tmp_path / "two"))
     before = rows_of(saved.installation.environment["DATABASE_URL"])
@@ -171,7 +172,7 @@ def test_every_value_is_restored_as_postgresql_writes_it(saved: Saved, tmp_path:
 
 
 def test_restore_to_postgresql_without_the_saved_secrets_names_unreadable_keys(saved: Saved, tmp_path: Path) -> None:
-    """Without the saved secrets a restore says whose keys have to be entered again."""
+    """A restore without the saved secrets prints whose keys have to be entered again."""
     environment = saved.new_environment(tmp_path / "a", "four")
     result = run(environment, "manage.py", "restore", str(saved.backup))
     assert result.returncode == 0
@@ -183,7 +184,10 @@ def test_restore_to_postgresql_without_the_saved_secrets_names_unreadable_keys(s
 
 
 def test_restore_keeps_old_tables_in_a_schema_with_replace(saved: Saved, tmp_path: Path) -> None:
-    """A restore replaces nothing without --replace or while in use, and a failed one changes nothing."""
+    """A restore with `--replace` moves the old tables to another schema.
+
+    Without `--replace`, or while the database is in use, nothing is replaced. A failed restore changes nothing.
+    """
     environment = saved.new_environment(tmp_path / "a", "five", ("secret_key", "keys"))
     manage(environment, "bootstrap", "--no-demo")
     before = rows_of(environment["DATABASE_URL"])
@@ -207,7 +211,7 @@ def test_restore_keeps_old_tables_in_a_schema_with_replace(saved: Saved, tmp_pat
 
 @pytest.mark.slow
 def test_postgresql_is_backed_up_before_its_migrations(saved: Saved, tmp_path: Path) -> None:
-    """The copy before a migration is at the old migrations, and this version can restore it."""
+    """The copy made before a migration has only the old migrations applied, and this version can restore it."""
     environment = saved.new_environment(tmp_path / "a", "six", ("secret_key", "keys"))
     manage(environment, "restore", str(saved.backup))
     manage(environment, "migrate", "routing_admin", "0026")

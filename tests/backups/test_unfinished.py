@@ -1,4 +1,4 @@
-"""A killed backup leaves a hidden folder that does not count as a backup and is removed by the next one."""
+"""A killed backup leaves a hidden directory, which does not count as a backup. The next backup removes it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ with new_folder(Path(sys.argv[1])) as part:
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Start a process that is in the middle of a backup; yield it with the folder it writes."""
+    """Start a process that is in the middle of a backup. Yield the process and the directory that it writes to."""
     variables = {"ROUTING_ADMIN_DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
     command = [sys.executable, "-c", f"import django; django.setup(){WRITE}", str(tmp_path / "saved" / "monday")]
     process = subprocess.Popen(command, cwd=ROOT, env=os.environ | variables, stdout=subprocess.PIPE, text=True)

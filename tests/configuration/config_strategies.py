@@ -1,4 +1,4 @@
-"""Hypothesis strategies for configuration files: valid ones and arbitrary JSON."""
+"""Hypothesis strategies for valid configuration files and arbitrary JSON."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def routing_files(
 ) -> dict[str, Any]:
     """Build a valid `llm-routing.json`.
 
-    With `with_own_fields`, add this program's optional keys, unusual but legal notation, and unknown fields.
+    If `with_own_fields` is true, add keys that only this program has, unusual but legal notation, and unknown fields.
     """
     entries = st.lists(
         provider_entries(with_own_fields=with_own_fields, keys=keys),

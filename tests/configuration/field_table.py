@@ -1,7 +1,7 @@
-"""One row per field of the configuration: the values it takes, and the exports that cannot express it.
+"""A table of all configuration fields: the values that a field can have, and the exports that cannot express it.
 
-Arbitrary configurations are built from these rows, in all fields and at every position of a list. A field of a spec
-without a row fails a test by name.
+Arbitrary configurations are built from the rows of this table. A test fails and names the field if a field of a spec
+has no row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FILE = "file"
 
 @dataclass(frozen=True)
 class FieldRow:
-    """Values of a field: `values` in general, `sample` is one that differs from the default.
+    """The values of a field: `values` generates any of them, and `sample` is a value other than the default.
 
     `unsaid` maps an export to the reason why it cannot express the field.
     """
@@ -199,7 +199,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
 
 
 def values_of(kind: type, /, **overrides: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Build specs with arbitrary values in all fields; `overrides` are the strategies of dependent fields."""
+    """Build specs with arbitrary values in all fields. `overrides` are strategies for fields that depend on others."""
     fields = {name: row.values for name, row in TABLE[kind].items()} | overrides
     return st.builds(kind, **fields)
 
@@ -227,7 +227,7 @@ def providers(draw: st.DrawFn) -> ProviderSpec:
 
 @st.composite
 def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
-    """Build a service of one of the known providers, with any state of its capabilities."""
+    """Build a service of one of the known providers, with arbitrary capabilities and sources of them."""
     provider = draw(st.sampled_from(known))
     cells = st.lists(st.sampled_from(["text", "vision", "audio", "自定义"]), max_size=3, unique=True)
     sides = {"input": draw(cells), "output": draw(cells)}
@@ -252,7 +252,7 @@ def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
 
 
 def unique(items: st.SearchStrategy[Any], name: str, *, minimum: int = 0, maximum: int = 2) -> st.SearchStrategy[Any]:
-    """Build a tuple of items whose attribute `name` is unique."""
+    """Build a tuple of items that all differ in the attribute that is called `name`."""
     return st.lists(items, min_size=minimum, max_size=maximum, unique_by=lambda item: getattr(item, name)).map(tuple)
 
 

@@ -1,4 +1,4 @@
-"""A committed change is reported as done, whatever fails afterwards; a missing user is reported as not found."""
+"""A committed change is reported as done, whatever fails afterwards. A deleted user is reported as not found."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_route(script: Client, name: str) -> Any:
 def test_a_change_that_was_committed_is_answered_as_done(
     failing: str, script: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A failure after the commit is logged without a traceback; the next read uses the rows."""
+    """A failure after the commit is logged without a traceback, and the next read returns the change."""
 
     def fail(*_: Any) -> Any:
         raise OperationalError("database is locked")
@@ -64,7 +64,7 @@ def test_a_change_that_was_committed_is_answered_as_done(
 
 @pytest.mark.parametrize("act", ["role", "active", "link", "withdraw"])
 def test_deleted_user_is_404_on_the_page(act: str, admin_account: User) -> None:
-    """An action on a user or invitation that was just deleted is a 404."""
+    """An action on a user or invitation that was just deleted returns 404."""
     user = person("gone")
     client = browser_of(admin_account)
     form = {"role": "editor", "was": "viewer", "active": "0"}
@@ -90,7 +90,7 @@ def test_a_user_who_goes_while_it_is_acted_upon_is_not_found(admin_account: User
 
 
 def test_a_new_link_does_not_take_away_a_password_chosen_meanwhile(admin_account: User) -> None:
-    """A new link for a user who has accepted the invitation meanwhile keeps the chosen password."""
+    """If the user has accepted the invitation meanwhile, a new link does not remove the chosen password."""
     stale, _token = people.invite(ADA, "ines", "viewer")
     people.choose_password(ADA, User.objects.get(pk=stale.pk), "violet umbrella quarterly sonnet")
     people.new_link(ADA, stale)

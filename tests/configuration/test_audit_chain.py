@@ -1,4 +1,4 @@
-"""The audit log is append-only and gap-free, and each entry is chained to the previous one by a hash."""
+"""The audit log is append-only and has no gaps, and each entry contains the hash of the previous entry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def five_entries() -> None:
 
 
 def run_without_triggers(statement: str) -> None:
-    """Run SQL with the triggers removed, as the owner of the database could."""
+    """Run SQL statements while the triggers are removed, as the owner of the database could."""
     with connection.cursor() as cursor:
         for sql in [*statements_to_allow(connection.vendor), *statement.split(";")]:
             cursor.execute(sql)
@@ -39,7 +39,7 @@ def problems(*heads: AuditHead) -> tuple[str, ...]:
 
 
 def test_lines_are_numbered_without_gap_and_the_chain_is_whole(five_entries: None) -> None:
-    """Numbers have no gap and each entry has the previous one's hash, also after a rolled-back transaction."""
+    """Numbers have no gap and each entry has the previous entry's hash, even after a rolled-back transaction."""
     with transaction.atomic():
         write_event(ADA, AuditedAction("key.revoke"))
         transaction.set_rollback(True)
@@ -72,7 +72,7 @@ def test_a_changed_line_is_found(five_entries: None) -> None:
 
 
 def test_a_changed_line_with_a_new_hash_is_found(five_entries: None) -> None:
-    """A changed entry with a recomputed hash is detected, since the next entry does not follow it."""
+    """A changed entry with a recomputed hash is detected, since the next entry still has the old hash."""
     row = AuditEvent.objects.get(number=3)
     entry = AuditEntry(3, "2026-01-01T00:00:00.000000+00:00", "person", "eve", "", "", "key.issue", "", "")
     new_digest = digest_entry(entry)
@@ -81,7 +81,7 @@ def test_a_changed_line_with_a_new_hash_is_found(five_entries: None) -> None:
 
 
 def test_a_missing_line_is_found(five_entries: None) -> None:
-    """Missing entries are named by number."""
+    """Missing entries are reported by their numbers."""
     run_without_triggers(f"DELETE FROM {TABLE} WHERE number = 2")
     assert problems() == ("Number 2 is missing.",)
     run_without_triggers(f"DELETE FROM {TABLE} WHERE number = 3")
@@ -89,7 +89,7 @@ def test_a_missing_line_is_found(five_entries: None) -> None:
 
 
 def test_swapped_lines_are_found(five_entries: None) -> None:
-    """Swapped entries are each named with the number they were written as."""
+    """Swapped entries are each reported with the number under which they were written."""
     run_without_triggers(
         f"UPDATE {TABLE} SET number = -1 WHERE number = 2; UPDATE {TABLE} SET number = 2 WHERE number = 4;"
         f"UPDATE {TABLE} SET number = 4 WHERE number = -1"
@@ -122,7 +122,10 @@ def as_fields(entry: AuditEntry) -> dict[str, object]:
 
 
 def test_truncated_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
-    """Entries missing at the end are detected by a noted head, or by one kept elsewhere and passed with --head."""
+    """Entries missing at the end are detected if the number and hash of the newest entry were recorded.
+
+    The record is the file in the data directory, or a copy kept elsewhere and passed to `verify_audit`.
+    """
     output = StringIO()
     call_command("audit_verify", stdout=output)
     noted = output.getvalue().split()[-1]
@@ -140,12 +143,12 @@ def test_truncated_chain_is_detected_by_a_recorded_head(five_entries: None) -> N
 
 
 def test_rewritten_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
-    """A fully recomputed chain is detected, because its newest hash differs from the noted one."""
+    """A completely recomputed chain is detected, since its newest hash differs from the recorded one."""
     assert "was rewritten" in problems(AuditHead(5, "f" * 64))[0]
 
 
 def test_missing_trigger_is_found(five_entries: None) -> None:
-    """Dropped triggers are reported; `refuse_changes`, which runs after every migration, creates them again."""
+    """Dropped triggers are reported. `refuse_changes`, which runs after every migration, creates them again."""
     with connection.cursor() as cursor:
         for sql in statements_to_allow(connection.vendor):
             cursor.execute(sql)

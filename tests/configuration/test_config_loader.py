@@ -56,7 +56,7 @@ def test_unknown_fields_change_nothing(value: dict[str, Any], unknown: dict[str,
 @pytest.mark.requirement("MMR-P3")
 @given(routing_files(with_own_fields=False), st.data())
 def test_a_missing_required_field_is_named(value: dict[str, Any], data: st.DataObject) -> None:
-    """When any required field is removed, a problem has its path and name, and parse raises."""
+    """If any required field is removed, a problem has the field's path and name, and `parse` raises an error."""
     route = data.draw(st.sampled_from(sorted(value["routing"])))
     index = data.draw(st.integers(0, len(value["providers"]) - 1))
     broken = copy.deepcopy(value)
@@ -77,7 +77,7 @@ def test_a_missing_required_field_is_named(value: dict[str, Any], data: st.DataO
 @pytest.mark.requirement("MMR-P4")
 @given(routing_files(with_own_fields=False), words, st.data())
 def test_a_route_to_an_unknown_provider_is_an_error(value: dict[str, Any], name: str, data: st.DataObject) -> None:
-    """An unknown provider, as primary or in a chain, is a reference problem with its path."""
+    """An unknown provider, whether as the primary or as a fallback, is reported as an error of the kind `reference`."""
     unknown = f"missing-{name}".replace("/", "-")
     route = value["routing"][data.draw(st.sampled_from(sorted(value["routing"])))]
     if data.draw(st.booleans()):
@@ -104,7 +104,7 @@ def test_any_json_value_is_validated_without_an_exception(value: Any) -> None:
 
 @given(routing_files(with_own_fields=False), json_values, st.data())
 def test_any_value_at_any_path_is_validated_without_an_exception(value: Any, junk: Any, data: st.DataObject) -> None:
-    """A legal file with one field replaced by any JSON value is either accepted or changes nothing."""
+    """A valid file with one field replaced by any JSON value is either accepted or changes nothing."""
     objects = [value, value["routing"], *value["providers"], *value["routing"].values()]
     chosen = data.draw(st.sampled_from(objects))
     chosen[data.draw(st.sampled_from(sorted(chosen)))] = junk
@@ -146,7 +146,7 @@ def test_where_there_is_no_file_there_is_no_configuration(tmp_path: Path) -> Non
 
 @pytest.mark.requirement("MMR-E1")
 def test_a_variable_overrides_its_providers_key_and_an_empty_one_does_not() -> None:
-    """LLM_PROVIDER_{NAME}_API_KEY replaces the provider's key; an empty variable does not."""
+    """LLM_PROVIDER_{NAME}_API_KEY replaces the provider's key, unless the variable is empty."""
     config = ConfigLoader.load(EXAMPLE)
     assert config is not None
     env = {"LLM_PROVIDER_OPENAI_API_KEY": "sk-from-env", "LLM_PROVIDER_ANTHROPIC_API_KEY": ""}
@@ -199,7 +199,7 @@ def test_each_rule_of_a_route_has_its_path_and_constraint(change: dict[str, Any]
 def test_each_rule_of_a_provider_has_its_path_and_constraint(
     change: dict[str, Any], field: str, constraint: str
 ) -> None:
-    """Each invalid value of a provider field is a problem with path and constraint; no message repeats a key."""
+    """Each invalid value of a provider field is a problem with path and constraint. No message contains a key."""
     value = example()
     value["providers"][1].update(change)
     for route in value["routing"].values():
@@ -240,7 +240,7 @@ def test_repeats_equal_names_and_placeholders_stop_nothing(severity: str) -> Non
     ],
 )
 def test_invalid_json_or_utf_8_is_reported_by_position_or_encoding(data: bytes, words_in_it: str) -> None:
-    """A file that is not UTF-8 JSON is one problem, which names the line and column, the encoding, or the depth."""
+    """A file that is not UTF-8 JSON has one problem, which names the line and column, the encoding, or the depth."""
     with pytest.raises(InvalidConfigurationError, match=words_in_it) as caught:
         ConfigLoader.parse(data)
     assert len(caught.value.problems) == 1
@@ -251,7 +251,7 @@ def test_a_byte_order_mark_is_accepted() -> None:
 
 
 def test_a_field_written_twice_is_a_problem_with_its_path() -> None:
-    """A duplicate field is an error, because its value is ambiguous."""
+    """A field that occurs twice is an error, because its value is ambiguous."""
     text = EXAMPLE.read_text(encoding="utf-8").replace('"temperature": 0.8', '"temperature": 0.1, "temperature": 0.8')
     with pytest.raises(InvalidConfigurationError) as caught:
         ConfigLoader.parse(text)
@@ -293,7 +293,7 @@ def test_every_value_of_an_error_table_is_validated(
 
 
 def test_an_option_or_a_time_that_has_no_effect_is_a_warning_and_a_wrong_one_an_error() -> None:
-    """A misspelt option is a warning, since it has no effect; an invalid value is an error."""
+    """A misspelt option is a warning, since it has no effect. An invalid value is an error."""
     value = example()
     value["providers"][0] |= {"quirks": {"sistem_role": "developer"}, "timeouts": {"conect": 5}}
     value["providers"][1] |= {"quirks": {"system_role": "boss"}, "timeouts": {"connect": 0}}

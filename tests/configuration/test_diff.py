@@ -1,4 +1,4 @@
-"""The difference between two configurations: complete, in sentences, without keys."""
+"""The difference between two configurations is complete, is described in sentences, and contains no keys."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_there_is_no_difference_exactly_when_the_configurations_are_equal(first:
 
 @given(routing_files(), services_files())
 def test_a_difference_turned_round_adds_what_it_removed(routing: Any, services: Any) -> None:
-    """An object added in one direction is removed in the other."""
+    """An object that is added in the difference of a and b is removed in the difference of b and a."""
     new = import_values(EMPTY, [routing, services]).configuration
     forward, backward = diff(EMPTY, new), diff(new, EMPTY)
     added = [
@@ -55,7 +55,7 @@ def test_a_difference_turned_round_adds_what_it_removed(routing: Any, services: 
 
 @given(routing_files(keys=literal_keys))
 def test_no_key_is_in_a_difference(routing: Any) -> None:
-    """Changes, sentences and the texts side by side contain no key and no ciphertext."""
+    """Changes, sentences and the side-by-side view contain no key and no ciphertext."""
     new = import_values(EMPTY, [routing]).configuration
     snapshot = to_json(new)
     for provider in snapshot["providers"]:
@@ -79,12 +79,12 @@ def test_no_key_is_in_a_difference(routing: Any) -> None:
     ],
 )
 def test_a_changed_field_is_one_sentence(fields: dict[str, Any], expected: str) -> None:
-    """The sentence of a change says what changed, where, from which value and to which."""
+    """The sentence about a change names the field, the object, the old value and the new value."""
     assert [sentence(change) for change in diff(example(), changed(**fields))] == [expected]
 
 
 def test_changed_chain_is_shown_whole_in_its_order() -> None:
-    """Order matters in a chain, so the change shows the whole chain before and after."""
+    """The order of a chain matters, so the change shows the whole chain before and after."""
     candidates = to_json(example())["routes"][0]["candidates"]
     (change,) = diff(example(), changed(candidates=candidates[::-1]))
     assert sentence(change) == (
@@ -93,7 +93,7 @@ def test_changed_chain_is_shown_whole_in_its_order() -> None:
 
 
 def test_added_removed_and_moved_entries_are_one_change_each() -> None:
-    """An added or removed object is one change; so is a new order."""
+    """An added object, a removed object and a new order are one change each."""
     snapshot = to_json(example())
     snapshot["routes"] = [snapshot["routes"][1], snapshot["routes"][0], snapshot["routes"][2] | {"task_type": "other"}]
     changes = diff(example(), from_json(snapshot))
@@ -107,7 +107,7 @@ def test_added_removed_and_moved_entries_are_one_change_each() -> None:
 
 
 def test_two_texts_are_side_by_side_with_their_line_numbers() -> None:
-    """A changed line is one row with both texts; unchanged lines are cut to the context."""
+    """A changed line is one row with both texts. Unchanged lines are omitted unless they are next to a change."""
     rows = side_by_side(example(), changed(temperature=0.9), context=1)
     assert [(row.tag, row.left.strip(), row.right.strip()) for row in rows] == [
         ("equal", '"model": "gpt-4",', '"model": "gpt-4",'),
@@ -119,7 +119,7 @@ def test_two_texts_are_side_by_side_with_their_line_numbers() -> None:
 
 
 def test_a_change_is_a_value_that_pages_can_say_in_their_own_words() -> None:
-    """A change has kind, name, field path, before and after as data, so that pages can word it themselves."""
+    """A change has kind, name, field, old and new value as data, so that a page can describe it in its own words."""
     assert diff(example(), changed(retries=1)) == (
         Change(action=ChangeKind.ADDED, kind="route", name="planning", field="retries", before=None, after=1),
     )

@@ -1,4 +1,4 @@
-"""The doctor command finds each kind of damage, says where it is, and changes nothing."""
+"""The `doctor` command finds each kind of damage, says where it is, and changes nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def problems() -> dict[str, list[str]]:
 
 
 def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
-    """An intact installation passes all checks; a low limit of open files is only a warning."""
+    """An intact installation passes all checks. A low limit on open files is only a warning."""
     store_bytes(SYSTEM, b"whole", filename="a.bin")
     assert problems() == {}
     call_command("doctor")
@@ -53,7 +53,7 @@ def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str])
 def test_a_retired_model_is_named_with_its_day_and_successor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Retired models are named with date and successor, including LLM_MODEL's default `gpt-4`, without failing."""
+    """Retired models, including LLM_MODEL's default `gpt-4`, are reported with date and successor as warnings."""
     with ledger.change(SYSTEM, AuditedAction("test")):
         Provider.objects.filter(name="anthropic").update(default_model="claude-3-7-sonnet-20250219")
     monkeypatch.setenv("LLM_API_KEY", "sk-test")
@@ -106,14 +106,14 @@ def test_a_revision_that_was_changed_afterwards_is_found() -> None:
 
 
 def test_undecryptable_provider_key_is_found_and_not_shown(settings: Any) -> None:
-    """A stored key that cannot be decrypted is reported without its text."""
+    """A stored key that cannot be decrypted is reported without its content."""
     with ledger.change(SYSTEM, AuditedAction("test")):
         provider = Provider.objects.get(name="openai")
         provider.key_source = "stored"
         provider.stored_key = store_key("sk-very-secret-1234", provider.endpoint)
         provider.save()
     assert problems() == {}
-    settings.SECRET_FILES = {}  # with a file listed, the keys could be read from it again
+    settings.SECRET_FILES = {}  # otherwise the old encryption key would be read from the file again
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
     lines = problems()["provider keys"]
     assert lines[0].startswith("openai: ")
@@ -121,7 +121,7 @@ def test_undecryptable_provider_key_is_found_and_not_shown(settings: Any) -> Non
 
 
 def test_installation_without_an_administrator_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an active administrator the command names `changepassword` and exits with 1."""
+    """Without an active administrator the command recommends `changepassword` and exits with 1."""
     User.objects.update(is_active=False)
     with pytest.raises(SystemExit) as end:
         call_command("doctor")
@@ -130,7 +130,7 @@ def test_installation_without_an_administrator_is_found(capsys: pytest.CaptureFi
 
 
 def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -> None:
-    """Files in the data directory must be readable by their owner only."""
+    """Files in the data directory that others can read are reported with the command that changes this."""
     settings.DATA_DIR = tmp_path
     os.chmod(tmp_path, 0o700)
     for name in ("keys", "routing_admin.sqlite3", "logs.sqlite3-wal"):
@@ -143,7 +143,7 @@ def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -
 
 
 def test_a_start_takes_back_what_others_could_read(settings: Any, tmp_path: Path) -> None:
-    """Databases that an earlier version made readable become private at the start; private files are unchanged."""
+    """At the start, files that an earlier version made readable for others become private."""
     settings.DATA_DIR = tmp_path
     for name, mode in (("logs.sqlite3", 0o644), ("keys", 0o600)):
         (tmp_path / name).write_text("k")

@@ -1,4 +1,4 @@
-"""Provider keys from the environment: only variables meant for provider keys are read, and only for their provider."""
+"""Provider keys from the environment: only variables for provider keys are read, and only for their provider."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def key_of(provider: ProviderSpec, env: dict[str, str]) -> str | None:
 @pytest.mark.requirement("MMR-E1")
 @given(any_text)
 def test_name_is_upper_cased_with_every_other_character_an_underscore(provider: str) -> None:
-    """NAME has one character of A–Z 0–9 _ for each character of the upper-cased provider name."""
+    """The name in the variable is the upper-cased provider name with `_` for each character except A–Z and 0–9."""
     name = name_part(provider)
     assert len(name) == len(provider.upper())
     for character, written in zip(provider.upper(), name, strict=True):
@@ -49,7 +49,7 @@ def test_name_is_upper_cased_with_every_other_character_an_underscore(provider: 
 @pytest.mark.requirement("MMR-E1")
 @given(st.text(st.sampled_from("ABCLMPROVIDERKEYS_0a$"), max_size=25) | any_text, words)
 def test_a_variable_outside_the_allow_list_never_resolves(variable: str, secret: str) -> None:
-    """Only LLM_PROVIDER_*_API_KEY, numbered or not, and explicitly allowed names yield a value."""
+    """Only LLM_PROVIDER_*_API_KEY, with or without a number, and explicitly allowed variables yield a value."""
     unnumbered = variable.rstrip("0123456789").removesuffix("_") if variable[-1:].isdigit() else variable
     allowed = unnumbered.startswith("LLM_PROVIDER_") and unnumbered.endswith("_API_KEY") and len(unnumbered) > 21
     assert (read(variable, {variable: secret}) is None) or allowed
@@ -94,14 +94,14 @@ def test_every_key_text_has_one_form_and_a_literal_fits_a_header(text: str) -> N
     ],
 )
 def test_the_forms_of_a_key_field(text: str, form: KeyNotation) -> None:
-    """A placeholder must be the whole text; so must a reference."""
+    """A placeholder or a reference must be the whole text."""
     assert form_of(text) is form
 
 
 @pytest.mark.requirement("MMR-E1")
 @given(st.dictionaries(any_text, st.none(), max_size=5))
 def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> None:
-    """Two providers never share a variable, and every provider either has one, is nameless or collides."""
+    """Two providers never share a variable. A provider has one, or no name for it, or a name that collides."""
     result = overrides(names)
     assert len(set(result.variables.values())) == len(result.variables)
     unnamed = {name for name in names if not name_part(name).strip("_")}
@@ -112,7 +112,7 @@ def test_an_override_belongs_to_exactly_one_provider(names: dict[str, None]) -> 
 
 
 def test_env_name_distinguishes_colliding_provider_names() -> None:
-    """`envName` of a provider replaces NAME or the whole variable."""
+    """A provider's `envName` replaces the name in the variable, or the whole variable."""
     names = {"a.b": None, "a-b": "A_B_TWO", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY", "a b": None}
     result = overrides(names)
     assert result.variables == {"a-b": "LLM_PROVIDER_A_B_TWO_API_KEY", "深度": "LLM_PROVIDER_DEEPSEEK_API_KEY"}
@@ -122,7 +122,7 @@ def test_env_name_distinguishes_colliding_provider_names() -> None:
 
 @pytest.mark.requirement("MMR-E1")
 def test_an_override_wins_over_the_variable_a_provider_names() -> None:
-    """The override wins over the variable that a provider names; if it is unset or empty, that variable is read."""
+    """The variable with the provider's name wins over the one that its key refers to, unless it is unset or empty."""
     key = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=key)
     shared, named = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
@@ -132,7 +132,7 @@ def test_an_override_wins_over_the_variable_a_provider_names() -> None:
 
 
 def test_processes_that_start_at_once_agree_on_a_secret(tmp_path: Path) -> None:
-    """If several processes generate a secret at once, all use the one stored first, and no other file remains."""
+    """If several processes generate a secret at once, all use the secret stored first, and no other file remains."""
     path, start = tmp_path / "secret_key", threading.Barrier(8)
 
     def begin(number: int) -> str:

@@ -59,7 +59,7 @@ NOT_IN_FORM: Mapping[type, Mapping[str, str]] = {
 def form_fields(kind: type) -> set[str]:
     if kind is ProviderSpec:
         return set(ProviderForm(instance=Provider(endpoint="https://a.example/v1")).fields)
-    if kind is ServiceSpec:  # an existing service has switches, a new one has an id field
+    if kind is ServiceSpec:  # an existing service has switches in its form, a new one has an id field
         return {*ServiceForm(instance=Service()).fields, *ServiceForm(instance=Service(pk=1)).fields}
     return set({RouteSpec: RouteForm, CandidateSpec: CandidateForm}[kind].base_fields)
 
@@ -67,7 +67,7 @@ def form_fields(kind: type) -> set[str]:
 @pytest.mark.parametrize("kind", NOT_IN_FORM)
 @pytest.mark.django_db
 def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None:
-    """Every field is in its form or has a reason why not."""
+    """Every field is in the form, or `NOT_IN_FORM` gives the reason why it is not."""
     form_names, reasons = form_fields(kind), NOT_IN_FORM[kind]
     missing = [field.name for field in fields(kind) if field.name not in form_names and field.name not in reasons]
     assert missing == []
@@ -76,7 +76,7 @@ def test_every_field_is_in_its_form_or_left_out_for_a_reason(kind: type) -> None
 
 
 def entries_of(kind: type, name: str) -> Iterator[Any]:
-    """Yield the entries that the administrators' API returns and accepts, with the field set to its sample."""
+    """Yield entries as the admin API returns and accepts them, with the field set to its sample value."""
     for configuration in with_sample(kind, name):
         if kind is ProviderSpec:
             yield write_entry(configuration, EntryKind.PROVIDER, configuration.providers[0].name)
@@ -87,7 +87,7 @@ def entries_of(kind: type, name: str) -> Iterator[Any]:
 
 
 def keys_in(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of an entry and of its candidates, but not those of nested free-form objects."""
+    """Yield the keys of an entry and of its candidates, but not those of other nested objects."""
     yield from entry
     for candidate in (entry.get("primary"), *entry.get("fallback", ())):
         yield from candidate if isinstance(candidate, Mapping) else ()
@@ -95,7 +95,7 @@ def keys_in(entry: Mapping[str, Any]) -> Iterator[str]:
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in NOT_IN_FORM for name in TABLE[kind]])
 def test_every_field_of_a_file_is_in_its_document(kind: type, name: str) -> None:
-    """Every key of an entry is described in docs/configuration.md, to which the administrators' API refers."""
+    """Every key of an entry is described in docs/configuration.md, to which the admin API refers."""
     keys = {key for entry in entries_of(kind, name) for key in keys_in(entry) if not key.startswith("x-")}
     assert keys
     assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", DOCUMENT)] == []

@@ -1,4 +1,4 @@
-"""Every field of the configuration, at every position, survives export and import, revisions, rows and undo."""
+"""Export and import, revisions, rows and undo preserve every field of the configuration."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def texts(configuration: Configuration, mode: Mode = Mode.FULL) -> list[str]:
 
 
 def in_files(configuration: Configuration) -> Configuration:
-    """Return the configuration without what files leave out: stored keys and the terms of agents' keys."""
+    """Return the configuration without what exports omit: stored keys and the terms of agents' keys."""
     agents = tuple(replace(agent, keys={}) for agent in configuration.agents)
     return replace(without_stored_keys(configuration), agents=agents)
 
 
 def test_every_field_of_every_spec_has_a_row() -> None:
-    """Each field of a spec has a row, from which the tests of this module take their values."""
+    """Each field of a spec has a row in `TABLE`, from which the tests in this module take values."""
     missing = [
         f"{kind.__name__}.{field.name}" for kind in SPECS for field in fields(kind) if field.name not in TABLE[kind]
     ]
@@ -61,7 +61,7 @@ def test_every_field_of_every_spec_has_a_row() -> None:
 
 @given(configurations())
 def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(configuration: Configuration) -> None:
-    """For any configuration, import(export(c)) differs only in keys and exports the same bytes again."""
+    """For any configuration c, import(export(c)) differs from c only in keys and is exported as the same bytes."""
     files = texts(configuration)
     outcome = import_files(EMPTY, files)
     assert outcome.accepted, outcome.problems
@@ -72,7 +72,10 @@ def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(con
 
 @given(configurations())
 def test_a_configuration_imported_onto_itself_changes_nothing(configuration: Configuration) -> None:
-    """Importing a configuration's own export changes nothing, with or without pruning; stored keys stay stored."""
+    """Importing the export of the current configuration changes nothing, with or without pruning.
+
+    Stored keys stay stored.
+    """
     for prune in (False, True):
         outcome = import_files(configuration, texts(configuration), prune=prune)
         assert outcome.accepted, outcome.problems
@@ -106,7 +109,7 @@ def test_a_revision_keeps_all_of_it(configuration: Configuration) -> None:
 @given(configurations())
 @pytest.mark.django_db
 def test_rows_keep_all_of_it(configuration: Configuration) -> None:
-    """Rows read back equal what was written, whatever was stored before."""
+    """Reading the rows returns the configuration that was written, whatever was stored before."""
     stored = without_stored_keys(configuration)
     rows.write(stored)
     assert diff(stored, rows.read()) == ()
@@ -173,7 +176,7 @@ def _item(kind: type, name: str) -> Any:
 
 
 def _sampled(*exports: str) -> list[tuple[type, str]]:
-    """Return the fields that have a sample and that every one of the given exports can express."""
+    """Return the fields that have a sample value and that all given exports can express."""
     return [
         (kind, name)
         for kind, name in FIELDS
@@ -183,7 +186,7 @@ def _sampled(*exports: str) -> list[tuple[type, str]]:
 
 @pytest.mark.parametrize(("kind", "name"), _sampled(SEED), ids=lambda value: getattr(value, "__name__", value))
 def test_the_seed_export_says_a_field_in_its_files_or_on_stderr(kind: type, name: str) -> None:
-    """The seed export contains each field or reports it as left out."""
+    """A change of any field changes the seed export or its list of what is left out."""
     before = [export(BASE, file_format, Mode.SEED) for file_format in FileFormat]
     for configuration in with_sample(kind, name):
         assert (
@@ -198,9 +201,10 @@ EVERY = pytest.mark.parametrize(("kind", "name"), _sampled(), ids=lambda value: 
 @EVERY
 @pytest.mark.django_db
 def test_each_way_keeps_every_field(kind: type, name: str) -> None:
-    """Rows, undo, revisions and files each keep every field.
+    """Rows, undo, revisions and files each preserve every field.
 
-    A forgotten field fails by name. Undo writes the value of a revision over rows that differ from it.
+    If one of them loses a field, the test for that field fails. For undo, the configuration without the sample is
+    written over the rows that contain it.
     """
     for configuration in with_sample(kind, name):
         rows.write(configuration)

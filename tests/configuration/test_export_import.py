@@ -41,7 +41,10 @@ def example(name: str) -> Any:
 
 @pytest.mark.requirement("MMR-P1", "MCR-5.2")
 def test_the_seeds_files_export_as_they_came() -> None:
-    """The seeds' files export unchanged: order, Chinese, indentation; a placeholder key becomes its `${…}`."""
+    """The example files are exported unchanged, with order, Chinese text and indentation.
+
+    Only a placeholder key is replaced by a reference to its variable.
+    """
     routing = (EXAMPLES / "llm-routing.json").read_text(encoding="utf-8")
     services = (EXAMPLES / "llmservices.json").read_text(encoding="utf-8")
     outcome = import_files(EMPTY, [services, routing])
@@ -55,7 +58,7 @@ def test_the_seeds_files_export_as_they_came() -> None:
 
 @pytest.mark.requirement("MCR-5.5")
 def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None:
-    """The demo's template is valid without warnings, exports byte for byte, and shows text, vision, audio and file."""
+    """The demo's files cause no warning, are exported byte for byte, and have text, vision, audio and file input."""
     files = [(DEMO / f"{name}.json").read_text(encoding="utf-8") for name in FileFormat]
     outcome = import_files(EMPTY, files)
     assert outcome.problems == ()
@@ -71,7 +74,7 @@ def test_the_template_that_the_demo_loads_has_examples_of_capabilities() -> None
 
 @given(routing_files(), services_files())
 def test_the_second_export_equals_the_first_byte_for_byte(routing: Any, services: Any) -> None:
-    """For any two valid files, export(import(export(import(files)))) is the first export."""
+    """For any two valid files, export(import(export(import(files)))) equals export(import(files))."""
     first = texts(imported(routing, services).configuration)
     second = import_files(EMPTY, first)
     assert second.accepted, second.problems
@@ -80,7 +83,7 @@ def test_the_second_export_equals_the_first_byte_for_byte(routing: Any, services
 
 @given(routing_files(), services_files(), st.booleans())
 def test_importing_what_was_exported_changes_nothing(routing: Any, services: Any, prune: bool) -> None:
-    """import(export(c)) onto c is c, with and without pruning, including stored keys."""
+    """Importing export(c) onto c results in c, with and without pruning, including stored keys."""
     configuration = imported(routing, services).configuration
     outcome = import_files(configuration, texts(configuration), prune=prune)
     assert outcome.configuration == configuration
@@ -89,7 +92,7 @@ def test_importing_what_was_exported_changes_nothing(routing: Any, services: Any
 
 @given(routing_files(keys=st.just("${LLM_PROVIDER_SHARED_API_KEY}") | st.just("NOT_NEEDED") | st.just("")))
 def test_a_configuration_of_its_export_is_the_configuration(routing: Any) -> None:
-    """import(export(c)) == c in an empty installation, if no key is stored; exports never contain stored keys."""
+    """If no key is stored, import(export(c)) == c in an empty installation. Exports never contain stored keys."""
     configuration = imported(routing).configuration
     assert import_files(EMPTY, texts(configuration)[:1]).configuration == configuration
 
@@ -97,7 +100,7 @@ def test_a_configuration_of_its_export_is_the_configuration(routing: Any) -> Non
 @pytest.mark.requirement("MMR-P2")
 @given(routing_files(), services_files())
 def test_export_contains_everything_of_the_file(routing: Any, services: Any) -> None:
-    """Except for key fields, the exported JSON equals the imported one, including unknown fields and odd notation."""
+    """Except for keys, the exported JSON equals the imported JSON, including unknown fields and unusual notation."""
     files_written = [json.loads(text) for text in texts(imported(routing, services).configuration)]
     for value, kind in (
         (routing, "providers"),
@@ -113,7 +116,7 @@ def test_export_contains_everything_of_the_file(routing: Any, services: Any) -> 
 @pytest.mark.requirement("MMR-E1")
 @given(routing_files(keys=literal_keys), services_files(keys=literal_keys), st.sampled_from(list(Mode)))
 def test_no_key_is_in_any_export_snapshot_or_problem(routing: Any, services: Any, mode: Mode) -> None:
-    """Literal keys are returned separately from the configuration; exports contain only `${…}`."""
+    """Literal keys are returned separately from the configuration, and exports contain only `${…}` references."""
     outcome = imported(routing, services)
     secrets = [entry["apiKey"] for entry in (*routing["providers"], *services["services"])]
     all_text = "".join((*texts(outcome.configuration, mode), json.dumps(to_json(outcome.configuration)), repr(outcome)))
@@ -132,7 +135,7 @@ def test_a_snapshot_is_the_configuration(routing: Any, services: Any) -> None:
 
 @given(routing_files(), services_files())
 def test_exports_for_others_are_valid_files(routing: Any, services: Any) -> None:
-    """The gateway file never has an error; the seed file has none except a missing default route."""
+    """Files of the gateway and seed exports have no errors, except that the default route may be missing."""
     configuration = imported(routing, services).configuration
     for mode in (Mode.SEED, Mode.GATEWAY):
         routed, served = (json.loads(text) for text in texts(configuration, mode))
@@ -156,7 +159,7 @@ def test_unknown_fields_are_reported_with_their_paths() -> None:
 
 
 def test_a_bad_file_changes_nothing_even_beside_a_good_one() -> None:
-    """One error in any file rejects the import; the problems of all files are reported."""
+    """An error in any file rejects the whole import, and the problems of all files are reported."""
     valid, invalid = example("llm-routing.json"), {"services": [{"id": "x"}]}
     outcome = import_values(EMPTY, [valid, invalid])
     assert outcome.configuration == EMPTY
@@ -170,7 +173,7 @@ def test_a_bad_file_changes_nothing_even_beside_a_good_one() -> None:
 @pytest.mark.requirement("MMR-E1")
 @pytest.mark.parametrize("text", ["", "NOT_NEEDED", "xxx", "sk-****cdef", "${LLM_PROVIDER_OPENAI_API_KEY}"])
 def test_a_stored_key_gives_way_to_another_key_only(text: str) -> None:
-    """Empty, masked, placeholder and `${…}` values keep the stored key while the origin stays the same."""
+    """An empty, masked, placeholder or `${…}` value keeps the stored key, unless the origin changes."""
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
@@ -187,7 +190,7 @@ def test_a_stored_key_gives_way_to_another_key_only(text: str) -> None:
 
 
 def test_services_meet_the_routing_files_provider_with_the_same_base_and_key() -> None:
-    """If base URL and key match a provider of the routing file, the service belongs to that provider."""
+    """A service belongs to the provider in the routing file that has the same base URL and key."""
     services = example("llmservices.json")
     services["services"][0] |= {
         "baseURL": "https://api.openai.com/v1",
@@ -202,7 +205,7 @@ def test_services_meet_the_routing_files_provider_with_the_same_base_and_key() -
 
 
 def test_each_distinct_base_url_and_key_is_one_provider_with_a_stable_name() -> None:
-    """A provider made for a service is named after its host, stably and whatever the order of the file."""
+    """A provider created for a service is named after the host. A later import in another order keeps the names."""
     entry = example("llmservices.json")["services"][0]
     origins = [("https://a.cn/v1", "sk-one-1"), ("https://a.cn/v1", "sk-two-2"), ("https://a.cn/v2/", "sk-one-1")]
     services = [entry | {"id": f"s{i}", "baseURL": url, "apiKey": key} for i, (url, key) in enumerate(origins * 2)]
@@ -219,7 +222,7 @@ def test_each_distinct_base_url_and_key_is_one_provider_with_a_stable_name() -> 
 
 
 def test_merging_keeps_what_the_file_does_not_mention_and_pruning_removes_it() -> None:
-    """Merging keeps the stored order and appends new items. Pruning keeps the file's items and providers in use."""
+    """Merging keeps the stored order and appends new items. Pruning keeps only the file's items and used providers."""
     configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
     small = {
         "providers": [example("llm-routing.json")["providers"][1]],
@@ -247,7 +250,7 @@ def test_merging_keeps_what_the_file_does_not_mention_and_pruning_removes_it() -
 def test_a_fallback_is_a_whole_provider_name_first_then_provider_and_model(
     entry: str, provider: str, model: str | None
 ) -> None:
-    """A fallback entry that is a full provider name wins; otherwise it is split at its first `/`."""
+    """A fallback entry names a provider if a provider has that name. Otherwise it is split at the first `/`."""
     base = example("llm-routing.json")["providers"][0]
     value = {
         "providers": [base | {"providerName": name} for name in ("siliconflow", "a/b", "a")],
@@ -262,7 +265,7 @@ def test_a_fallback_is_a_whole_provider_name_first_then_provider_and_model(
 
 
 def test_a_chain_edited_after_the_import_wins_over_how_the_file_wrote_it() -> None:
-    """The original notation is exported only while its meaning equals the configuration's."""
+    """The notation from the imported file is exported only while it means the same as the configuration."""
     value = example("llm-routing.json")
     value["routing"]["default"] |= {"fallback": [{"provider": "anthropic"}], "temperature": None, "enabled": True}
     configuration = imported(value).configuration
@@ -275,7 +278,7 @@ def test_a_chain_edited_after_the_import_wins_over_how_the_file_wrote_it() -> No
 
 @given(words)
 def test_removing_a_service_that_an_agent_uses_is_refused(name: str) -> None:
-    """A pruning import that would leave an agent without its service is an error and changes nothing."""
+    """An import with pruning that would remove the service of an agent is an error and changes nothing."""
     snapshot = to_json(imported(example("llmservices.json")).configuration)
     snapshot["agents"] = [{"id": name, "name": name, "service_id": "vision-model"}]
     configuration = from_json(snapshot)
@@ -285,7 +288,10 @@ def test_removing_a_service_that_an_agent_uses_is_refused(name: str) -> None:
 
 
 def test_seed_export_has_an_entry_per_provider_and_model_and_lists_omissions() -> None:
-    """The seed export has full call URLs and provider names as fallbacks, and reports everything else as left out."""
+    """The seed export has complete endpoint URLs and one provider for each model of a fallback.
+
+    What it cannot express is reported as left out.
+    """
     value = example("llm-routing.json")
     value["providers"][0]["endpoint"] = "https://api.openai.com/v1"
     value["providers"].append(example("llm-routing.json")["providers"][0] | {"providerName": "e", "protocol": "echo"})
@@ -303,7 +309,7 @@ def test_seed_export_has_an_entry_per_provider_and_model_and_lists_omissions() -
 
 
 def test_the_gateway_export_points_every_task_and_service_at_us() -> None:
-    """The gateway export keeps task types and service ids and points all endpoints at the gateway."""
+    """The gateway export keeps task types and service ids and sets all endpoints to the gateway's URL."""
     configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
     routing, services = (json.loads(text) for text in texts(configuration, Mode.GATEWAY))
     assert [item["endpoint"] for item in routing["providers"]] == ["http://127.0.0.1:8000/v1/chat/completions"]
@@ -316,7 +322,7 @@ def test_the_gateway_export_points_every_task_and_service_at_us() -> None:
 
 
 def test_a_stored_key_is_not_missed_in_the_environment() -> None:
-    """Importing an export again does not warn of a missing variable if the key is stored."""
+    """Importing an export again does not warn about a missing variable if the key is stored."""
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
@@ -326,7 +332,7 @@ def test_a_stored_key_is_not_missed_in_the_environment() -> None:
 
 
 def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
-    """An endpoint that the deployment may not call is a warning, and the import is accepted."""
+    """An endpoint that the deployment may not call is only a warning, and the import is accepted."""
     around = KeyContext(refusal=lambda endpoint: "it may not be called" if "anthropic" in endpoint else None)
     outcome = import_values(EMPTY, [example("llm-routing.json")], key_context=around)
     assert outcome.accepted
@@ -334,7 +340,7 @@ def test_an_origin_that_may_not_be_called_is_a_warning() -> None:
 
 
 def test_prints_that_depend_on_the_origin_find_their_keys_again() -> None:
-    """With fingerprints bound to the origin, importing the same files again adds no key."""
+    """With fingerprints that depend on the origin, importing the same files again adds no key."""
 
     def fingerprint(key: str, endpoint: str) -> str:
         return f"{key[-1]}@{endpoint.split('/')[2]}"

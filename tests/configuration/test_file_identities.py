@@ -1,4 +1,4 @@
-"""An export names the provider of each service; an import does not guess it from the address."""
+"""An export names the provider of each service, so that an import need not guess it from the base URL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def full(configuration: Configuration) -> list[str]:
 
 
 def reimported(configuration: Configuration) -> list[Configuration]:
-    """Import the configuration's export into nothing, onto itself, and onto itself with pruning; return the results."""
+    """Export the configuration and return three imports of it: into an empty one, onto itself, and with pruning."""
     files = full(configuration)
     outcomes = [
         import_files(EMPTY, files),
@@ -55,7 +55,7 @@ def test_no_export_pairs_a_key_with_the_address_of_another_provider(mode: Mode) 
 
 
 def test_twins_at_one_address_keep_their_own_services() -> None:
-    """Services of two providers with the same base URL and variable stay with their own provider."""
+    """If two providers have the same base URL and variable, each keeps its own services."""
     services = tuple(ServiceSpec(f"s-{provider.name}", "S", provider.name, "m") for provider in TWINS)
     for configuration in (
         Configuration(providers=TWINS, services=services),
@@ -80,7 +80,7 @@ def test_twins_at_one_address_keep_their_own_services() -> None:
     ids=lambda fields: next(iter(fields)),
 )
 def test_a_provider_that_only_services_brought_in_keeps_what_was_set(fields: dict[str, Any]) -> None:
-    """A provider known only from services appears in the routing file as soon as one of its fields is set."""
+    """A provider created only for services is exported to the routing file as soon as one of its fields is set."""
     values = {"services": [{**SERVICE, "baseURL": "https://api.example.com/v1"}]}
     brought = import_values(EMPTY, [values]).configuration
     assert routing_value(brought)["providers"] == []
@@ -106,7 +106,7 @@ def test_a_provider_that_nothing_uses_survives_the_removal_of_what_files_do_not_
 
 
 def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
-    """A changed endpoint also replaces a base URL that the file wrote in its own notation."""
+    """A changed endpoint replaces the base URL of a service even if the file had an unusual notation for it."""
     values = [{"services": [SERVICE | {"baseURL": "https://api.example.com/v1/chat/completions"}]}]
     brought = import_values(EMPTY, values).configuration
     assert brought.services[0].base_url == "https://api.example.com/v1/chat/completions"
@@ -117,7 +117,10 @@ def test_a_changed_endpoint_is_the_same_provider_with_its_services() -> None:
 
 
 def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
-    """A service's `providerName` wins over its base URL: a warning, or an error if the entry also has a key."""
+    """The `providerName` of a service has priority over its base URL.
+
+    If they contradict each other, this is a warning, or an error if the entry has a key as well.
+    """
     configuration = Configuration(providers=(OLD, NEW))
     entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}
     outcome = import_values(configuration, [{"services": [entry]}])
@@ -136,13 +139,13 @@ def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
 
 
 def test_an_entry_that_names_a_new_provider_makes_it() -> None:
-    """A service that names an unknown provider creates one with that name, whatever its host."""
+    """A service that names an unknown provider creates a provider with that name, whatever its host is."""
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"providerName": "ours"}]}])
     assert [provider.name for provider in outcome.configuration.providers] == ["ours"]
 
 
 def test_a_configuration_without_a_route_is_imported() -> None:
-    """A file with providers only is valid; a file with routes needs `default`."""
+    """A file that contains only providers is valid. A file with routes needs `default`."""
     configuration = Configuration(providers=(OLD,))
     assert all(diff(configuration, imported) == () for imported in reimported(configuration))
     invalid_file = routing_value(replace(configuration, routes=(RouteSpec("task", (CandidateSpec("old"),)),)))
@@ -150,7 +153,7 @@ def test_a_configuration_without_a_route_is_imported() -> None:
 
 
 def test_the_seed_export_gives_out_no_key_that_is_disabled() -> None:
-    """The seed export uses the first enabled key; without one the provider and its services are left out."""
+    """The seed export uses the first enabled key. A provider without such a key and its services are left out."""
     further = KeySpec(KeyKind.ENV, "LLM_PROVIDER_OLD_API_KEY_2", name="b")
     off = replace(OLD.key, enabled=False)
     routes = (RouteSpec("default", (CandidateSpec("old"), CandidateSpec("new"))),)

@@ -40,7 +40,7 @@ FURTHER = [
 
 
 def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first():
-    """A stored or missing key gets the next free variable number; the file contains no key."""
+    """A stored or missing key is exported as the variable with the next free number. The file contains no key."""
     first = import_files(EMPTY, [file_of(keyName="main", keys=FURTHER)])
     assert (first.problems[0].field, first.keys) == ("providers[0].keys[2].apiKey", {"openai": SECRETS[0]})
     assert first.further_keys == {"openai": (SECRETS[1],)}
@@ -63,7 +63,7 @@ def test_an_export_holds_a_variable_for_each_key_and_the_second_equals_the_first
 
 
 def test_absent_list_keeps_further_keys_and_an_empty_one_removes_them():
-    """A file without `keys` keeps the additional keys unless it prunes; an empty list removes them."""
+    """Importing a file without `keys` keeps additional keys, unless with pruning. An empty list removes them."""
     full = import_files(EMPTY, [file_of(keyName="main", keys=FURTHER)]).configuration
     merged = import_files(full, [file_of()]).configuration.providers[0]
     assert (merged.key.name, [key.name for key in merged.more_keys]) == ("main", ["second", "3", "fourth"])
@@ -72,14 +72,14 @@ def test_absent_list_keeps_further_keys_and_an_empty_one_removes_them():
 
 
 def test_further_keys_do_not_follow_to_another_origin():
-    """Additional keys are removed when an import changes the origin, since another user may have set the address."""
+    """Additional keys are removed if an import changes the origin, since the keys were not entered for that origin."""
     full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
     moved = import_files(full, [file_of(endpoint="https://elsewhere.example/v1")]).configuration
     assert moved.providers[0].more_keys == ()
 
 
 def test_seed_export_writes_the_first_key_and_lists_omissions():
-    """The seed export contains only the first key and reports the others (decision 20)."""
+    """The seed export contains only the first key and reports the others as left out (decision 20)."""
     full = import_files(EMPTY, [file_of(keys=FURTHER)]).configuration
     exported = export(full, FileFormat.ROUTING, Mode.SEED)
     assert '"keys"' not in exported.text
@@ -109,7 +109,7 @@ def test_every_problem_of_a_further_key_has_its_path(keys, field, constraint):
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_rows_equal_the_value_and_undo_needs_no_plaintext():
-    """Rows read back equal what was written, and a restored stored key can be decrypted again."""
+    """A restored revision has equal rows again, and its stored keys can be decrypted."""
     applied = import_configuration(ADA, [file_of(keys=FURTHER)])
     before = rows.read()
     assert [key.kind for key in before.providers[0].keys] == [KeyKind.STORED, KeyKind.STORED, KeyKind.ENV, KeyKind.ENV]
@@ -130,7 +130,7 @@ def test_rows_equal_the_value_and_undo_needs_no_plaintext():
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_the_keys_that_take_turns_are_those_that_can_be_used(monkeypatch):
-    """Disabled, missing and duplicate keys are not in the pool; a single remaining key is used without a pool."""
+    """Disabled, missing and duplicate keys are not in the pool. A single remaining key is used without a pool."""
     monkeypatch.setenv("LLM_PROVIDER_OPENAI_API_KEY_9", SECRETS[0])
     keys = [*FURTHER, {"name": "same", "apiKey": "${LLM_PROVIDER_OPENAI_API_KEY_9}"}]
     import_configuration(ADA, [file_of(keys=keys)])

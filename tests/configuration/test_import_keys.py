@@ -30,7 +30,7 @@ FILE = json.dumps(
 
 
 def test_importing_the_same_literal_key_twice_makes_no_second_revision() -> None:
-    """Preview and import fingerprint a key with its origin, so the same key is no change."""
+    """Preview and import compute the same fingerprint of key and origin, so the same key is not a change."""
     assert import_configuration(ADA, [FILE]).revision is not None
     assert preview_import([FILE]).changes == ()
     assert import_configuration(ADA, [FILE]).revision is None

@@ -1,4 +1,4 @@
-"""The line and column of a problem's path."""
+"""The line and column in a JSON file to which the path of a problem refers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TEXT = """{
 
 
 def test_every_place_has_its_line_and_column() -> None:
-    """A field is located at its name, an item at its first character; brackets inside strings are ignored."""
+    """A field is located at its name and an item at its first character. Brackets inside strings are ignored."""
     positions = places_of(TEXT)
     assert positions["providers[0].providerName"] == TextPlace(3, 6)
     assert positions["providers[1]"] == TextPlace(4, 5)
@@ -39,7 +39,7 @@ def test_every_place_has_its_line_and_column() -> None:
 
 
 def test_missing_field_has_the_position_of_its_parent() -> None:
-    """A missing field is located at the start of its object, a missing root field at the start of the file."""
+    """A missing field is located at the start of its object. For the root object this is the start of the file."""
     positions = places_of(TEXT)
     assert find_place(positions, "providers[0].apiKey") == TextPlace(3, 5)
     assert find_place(positions, "routing.default.provider") == TextPlace(9, 3)

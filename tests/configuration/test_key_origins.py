@@ -1,4 +1,4 @@
-"""A variable's key is sent only to the origin it was first used with; an administrator can allow another origin."""
+"""A key from a variable is sent only to the origin it was first used with, unless an administrator allows another."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ADA = Actor("person", "ada")
 
 @pytest.fixture(autouse=True)
 def installed(demo: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set up a provider whose key is in the environment, and a key in a variable that no provider uses."""
+    """Create a provider whose key is in a variable, and set another variable to a key that no provider uses."""
     monkeypatch.setenv(VARIABLE, SECRET)
     monkeypatch.setenv("LLM_PROVIDER_SPARE_API_KEY", SECRET)
     row = Provider(name="keyed", endpoint=VENDOR, default_model="gpt-4o")
@@ -40,7 +40,7 @@ def installed(demo: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def value_of(name: str) -> str | None:
-    """Return the provider's key; a provider without a usable key must say why."""
+    """Return the provider's key, or None if it is not usable."""
     state = snapshot.current().keys[name]
     assert state.usable == bool(state.value), state
     return state.value
@@ -64,7 +64,7 @@ def file_with(name: str, **fields: str) -> Any:
 
 
 def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
-    """A token that changes the endpoint cannot redirect the key: it is withheld until the old address is back."""
+    """If a token changes the endpoint, the key is withheld until the endpoint has the old origin again."""
     body = {"endpoint": HOSTILE, "defaultModel": "gpt-4o"}
     assert by_token("PUT", "/providers/keyed", body, "providers:write").status_code == 200
     assert value_of("keyed") is None
@@ -88,7 +88,7 @@ def test_a_token_that_changes_the_address_does_not_take_the_key_along() -> None:
     ],
 )
 def test_imported_provider_at_another_host_gets_no_foreign_key(name: str, fields: dict[str, str]) -> None:
-    """No imported provider at another host gets the key, whether by address, name, `envName` or reference."""
+    """No imported provider with another host gets the key, whether by its name, `envName` or a reference."""
     assert by_agent(file_with(name, **fields)).status_code == 200
     assert value_of(name) is None
     answer = by_token("POST", "/config/import", file_with(name, **fields, displayName="again"), "config:write")
@@ -130,7 +130,7 @@ def allow(client: Client, **fields: str) -> Any:
 
 
 def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: User) -> None:
-    """Allowing the origin is audited and stored; undo and redo then need no further approval."""
+    """Allowing the origin is audited and stored. A later undo needs no further approval."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     admin = browser_of(admin_account)
     page = text_of(admin.get("/providers/keyed/"))
@@ -150,7 +150,7 @@ def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: 
 
 
 def test_only_an_administrator_on_the_page_allows_an_origin(viewer_account: User) -> None:
-    """Only administrators can allow an origin; editors and viewers see the reason."""
+    """Only administrators can allow an origin. Editors and viewers see why the key is withheld."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     for account in (person("eve", is_editor=True), viewer_account):
         page = text_of(browser_of(account).get("/providers/keyed/"))
@@ -172,7 +172,7 @@ def test_only_what_the_page_showed_is_allowed(admin_account: User, fields: dict[
 
 
 def test_undo_restore_and_import_respect_the_binding() -> None:
-    """Undo, restore and import to an origin that was never allowed withhold the key."""
+    """After a revision is restored, the key is used only if the provider's origin is allowed."""
     first = snapshot.current().revision
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     second = snapshot.current().revision
@@ -185,7 +185,7 @@ def test_undo_restore_and_import_respect_the_binding() -> None:
 
 
 def test_what_a_script_makes_before_the_variable_is_set_works_once_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider created before its variable was set can use the key, since there was none to protect."""
+    """A provider created before its variable was set can use the key, since there was no key to protect."""
     by_token("PUT", "/providers/later", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     monkeypatch.setenv("LLM_PROVIDER_LATER_API_KEY", SECRET)
     snapshot.refresh()
@@ -193,7 +193,7 @@ def test_what_a_script_makes_before_the_variable_is_set_works_once_it_is(monkeyp
 
 
 def test_existing_installation_keeps_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The migration binds the variables of all providers to their present origins, including additional keys."""
+    """The migration binds all variables, including those of additional keys, to their providers' current origins."""
     monkeypatch.setenv(f"{VARIABLE}_2", SECRET)
     row = Provider.objects.get(name="keyed")
     add_provider_key(ADA, row, "second", KeyChange(KeyAct.ENVIRONMENT))

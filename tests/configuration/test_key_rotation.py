@@ -1,4 +1,4 @@
-"""Rotation of `ROUTING_ADMIN_KEYS`: any of the keys decrypts, the first one encrypts."""
+"""Rotation of `ROUTING_ADMIN_KEYS`: every key in the list can decrypt, and the first one encrypts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def opened() -> list[str]:
 
 
 def test_a_new_key_in_front_opens_nothing_less(stored: list[StoredKey], settings: Any) -> None:
-    """A new first key encrypts from then on, and the old key still decrypts."""
+    """A new key at the first position encrypts from then on, and the old key can still decrypt."""
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     assert opened() == list(KEYS)
     store_key("sk-third-of-them-all", ENDPOINT)

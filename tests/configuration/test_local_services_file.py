@@ -41,7 +41,7 @@ def stored() -> list[str]:
 
 @pytest.mark.requirement("MCR-1.1")
 def test_import_config_reads_the_local_file_and_says_so(file: Path) -> None:
-    """`import_config` reads the local file instead of the common one and says so on stderr."""
+    """`import_config` reads the local file instead of the common file and says so on stderr."""
     _, messages = run("import_config", file)
     assert f"Reading {file.with_name('llmservices.local.json')} instead of {file}." in messages
     assert stored() == ["local"]

@@ -1,4 +1,4 @@
-"""A merge import is validated together with the stored configuration, so a file need not repeat what is stored."""
+"""Without pruning, a file is validated together with the stored configuration and need not repeat what is stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def problems(outcome: Imported) -> list[tuple[str, str]]:
 
 
 def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configuration) -> None:
-    """A file with only a route is merged; its provider and the default route are stored already."""
+    """A file with only a route is merged, since its provider and the default route are already stored."""
     outcome = import_values(stored, [{"routing": {"new": {"provider": "a", "fallback": ["a/other"]}}}])
     assert problems(outcome) == []
     assert [route.task_type for route in outcome.configuration.routes] == ["default", "new"]
@@ -57,7 +57,7 @@ def test_unknown_provider_is_reported(stored: Configuration) -> None:
 def test_colliding_variables_are_reported_across_file_and_database(
     stored: Configuration,
 ) -> None:
-    """A new provider whose variable collides with a stored provider's is a warning at its path."""
+    """If a new provider's variable is also that of a stored provider, this is reported with the new provider's path."""
     outcome = import_values(stored, [{"providers": [{**A, "providerName": "A"}]}])
     assert problems(outcome) == [("providers[0].providerName", "duplicate")]
 
@@ -72,6 +72,6 @@ def test_colliding_variables_are_reported_across_file_and_database(
 def test_replacing_import_needs_a_complete_file(
     stored: Configuration, value: dict[str, Any], missing: list[str]
 ) -> None:
-    """With `prune` or in an empty installation the file must be complete on its own."""
+    """With `prune` or in an empty installation the file must be complete by itself."""
     assert [field for field, _ in problems(import_values(stored, [value], prune=True))] == missing
     assert [field for field, _ in problems(import_values(EMPTY, [value]))] == missing

@@ -1,6 +1,6 @@
-"""After an idle period every call uses what another process changed more than a second ago, without needless waits.
+"""After an idle period a call uses what another process changed more than a second ago.
 
-The clock is a test value, and the other process is a separate connection to the same file.
+The tests set the clock. The other process is a separate connection to the same database.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=Tr
 
 T = TypeVar("T")
 CALLERS = 12
-# Longer than `FRESH_SECONDS`, so that the next call has to check the stamp.
+# Longer than `FRESH_SECONDS`, so that the next call has to read the version stamp.
 PAUSE = 5.0
 NEXT_STAMP = "UPDATE routing_admin_installation SET version = version + 1"
 REVOKED = "UPDATE capabilities_agentkey SET revoked_at = '2026-11-20 00:00:00'"
@@ -31,7 +31,7 @@ REVOKED = "UPDATE capabilities_agentkey SET revoked_at = '2026-11-20 00:00:00'"
 
 @dataclass
 class Clock:
-    """Clock that a test sets; it records which threads have read it."""
+    """Clock that a test sets and that records which threads have read it."""
 
     now: float = 1000.0
     threads_asked: set[int] = field(default_factory=set)
@@ -76,7 +76,7 @@ def is_admitted(cache: KeyCache, key: str) -> bool:
 
 
 def test_after_an_idle_time_one_call_revalidates_for_all(key, clock):
-    """After an idle period one caller checks for all: the others wait for its result, which is new."""
+    """After an idle period one caller reads the stamp, and the others wait for the new configuration that it builds."""
     stamp_reads = []
 
     def stamp() -> int:
@@ -106,14 +106,14 @@ def test_key_revoked_by_another_process_admits_no_call_after_an_idle_time(key, c
 
 
 def test_value_checked_within_a_second_costs_no_query(key, newest, django_assert_num_queries):
-    """Within a second after a check, no caller checks again."""
+    """Within a second after a check, no caller queries the database again."""
     newest.current()
     with django_assert_num_queries(0):
         newest.current()
 
 
 def test_failed_revalidation_keeps_the_value_and_its_time(key, clock, newest):
-    """If the check fails, calls continue with the cached value, and `unread_since` says since when."""
+    """If the new value cannot be read, calls use the cached value. `unread_since` returns the time of the failure."""
     old = newest.current()
     with unreadable_tables("routing_admin_alias"):
         execute_in_other_connection(NEXT_STAMP)
@@ -150,7 +150,7 @@ def test_a_key_is_checked_though_the_configuration_behind_its_change_cannot_be_r
 
 
 def test_without_a_database_a_known_key_works_for_fifteen_minutes(key, clock, newest):
-    """Without a database known keys stay valid for 15 minutes; unknown ones get an error."""
+    """Without a database known keys stay valid for 15 minutes, and unknown keys cause an error."""
     cache = KeyCache(newest, clock)
     assert is_admitted(cache, key)
     with unreadable_tables("routing_admin_installation", "capabilities_agentkey"):
@@ -166,7 +166,7 @@ def test_without_a_database_a_known_key_works_for_fifteen_minutes(key, clock, ne
 
 
 def test_a_snapshot_is_never_half_of_two_revisions(key):
-    """When another connection commits between two reads of a build, the snapshot is the state before that commit."""
+    """If another connection commits while a snapshot is read, the snapshot is the state before that commit."""
     before = snapshot.build()
     changed = []
 

@@ -48,7 +48,7 @@ CONFIGURATION = Configuration(
 
 
 def test_old_export_leaves_unmentioned_parts_unchanged() -> None:
-    """A file without aliases, agents, languages and budgets keeps the stored ones, even with pruning."""
+    """Importing a file without aliases, agents, languages and budgets keeps those stored, even with pruning."""
     for prune in (False, True):
         after = import_values(CONFIGURATION, [ROUTING], prune=prune)
         assert after.accepted
@@ -59,7 +59,7 @@ def test_old_export_leaves_unmentioned_parts_unchanged() -> None:
 
 
 def test_a_part_that_the_file_has_is_merged_or_made_the_same() -> None:
-    """A part in the file is merged item by item; with --prune only the file's items remain."""
+    """A part that the file contains is merged item by item. With pruning only the file's items remain."""
     value = ROUTING | {"aliases": {"new": "auto"}}
     merged, pruned = (import_values(CONFIGURATION, [value], prune=prune).configuration for prune in (False, True))
     assert [alias.name for alias in merged.aliases] == ["gpt-4", "*", "new"]
@@ -69,14 +69,14 @@ def test_a_part_that_the_file_has_is_merged_or_made_the_same() -> None:
 
 
 def test_keys_of_agents_are_in_no_file_and_stay_where_they_are() -> None:
-    """Exports contain neither agents' keys nor their terms, and an import keeps the stored ones."""
+    """Exports contain neither the keys of agents nor their terms, and an import keeps those stored."""
     text = json.dumps(routing_value(CONFIGURATION))
     assert "pk" not in text
     assert import_values(CONFIGURATION, [routing_value(CONFIGURATION)]).configuration.agents[0].keys == AGENT.keys
 
 
 def test_custom_default_language_is_imported_into_another_installation() -> None:
-    """A custom default language is exported with its directive."""
+    """A custom default language is exported together with its directive, so that the import is valid."""
     outcome = import_values(EMPTY, [routing_value(CONFIGURATION)])
     assert outcome.accepted
     assert outcome.configuration.default_language == "pt"
@@ -84,7 +84,7 @@ def test_custom_default_language_is_imported_into_another_installation() -> None
 
 
 def test_exports_for_other_programs_have_no_own_parts() -> None:
-    """The seed export reports these parts as left out; the gateway export does not need them."""
+    """The seed export reports these parts as left out. The gateway export does not need them."""
     seed = export(CONFIGURATION, FileFormat.ROUTING, Mode.SEED)
     assert "Not in this file: agents, languages, label budgets, refreshed catalogue." in seed.left_out
     gateway = export(CONFIGURATION, FileFormat.ROUTING, Mode.GATEWAY, public_url="http://here")
@@ -134,7 +134,7 @@ def test_a_bad_part_is_named_with_its_place(part: dict[str, Any], field: str) ->
 
 
 def test_every_limit_that_an_agent_can_have_is_taken() -> None:
-    """An agent of a file may have every existing limit; a new limit must be added here."""
+    """An agent in a file may have every existing limit. A new limit must be added to this test."""
     amounts = {meter.value: "2.5" if meter in MONEY else 7 for meter in Meter}
     limits = amounts | {"models": ["s"], "currency": "USD", "unpriced": "count", "unpricedPrice": "0.5"}
     assert limits.keys() == NAMES
@@ -161,7 +161,10 @@ PROBED = ServiceSpec(
 
 
 def test_an_import_keeps_what_probes_and_the_catalogue_found_and_what_was_switched_off() -> None:
-    """An import keeps found capabilities like PUT does: for the same model, unless the file declares something else."""
+    """An import and a PUT keep capabilities that probes or the catalogue found.
+
+    They are removed if the model changes, and replaced by what the file declares.
+    """
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = services_value(configuration)["services"][0]
     assert entry["capabilitySources"] == {

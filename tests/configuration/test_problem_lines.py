@@ -1,4 +1,4 @@
-"""A problem of a file is reported once with its path; a number out of range is reported with the range."""
+"""Each problem in a file is reported once with its path. A number out of range is reported with the range."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_command_names_each_place_once(demo: None, tmp_path: Path) -> None:
 
 
 def test_the_api_names_each_place_once(caller: Callable[..., Any]) -> None:
-    """The API's message names each path once; `details` contain the paths separately."""
+    """The API's message contains each path once, and `details` contains the paths separately."""
     answer = caller("text-agent", "config:write").post("/config/import", INVALID)
     assert answer.status_code == 422
     check_lines(answer.json()["message"].split("; "))
@@ -82,7 +82,7 @@ def test_a_page_names_each_place_once(admin: Client, demo: None) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, MAX_TOKENS[1] + 1])
 def test_a_limit_on_tokens_out_of_range_says_the_range(value: int, caller: Callable[..., Any]) -> None:
-    """A token limit out of range is reported with the range, in files, forms and calls."""
+    """A token limit out of range is reported with the limits in files, forms and API calls."""
     routing = {"routing": {"default": {"provider": "a", "maxTokens": value}}}
     (message,) = (
         problem.message for problem in validate(INVALID | routing) if problem.field == "routing.default.maxTokens"

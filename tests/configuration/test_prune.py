@@ -49,7 +49,7 @@ def test_requests_past_their_days_go_with_attempts_and_bodies() -> None:
 
 
 def test_more_than_a_batch_goes_too() -> None:
-    """Pruning continues in batches until nothing is left."""
+    """Pruning continues in batches until all expired requests are removed."""
     RequestLog.objects.bulk_create(
         RequestLog(id=f"r{n}", started_at=NOW - 31 * DAY, surface="chat", outcome="ok") for n in range(BATCH + 3)
     )
@@ -58,7 +58,7 @@ def test_more_than_a_batch_goes_too() -> None:
 
 
 def test_an_expired_artifact_goes_with_its_bytes() -> None:
-    """An artifact is removed when it has expired, or when it was deleted longer ago than the undo period."""
+    """An artifact is removed if it has expired, or if it was deleted longer ago than the undo period."""
     expired = artifact(b"expired", expires_at=NOW - DAY)
     deleted = artifact(b"deleted", deleted_at=NOW - UNDO)
     recent = artifact(b"recent", deleted_at=NOW - UNDO + timedelta(minutes=1))
@@ -71,7 +71,7 @@ def test_an_expired_artifact_goes_with_its_bytes() -> None:
 
 
 def test_bytes_shared_with_another_artifact_stay() -> None:
-    """Bytes shared with another artifact are kept, since equal files are stored once."""
+    """Bytes that another artifact shares are kept, since equal files are stored only once."""
     expired, recent = artifact(b"the same", expires_at=NOW - DAY), artifact(b"the same")
     pruned = prune(SYSTEM, NOW)
     assert (pruned.artifacts, pruned.bytes) == (1, 0)
@@ -80,7 +80,7 @@ def test_bytes_shared_with_another_artifact_stay() -> None:
 
 
 def test_ended_sessions_and_agents_made_at_run_time_go() -> None:
-    """Expired sessions and agents made at run time are removed; an administrator's agent is kept, whatever its date."""
+    """Expired sessions and expired agents created at run time are removed. An administrator's agent is always kept."""
     Session.objects.create(session_key="ended", session_data="", expire_date=NOW - DAY)
     Session.objects.create(session_key="open", session_data="", expire_date=NOW + DAY)
     Agent.objects.create(agent_id="old", origin=Agent.Origin.RUNTIME, expires_at=NOW - 2 * UNDO)
@@ -92,7 +92,7 @@ def test_ended_sessions_and_agents_made_at_run_time_go() -> None:
 
 
 def test_every_prune_is_audited() -> None:
-    """Every prune is audited, even without removals, since an alert checks when the last one was."""
+    """Every prune is audited, even if it removes nothing, since an alert depends on the time of the last one."""
     Installation.objects.get_or_create(id=1)
     request("old", 31 * DAY)
     prune(SYSTEM, NOW)

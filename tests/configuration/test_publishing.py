@@ -1,4 +1,4 @@
-"""`ROUTING_ADMIN_PUBLISH_DIR` contains both files, complete, after every change."""
+"""After every change the directory `ROUTING_ADMIN_PUBLISH_DIR` contains both complete configuration files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_provider(name: str) -> None:
 
 
 def test_every_change_writes_both_files(demo: None, settings: Any, tmp_path: Path) -> None:
-    """After each change the published files equal `export_config`, readable by others, without temporary files."""
+    """After each change the published files equal the exports and are readable by others. No temporary file is left."""
     settings.PUBLISH_DIR = str(tmp_path / "published")
     for name in ("one", "two"):
         add_provider(name)
@@ -42,7 +42,7 @@ def test_every_change_writes_both_files(demo: None, settings: Any, tmp_path: Pat
 
 
 def test_undo_is_published_too(demo: None, settings: Any, tmp_path: Path) -> None:
-    """The published files are those of the current configuration, also after an undo."""
+    """After an undo the files of the current configuration are published."""
     settings.PUBLISH_DIR = str(tmp_path)
     before = exports.export(exports.FILES[0]).text
     add_provider("one")
@@ -60,7 +60,7 @@ def test_action_without_a_configuration_change_publishes_nothing(demo: None, set
 def test_unwritable_directory_prevents_no_change(
     demo: None, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If the files cannot be written, the change is kept and the log names the setting and the reason."""
+    """If the files cannot be written, the change is kept and the log names the setting."""
     (tmp_path / "file").write_text("")
     settings.PUBLISH_DIR = str(tmp_path / "file" / "below")
     with caplog.at_level(logging.ERROR):
@@ -72,14 +72,14 @@ def test_unwritable_directory_prevents_no_change(
 
 
 def publish_in_another_process(settings: Any, directory: Path) -> None:
-    """Change the configuration as a process that does not publish: without the variable, or killed after its commit."""
+    """Change the configuration like another process that lacks the setting or was killed before it published."""
     settings.PUBLISH_DIR = ""
     add_provider("unpublished")
     settings.PUBLISH_DIR = str(directory)
 
 
 def test_a_serving_process_publishes_what_another_one_did_not(demo: None, settings: Any, tmp_path: Path) -> None:
-    """A serving process publishes at its start and whenever the stamp has changed; unchanged files are not written."""
+    """A serving process publishes at its start and after every change. It does not write unchanged files."""
     publisher = Publisher()
     settings.PUBLISH_DIR = str(tmp_path)
     publisher.look()
@@ -95,7 +95,7 @@ def test_a_serving_process_publishes_what_another_one_did_not(demo: None, settin
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_what_is_published_is_read_behind_the_lock(settings: Any, tmp_path: Path) -> None:
-    """An older revision never replaces a newer one, although a snapshot may be a second old."""
+    """The newest revision is published, even if the cached snapshot is older."""
     load_demo()
     settings.PUBLISH_DIR = str(tmp_path)
     with another_process() as bob:

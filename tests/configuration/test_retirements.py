@@ -12,7 +12,7 @@ OPENAI = "https://api.openai.com/v1"
 
 
 def test_defaults_services_and_chains_are_looked_through_once_each() -> None:
-    """Defaults, services and candidates are searched for retired models, each of which is listed once."""
+    """Retired models in defaults, services and candidates are listed once each."""
     configuration = Configuration(
         providers=(ProviderSpec("ours", OPENAI, "gpt-5"), ProviderSpec("echo", "echo://local", "echo-text", "echo")),
         services=(ServiceSpec("old", "Old", "ours", "gpt-4", OPENAI), ServiceSpec("e", "E", "echo", "x", "echo://")),

@@ -1,4 +1,4 @@
-"""A change of the configuration is one transaction with one revision and one audit event, or it does not happen."""
+"""A change of the configuration is one transaction that writes one revision and one audit event."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_provider(name: str = "deepseek", **fields: object) -> Provider:
 
 
 def test_a_change_makes_one_revision_and_one_audit_event() -> None:
-    """A change writes the difference, the actor and the whole new state together."""
+    """A change is recorded as a revision with actor and difference, and as an audit event that refers to it."""
     make_provider()
     revision = Revision.objects.get()
     assert (revision.actor, revision.changes[0]["kind"], revision.changes[0]["name"]) == ("ada", "provider", "deepseek")
@@ -50,14 +50,14 @@ def test_a_change_makes_one_revision_and_one_audit_event() -> None:
 
 
 def test_a_change_that_changes_nothing_makes_no_revision() -> None:
-    """An action without a difference is audited but creates no revision."""
+    """An action that changes nothing is audited but creates no revision."""
     provider = make_provider()
     save_provider(ADA, provider)
     assert (Revision.objects.count(), AuditEvent.objects.count()) == (1, 2)
 
 
 def test_changes_inside_a_change_join_its_revision(demo: None) -> None:
-    """An import, a demo or a bulk edit is one revision, however many actions it takes."""
+    """A change that consists of several actions, such as loading the demo, is one revision."""
     assert Revision.objects.count() == 1
     assert AuditEvent.objects.filter(action="configuration.import", revision=Revision.objects.get().number).exists()
 
@@ -108,7 +108,7 @@ def test_a_stale_version_is_refused_and_changes_nothing() -> None:
 
 
 def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None) -> None:
-    """Undo restores the state before a change; undoing the undo restores the state after it."""
+    """Undo restores the state before a change. Undoing the undo restores the state after the change."""
     before = rows.read()
     make_provider()
     after = rows.read()
@@ -119,7 +119,7 @@ def test_undo_takes_the_newest_revision_back_and_can_itself_be_undone(demo: None
 
 
 def test_undo_of_an_older_revision_is_refused(demo: None) -> None:
-    """Only the newest revision can be undone, since undo must not silently discard a later change."""
+    """Only the newest revision can be undone, since undo must not discard a later change."""
     first = Revision.objects.first().number
     make_provider()
     with pytest.raises(ConflictError):
@@ -127,7 +127,7 @@ def test_undo_of_an_older_revision_is_refused(demo: None) -> None:
 
 
 def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
-    """Removing the demo is one click that can be undone."""
+    """Removing the demo is a single change that can be undone."""
     before = rows.read()
     removal = load.remove(ADA)
     assert rows.read() == EMPTY
@@ -136,7 +136,7 @@ def test_the_whole_demo_is_removed_and_brought_back_by_undo(demo: None) -> None:
 
 
 def test_a_deleted_provider_comes_back_with_its_key() -> None:
-    """Undo restores the stored key too, although the revision contains only its fingerprint."""
+    """Undo restores the stored key as well, although the revision contains only its fingerprint."""
     provider = make_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     delete_provider(ADA, provider)
@@ -146,7 +146,7 @@ def test_a_deleted_provider_comes_back_with_its_key() -> None:
 
 
 def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
-    """A key is entered for one origin; after a change of the address it has to be entered again."""
+    """A stored key is valid for one origin. After a change of the origin it has to be entered again."""
     provider = make_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     provider.endpoint = "https://elsewhere.example.org"
@@ -156,7 +156,7 @@ def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
 
 
 def test_a_variable_outside_the_allowed_names_is_no_key() -> None:
-    """`${ENV}` reads only variables of provider keys (decision 10)."""
+    """A `${…}` reference can only name a variable for provider keys (decision 10)."""
     with pytest.raises(InvalidError):
         save_provider(
             ADA, Provider(name="x", endpoint="https://x.example"), key=KeyChange(KeyAct.SET, "${DATABASE_URL}")
@@ -166,7 +166,7 @@ def test_a_variable_outside_the_allowed_names_is_no_key() -> None:
 
 @pytest.mark.requirement("MMR-E1")
 def test_the_environment_overrides_a_stored_key() -> None:
-    """`LLM_PROVIDER_{NAME}_API_KEY` overrides the stored key; an empty variable does not."""
+    """`LLM_PROVIDER_{NAME}_API_KEY` overrides the stored key, unless the variable is empty."""
     provider = make_provider("Deep Seek")
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-stored-0123456789"))
     os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"] = "sk-from-environment"
@@ -179,7 +179,7 @@ def test_the_environment_overrides_a_stored_key() -> None:
 
 
 def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo: None) -> None:
-    """A provider in use cannot be deleted; the error names its users, and the database protects the row too."""
+    """A provider in use cannot be deleted. The error names what uses it, and the database protects the row as well."""
     echo = Provider.objects.get(name="echo")
     with pytest.raises(InUseError, match="design"):
         delete_provider(ADA, echo)
@@ -188,7 +188,7 @@ def test_a_provider_in_use_is_not_deleted_and_the_sentence_names_its_users(demo:
 
 
 def test_the_database_keeps_chains_free_of_gaps(demo: None) -> None:
-    """Even a raw DELETE leaves no gap in a chain."""
+    """Even a DELETE in SQL leaves no gap in the positions of a chain."""
     route = TaskRoute.objects.get(task_type="design")
     with pytest.raises(IntegrityError), transaction.atomic():
         Candidate.objects.create(route=route, position=9, provider=Provider.objects.get(name="echo"))
@@ -228,7 +228,7 @@ def test_rows_give_back_the_value_they_were_written_from() -> None:
 
 
 def test_a_configuration_of_thousands_can_be_read(demo: None) -> None:
-    """A configuration with more providers than SQLite allows parameters in a query can be read."""
+    """A configuration can be read even if it has more providers than SQLite allows parameters in a query."""
     numbers = range(1500)
     providers = [Provider(name=f"p{n}", endpoint="https://p.example/v1", default_model="m") for n in numbers]
     Provider.objects.bulk_create(providers)
@@ -269,7 +269,7 @@ def test_eight_writers_wait_for_one_another_and_none_is_lost() -> None:
 
 
 def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) -> None:
-    """A suggested agent must be able to receive the file by capability, media type and limits."""
+    """Only agents that can receive the file are suggested: by capability, media type and limits."""
     picture = FilePart(Kind.IMAGE, "image/png", "plan.png", 2048, content=None)
     sound = FilePart(Kind.AUDIO, "audio/mpeg", "note.mp3", 2048)
     file = FilePart(Kind.IMAGE, "image/x-unheard-of", "plan.odd", 2048)
@@ -280,7 +280,7 @@ def test_descriptions_name_the_agents_that_can_really_read_a_file(demo: None) ->
 
 
 def test_removing_the_demo_leaves_added_entries_and_what_they_use(demo: None) -> None:
-    """Removing the demo keeps what a user added and the providers and the default route that it needs."""
+    """Removing the demo keeps what a user added, and the providers and the default route that this needs."""
     mine = TaskRoute(task_type="mine")
     save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
     load.remove(ADA)
@@ -291,7 +291,7 @@ def test_removing_the_demo_leaves_added_entries_and_what_they_use(demo: None) ->
 
 
 def test_a_dry_run_refuses_what_applying_would_refuse() -> None:
-    """A preview rejects what the import would reject, here a slash in a provider's name."""
+    """A preview rejects what the import would reject, such as a slash in a provider's name."""
     files = [
         b'{"providers": [{"providerName": "a/b", "apiKey": "", "endpoint": "https://x.example/v1",'
         b' "defaultModel": "m"}],'

@@ -1,4 +1,4 @@
-"""Writing a configuration to rows: what is written is found by comparing JSON, and what cannot be stored rolls back."""
+"""Writing a configuration to rows: changes are found by comparing JSON, and values must be storable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write(configuration: Configuration) -> int:
 
 @pytest.mark.parametrize("field", ["extra", "quirks", "timeouts"])
 def test_true_over_one_is_written_as_one_revision(field: str) -> None:
-    """Changing 1 to true creates a revision, although they are equal in Python."""
+    """Changing 1 to true creates a revision, although these values are equal in Python."""
     configurations = [
         replace(CONFIGURATION, providers=(replace(A, **{field: {"x": value}}),)) for value in (1, True, 0, False)
     ]
@@ -45,7 +45,7 @@ def test_true_over_one_is_written_as_one_revision(field: str) -> None:
 
 
 def test_order_of_further_keys_is_written_and_listed() -> None:
-    """The order of additional keys is stored, since keys are used in that order."""
+    """The order of additional keys is stored and listed as a change, since keys are used in that order."""
     write(CONFIGURATION)
     reordered = replace(CONFIGURATION, providers=(replace(A, more_keys=KEYS[::-1]),))
     sentences = [sentence(change) for change in diff(CONFIGURATION, reordered)]
@@ -57,12 +57,12 @@ def test_order_of_further_keys_is_written_and_listed() -> None:
 
 
 def test_the_order_of_languages_means_nothing() -> None:
-    """Another order of languages is no change, since rows are always read in the same order."""
+    """A different order of languages is not a change, since rows are always read in the same order."""
     assert diff(CONFIGURATION, replace(CONFIGURATION, languages=CONFIGURATION.languages[::-1])) == ()
 
 
 def test_what_reads_back_as_something_else_is_rolled_back() -> None:
-    """A change whose rows read back differently is rolled back, such as a number as a key in JSON."""
+    """A change is rolled back if reading the rows does not return it, for example a number as a key in JSON."""
     unwritable: Any = {1: "x"}
     with pytest.raises(InvalidError, match="cannot be stored: provider a extra"):
         write(replace(CONFIGURATION, providers=(replace(A, extra=unwritable),)))
@@ -71,7 +71,7 @@ def test_what_reads_back_as_something_else_is_rolled_back() -> None:
 
 
 def test_a_catalogue_that_is_not_here_is_warned_of() -> None:
-    """An unknown catalogue is a warning; its name is kept, and the shipped catalogue is used."""
+    """The name of an unknown catalogue is kept, and a warning is reported."""
     provider = '{"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}'
     result = import_configuration(ADA, [f'{{"providers": [{provider}], "routing": {{}}, "catalogue": "of a day"}}'])
     assert [problem.field for problem in result.preview.imported.problems] == ["catalogue"]

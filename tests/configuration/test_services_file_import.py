@@ -1,4 +1,4 @@
-"""Importing `llmservices.json`: a service has the declared capabilities, or text only."""
+"""Importing `llmservices.json`: a service has the declared capabilities, or only text if none are declared."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def imported(**changes: Any) -> Configuration:
 @pytest.mark.requirement("MCR-1.1", "MCR-1.2", "MCR-5.1", "MCR-P1")
 @given(capabilities)
 def test_declared_capabilities_are_the_services_and_are_written_back(declared: dict[str, list[str]]) -> None:
-    """For any input and output lists, the service and the export have exactly those capabilities in each direction."""
+    """For any input and output lists, the service and the export have exactly those capabilities."""
     configuration = imported(capabilities=declared)
     able = configuration.services[0].capabilities
     assert able is not None
@@ -47,7 +47,7 @@ def test_declared_capabilities_are_the_services_and_are_written_back(declared: d
 @pytest.mark.requirement("MCR-1.5", "MCR-5.2", "MCR-5.3", "MCR-P6")
 @given(services_files())
 def test_files_without_capabilities_load_and_mean_text(value: dict[str, Any]) -> None:
-    """Any older file loads without a problem about capabilities, means text in and out, and is exported unchanged."""
+    """In a file without capabilities every service has text input and output, and the export declares none either."""
     for entry in value["services"]:
         entry.pop("capabilities", None)
     outcome = import_values(EMPTY, [value])
@@ -78,7 +78,7 @@ def test_any_name_is_a_capability(name: str) -> None:
     ],
 )
 def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loads(value: Any, field: str) -> None:
-    """Invalid capabilities are a warning: the service counts as text only, and the export is unchanged."""
+    """Invalid capabilities are a warning. The service has only text, and the export contains them unchanged."""
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"capabilities": value}]}])
     assert [(item.field, item.severity) for item in outcome.problems] == [(field, "warning")]
     assert outcome.configuration.services[0].effective_capabilities == TEXT_ONLY
@@ -88,7 +88,7 @@ def test_bad_capabilities_are_a_warning_that_names_the_entry_and_the_service_loa
 @pytest.mark.requirement("MCR-1.4")
 @given(services_files(), json_values)
 def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(value: dict[str, Any], junk: Any) -> None:
-    """Loading leaves out an invalid service and keeps the others; an import rejects the whole file."""
+    """The registry leaves out an invalid service and keeps the others. An import rejects the whole file."""
     spoilt = {**value, "services": [*value["services"], {"id": "spoilt", "name": junk}]}
     registry = LlmServiceRegistry.from_document(spoilt)
     assert [service.id for service in registry] == [entry["id"] for entry in value["services"]]
@@ -101,7 +101,7 @@ def test_an_invalid_service_is_left_out_with_its_problem_and_the_others_load(val
 @pytest.mark.requirement("MCR-1.4")
 @pytest.mark.parametrize("name", ["id", "name", "baseURL", "model", "apiKey", "capabilityTags", "description"])
 def test_each_required_field_of_a_service_is_named_when_it_is_missing(name: str) -> None:
-    """A missing required field of a service is named (decision 5)."""
+    """A missing required field of a service is reported with its path (decision 5)."""
     entry = {key: item for key, item in SERVICE.items() if key != name}
     assert [(item.field, item.constraint) for item in validate_services({"services": [entry]})] == [
         (f"services[0].{name}", "required")
@@ -122,7 +122,7 @@ def test_any_json_value_is_validated_without_an_exception(value: Any) -> None:
 
 
 def test_what_was_probed_or_looked_up_is_not_written_as_if_declared() -> None:
-    """An export contains only declared capabilities."""
+    """An export declares only capabilities that were declared, not those found by probes or in the catalogue."""
     snapshot = to_json(imported(capabilities={"input": ["text"], "output": ["text"]}))
     snapshot["services"][0] |= {
         "capabilities": {"input": ["text", "vision"], "output": ["text"]},
@@ -146,7 +146,7 @@ def test_services_with_placeholder_keys_join_the_provider_whose_key_was_entered(
 
 @pytest.mark.requirement("MCR-5.3")
 def test_a_services_own_times_and_fields_of_its_requests_survive_export_and_import() -> None:
-    """`timeouts` and `extraBody` are parsed and exported only if they are set."""
+    """`timeouts` and `extraBody` survive export and import, and are exported only if they are set."""
     fields = {"timeouts": {"firstContent": 300}, "extraBody": {"enable_thinking": False}}
     configuration = imported(**fields)
     service = configuration.services[0]
