@@ -1,6 +1,6 @@
 """Print an installation's contents as JSON for comparison: `python tests/databases/moved_facts.py [make|add]`.
 
-`make` first creates an installation with data of all kinds; `add` first stores one more artifact.
+With `make` it first creates an installation with data of all kinds. With `add` it first stores another artifact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "routing_admin.settings"
 
 
 def make() -> None:
-    """Create the demo, a stored key, a deleted artifact, a user, a table with many rows, and unusual texts."""
+    """Create the demo, a stored key, a deleted artifact, a user, a table with many rows, and unusual text."""
     from django.contrib.auth.models import User
     from django.core.management import call_command
     from django.utils import timezone
@@ -39,7 +39,7 @@ def make() -> None:
     delete_artifacts(SYSTEM, [deleted.pk])
     now = timezone.now()
     SignInAttempt.objects.bulk_create(SignInAttempt(at=now, name=f"{number:064}") for number in range(1200))
-    # Texts that COPY escapes, or that an engine might change: a line separator, an emoji, NUL.
+    # Text that COPY escapes, or that an engine might change: a line separator, an emoji, NUL.
     for number, odd in enumerate(("\\N", "tab\tline\n\r\\t", "\b\f\v'\"", "中\u2028\U0001f600", "a\0b")):
         request = RequestLog(
             id=f"{odd} {number}", started_at=now, asked_model=odd, outcome="ok", chain=[{"long": 1, "b": odd}]
@@ -54,7 +54,7 @@ def make() -> None:
 
 
 def add() -> None:
-    """Store an artifact, which adds a line to the audit log; both must be numbered after the moved rows."""
+    """Store an artifact, which adds an audit event. Both must be numbered after the moved rows."""
     from artifacts.library import store_text
     from capabilities.acts import SYSTEM
 

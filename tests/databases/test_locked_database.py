@@ -1,4 +1,4 @@
-"""While the main database is locked, requests that write nothing are served, and the others soon get an error."""
+"""While a database is locked, calls that store nothing are served, and others get an error soon."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def call(server: Server, body: object, path: str = "/v1/chat/completions") -> tu
 
 
 def forget_uses(file: Path) -> None:
-    """Reset the last use of all keys, and make the server read them again."""
+    """Reset the last use of all keys, and make the server read the keys again."""
     with other_connection(file) as second_connection:
         second_connection.execute("UPDATE capabilities_agentkey SET last_used_at = NULL")
         second_connection.execute("UPDATE routing_admin_installation SET version = version + 1")
@@ -55,7 +55,7 @@ def forget_uses(file: Path) -> None:
 
 @pytest.mark.parametrize("mode", LOCKS)
 def test_while_the_database_is_locked_calls_that_store_nothing_succeed(tmp_path: Path, mode: str) -> None:
-    """While the database is locked, known keys stay valid, although their last use cannot be written."""
+    """While the database is locked, known keys stay valid, although the time of their last use cannot be written."""
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         forget_uses(file)
@@ -66,11 +66,11 @@ def test_while_the_database_is_locked_calls_that_store_nothing_succeed(tmp_path:
 
 
 def test_key_use_noted_during_a_lock_is_written_by_the_end_of_the_server(tmp_path: Path) -> None:
-    """A use noted during the lock is written afterwards, at the latest when the server ends."""
+    """If a key is used during the lock, the time is written afterwards, at the latest when the server ends."""
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         forget_uses(file)
-        reread_at = time.monotonic() + FRESH_SECONDS  # later calls have read the row without a use
+        reread_at = time.monotonic() + FRESH_SECONDS  # calls after this time have read the reset row
         with locked(file, "IMMEDIATE"):
             began = 0.0
             while began <= reread_at:
@@ -86,7 +86,7 @@ def test_key_use_noted_during_a_lock_is_written_by_the_end_of_the_server(tmp_pat
 
 
 def test_call_that_must_store_a_file_gets_a_503_with_retry_after(tmp_path: Path) -> None:
-    """A call that has to store a file gets a 503 with Retry-After in OpenAI's shape, which is logged."""
+    """A call that has to store a file gets a 503 with Retry-After and OpenAI's error format, and is logged."""
     body = chat_body(image(PNG_URL), model="one/lab")
     with served(tmp_path) as server:
         with locked(tmp_path / MAIN):
@@ -123,7 +123,7 @@ def test_agents_api_answers_a_locked_database_with_a_503_in_its_own_shape(tmp_pa
     ],
 )
 def test_only_an_unavailable_database_becomes_a_503(error: Exception, unavailable: bool) -> None:
-    """A violated constraint or invalid SQL stays a 500."""
+    """A violated constraint or invalid SQL still causes a 500."""
     assert is_unavailable(error) is unavailable
 
 
@@ -140,7 +140,7 @@ def current_lock_timeout() -> float:
 
 @rows
 def test_api_waits_one_second_for_a_lock_and_pages_wait_longer() -> None:
-    """The API waits for a lock only one second; the usual timeout applies again after the call."""
+    """An API call waits only one second for a lock. After the call the usual timeout applies again."""
     usual = current_lock_timeout()
 
     @open_endpoint("GET")
@@ -170,7 +170,7 @@ def test_calls_that_share_a_thread_do_not_add_up_their_lock_timeouts() -> None:
 @rows
 @pytest.mark.sqlite
 def test_failed_statement_is_closed_at_once() -> None:
-    """Otherwise another thread could collect it as garbage and wait for the lock."""
+    """A statement left open could be garbage-collected in another thread, which would then wait for the lock."""
     with lock_timeout(0), locked(), connection.cursor() as cursor:
         with pytest.raises(OperationalError):
             cursor.execute("BEGIN IMMEDIATE")
@@ -184,7 +184,7 @@ def browser_in(language: str, account: Any) -> Client:
 
 @rows
 def test_page_that_must_write_to_a_locked_database_answers_503(key: str, admin_account: Any) -> None:
-    """A page that has to write answers 503 with Retry-After, and nothing is changed."""
+    """A page that has to write returns 503 with Retry-After, and nothing is changed."""
     client, before = browser_in("en", admin_account), snapshot.build().configuration
     with lock_timeout(0), locked():
         response = client.post(reverse("demo_remove"))
@@ -196,7 +196,7 @@ def test_page_that_must_write_to_a_locked_database_answers_503(key: str, admin_a
 @rows
 @pytest.mark.parametrize(("language", "sentence"), [("en", "for up to 15 minutes"), ("zh-hans", "最长 15 分钟")])
 def test_unreadable_database_makes_every_page_a_503(key: str, language: str, sentence: str, admin_account: Any) -> None:
-    """Every page is a 503 that says since when the database is unavailable and that known keys still work."""
+    """Every page returns 503 and says since when the database is unavailable and that known keys still work."""
     client, headers = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_of_key(headers), Principal)
@@ -214,7 +214,7 @@ def test_unreadable_database_makes_every_page_a_503(key: str, language: str, sen
 
 @rows
 def test_last_use_of_a_key_is_written_by_upkeep_at_most_once_a_minute(key: str) -> None:
-    """The last use of a key is noted by the call and written by upkeep, at most once a minute."""
+    """A call only notes the time when its key was used. The upkeep thread writes it, at most once a minute."""
     row = AgentKey.objects.get(public_id=key.split("_")[1])
     assert isinstance(authenticate({"x-api-key": key}), Principal)
     row.refresh_from_db()
@@ -232,7 +232,7 @@ def test_last_use_of_a_key_is_written_by_upkeep_at_most_once_a_minute(key: str) 
 
 @rows
 def test_key_use_that_cannot_be_written_stays_noted(key: str) -> None:
-    """A noted use is kept until it can be written; pages show it before."""
+    """A noted time of use is kept until it can be written, and pages already show it."""
     row, uses = AgentKey.objects.get(public_id=key.split("_")[1]), LastUses()
     uses.note(row, now := timezone.now())
     with lock_timeout(0), locked():
@@ -254,7 +254,7 @@ def ask(server: Server, path: str) -> tuple[int, Any, Any]:
 
 
 def test_while_the_log_is_locked_entries_are_spooled_and_written_later(tmp_path: Path) -> None:
-    """While the log is locked, entries are spooled; they are complete after the lock and a restart."""
+    """While the log is locked, entries are spooled. After a restart without the lock the log is complete."""
     with served(tmp_path) as server:
         with locked(tmp_path / LOG, "IMMEDIATE"):
             ids = []
@@ -282,7 +282,7 @@ def test_while_the_log_is_locked_entries_are_spooled_and_written_later(tmp_path:
 
 @rows
 def test_refused_file_is_written_by_upkeep_after_the_lock(key: str) -> None:
-    """A refusal is written when the database is no longer locked, for declared capabilities only."""
+    """That a provider refused a file is written after the lock, and only for capabilities that the service declares."""
     refused = RefusedFile("echo", "echo-vision", frozenset({"vision", "audio"}), "r1", 400, timezone.now())
     refusals = NotedRefusals()
     refusals.note(refused)

@@ -1,4 +1,7 @@
-"""Moving an installation to PostgreSQL and S3 and back keeps every row, file and key, and is never left half done."""
+"""Moving an installation to PostgreSQL and S3 and back keeps every row, file and key.
+
+A move that was interrupted can be continued.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ from tests.engines.s3 import s3_server
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = Path(__file__).with_name("moved_facts.py")
-pytestmark = pytest.mark.sqlite  # it brings its own engines
+pytestmark = pytest.mark.sqlite  # the tests start their own PostgreSQL and S3
 
 
 @dataclass(frozen=True)
 class Installation:
-    """An installation, given by its environment."""
+    """An installation, which is defined by its environment variables."""
 
     environment: Mapping[str, str]
 
@@ -49,7 +52,7 @@ class Installation:
 
 @dataclass(frozen=True)
 class Journey:
-    """An installation in files, its facts, and the targets it is moved to."""
+    """An installation that is stored in files, the facts about its contents, and the targets it is moved to."""
 
     home: Installation
     folder: Path
@@ -64,7 +67,7 @@ class Journey:
 
 @pytest.fixture(scope="module")
 def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
-    """Create an installation with data of all kinds; the tests of this module move it in order."""
+    """Create an installation with data of all kinds. The tests in this module move it and depend on their order."""
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
     server, folder = s3_server(), tmp_path_factory.mktemp("home")
@@ -78,7 +81,7 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
 
 
 def test_installation_in_use_cannot_be_moved(journey: Journey) -> None:
-    """The move refuses while another process has the database open, since its changes would be lost."""
+    """The move is refused while another process has the database open, since its changes would be lost."""
     with closing(sqlite3.connect(journey.folder / "routing_admin.sqlite3")) as connection:
         connection.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
         result = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
@@ -139,7 +142,7 @@ with exclude_writers(list_tables()), lock_timeout(0.1):
 
 
 def test_other_processes_cannot_write_during_a_move(journey: Journey) -> None:
-    """Other processes cannot write during the move, since their changes would be lost."""
+    """Other processes cannot write during a move, since their changes would be lost."""
     for installation, refusal in ((journey.home, "database is locked"), (journey.abroad, "lock timeout")):
         result = installation.at(DJANGO_SETTINGS_MODULE="routing_admin.settings").run("-c", WRITTEN_MEANWHILE)
         assert (result.returncode, result.stdout.count(refusal)) == (0, 2), result
@@ -196,7 +199,10 @@ def test_move_killed_before_or_after_its_rows_is_continued(moment: str, journey:
 
 
 def test_move_killed_among_its_rows_is_continued_with_rows_added_meanwhile(journey: Journey) -> None:
-    """A move killed while it copied rows is continued; rows added meanwhile are numbered after the others."""
+    """A move that was killed while it copied rows is continued.
+
+    Rows that were added after an earlier move are numbered after the moved rows.
+    """
     moved = journey.abroad.facts("add")
     assert len(moved["bytes"]) == len(journey.facts["bytes"]) + 1
     back = {"DATABASE_URL": f"sqlite:///{journey.folder}/back.sqlite3"}

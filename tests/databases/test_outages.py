@@ -1,4 +1,4 @@
-"""A database that is read-only, denies a right, or has another schema version is an outage that loses no data."""
+"""A database that is read-only, denies a right, or has another schema version: no logged request is lost."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def of_sqlite(code: int, text: str = "") -> DatabaseError:
 def test_postgresql_error_codes_are_classified_as_outage_value_or_code(
     code: str, kind: type[DatabaseError], fault: DatabaseFault
 ) -> None:
-    """The driver's exception class does not matter."""
+    """The classification depends on the error code and not on the exception class of the driver."""
     error = raised(kind, psycopg.errors.lookup(code)())
     assert fault_of(error) is fault
     assert is_unavailable(error) is (fault not in (DatabaseFault.VALUE, DatabaseFault.CODE))
@@ -102,12 +102,12 @@ def test_postgresql_error_codes_are_classified_as_outage_value_or_code(
     ],
 )
 def test_sqlite_error_codes_are_classified(code: int, text: str, fault: DatabaseFault) -> None:
-    """Also extended codes are."""
+    """Extended SQLite error codes are classified as well."""
     assert fault_of(of_sqlite(code, text)) is fault
 
 
 def test_explanation_names_the_kind_of_outage() -> None:
-    """The error message says whether the database is read-only, denies a right, or is being upgraded."""
+    """The error message says whether the database is read-only, denies a right, or lacks a table or column."""
     messages = [explain(raised(InternalError, psycopg.errors.lookup(code)())) for code in ("25006", "42501", "42P01")]
     phrases = ("read-only", "denies this server a right", "lacks a table or column")
     assert [phrase in message for phrase, message in zip(phrases, messages, strict=True)] == [True] * 3
@@ -115,7 +115,7 @@ def test_explanation_names_the_kind_of_outage() -> None:
 
 @contextmanager
 def connected_with(statement: str) -> Iterator[None]:
-    """Run the statement on all connections of this thread, existing and new ones."""
+    """Close all connections of this thread, and run the statement on every new connection."""
 
     def limit(connection: Any, **_: Any) -> None:
         connection.cursor().execute(statement)
@@ -178,7 +178,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 @rows
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Entries are spooled on disk and written after the outage; the log has one line and no traceback."""
+    """Entries are spooled and written after the outage, which is logged in one line without a traceback."""
     if outage == "no right" and not is_postgresql():
         pytest.skip("SQLite knows no rights")
     with OUTAGES[outage]():
@@ -203,7 +203,7 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
 )
 def test_missing_right_is_found(right: str, table: str, is_probed: bool) -> None:
-    """A missing right on the request log fails the write check; `doctor` names missing rights to read and insert."""
+    """If a right on the request log is missing, the write check fails. `doctor` names missing rights to insert."""
     with other_connection() as connection:
         connection.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
         connection.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")
@@ -229,7 +229,7 @@ def test_doctor_reports_a_read_only_database(capsys: pytest.CaptureFixture[str])
 
 @rows
 def test_one_invalid_row_of_a_batch_is_found_by_bisection(journal: Journal) -> None:
-    """The valid rows are written in a few transactions, and only the invalid one is lost."""
+    """The valid rows are written in a few transactions, and only the invalid row is lost."""
     bad = entry_of(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     for valid_or_bad in (
         *(entry(f"r{number}") for number in range(100)),
@@ -282,7 +282,7 @@ def ask(server: Server, path: str, body: object = None, **headers: str) -> tuple
 
 @pytest.mark.skipif(not is_postgresql(), reason="about PostgreSQL: python -m tests.engines")
 def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_path: Path) -> None:
-    """With a read-only database calls are answered; after it, connections are replaced and the log is complete."""
+    """While the database is read-only, calls are answered. After the outage the log is complete."""
     database = database_of(tmp_path)["DATABASE_URL"].rpartition("/")[2]
     with served(tmp_path) as server:
         text = {"text": "a few words", "filename": "notes.txt"}
@@ -290,7 +290,7 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
         assert [chat(server, name) for name in ids] == [200] * 3
         switch(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
         status, body = ask(server, "/api/v1/artifacts", text)
-        while status != 503 or "read-only" not in body:  # until the server has noticed the terminated connections
+        while status != 503 or "read-only" not in body:  # until the server notices the terminated connections
             status, body = ask(server, "/api/v1/artifacts", text)
         status, body = ask(server, "/v1/chat/completions", chat_body(image(PNG_URL), model="one/lab"))
         assert (status, "read-only" in body) == (503, True)
@@ -317,7 +317,7 @@ def chat(server: Server, name: str) -> int:
 
 
 def switch(directory: Path, statement: str, *, end: bool = True) -> None:
-    """Change a setting for new connections; with `end`, terminate the existing ones."""
+    """Change a setting for new connections. If `end` is true, terminate existing connections."""
     with other_connection(directory / MAIN) as connection:
         connection.execute("SET default_transaction_read_only = off")
         connection.execute(statement)
@@ -333,7 +333,7 @@ def switch(directory: Path, statement: str, *, end: bool = True) -> None:
 def test_page_that_must_write_to_a_read_only_database_answers_503(
     demo: None, admin_account: Any, language: str, sentence: str
 ) -> None:
-    """While the database is read-only, pages that write and the sign-in answer 503 with Retry-After."""
+    """While the database is read-only, pages that write and the sign-in return 503 with Retry-After."""
     signed_in = browser_of(admin_account, raise_request_exception=False, headers={"accept-language": language})
     anonymous = Client(raise_request_exception=False, headers={"accept-language": language})
     with read_only():

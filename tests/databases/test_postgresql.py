@@ -52,7 +52,7 @@ def days():
 
 
 def test_request_is_in_the_partition_of_its_day(days: None) -> None:
-    """Partitions for yesterday, today and the next days are created once; days are in UTC."""
+    """Partitions for yesterday, today and the next days are created once. A day begins at midnight in UTC."""
     assert make_days(NOW) == 0
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
     request("midnight", NOW.replace(hour=0))
@@ -63,7 +63,7 @@ def test_request_is_in_the_partition_of_its_day(days: None) -> None:
 
 
 def test_row_without_a_partition_moves_when_its_day_is_created(days: None) -> None:
-    """Rows without a partition are in the default one and move when their day's partition is created."""
+    """A row without a partition is in the default partition and moves when the partition of its day is created."""
     late, early = request("late", NOW - 9 * DAY), request("early", NOW + (AHEAD + 1) * DAY)
     assert {table_of("late"), table_of("early")} == {"routing_admin_requestlog_default"}
     assert list(RequestLog.objects.values_list("pk", flat=True)) == ["early", "late"]
@@ -74,7 +74,7 @@ def test_row_without_a_partition_moves_when_its_day_is_created(days: None) -> No
 
 
 def test_expired_days_are_dropped_as_partitions(days: None) -> None:
-    """Expired days are dropped as partitions; only older rows of the default partition are deleted."""
+    """Partitions of expired days are dropped. Rows are only deleted from the default partition."""
     request("yesterday", NOW - DAY)
     request("today", NOW)
     request("long ago", NOW - 90 * DAY)
@@ -89,7 +89,7 @@ def test_expired_days_are_dropped_as_partitions(days: None) -> None:
 
 
 class Statements:
-    """Records every statement."""
+    """Wrapper for database calls that records every SQL statement."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []
@@ -100,7 +100,7 @@ class Statements:
 
 
 def test_id_of_another_day_overwrites_nothing(days: None) -> None:
-    """An id used on another day overwrites nothing, although no unique key covers several partitions."""
+    """A request whose id was used on another day overwrites nothing, although uniqueness holds per partition only."""
     for began in (NOW - DAY, NOW, NOW):
         write([entry_of(RequestFacts("same", began, "v1", error=translatable("x")), ())])
     assert RequestLog.objects.get(pk="same").started_at == NOW - DAY
@@ -113,7 +113,7 @@ def test_change_notifies_the_listening_processes_on_commit() -> None:
     listener.start()
     try:
         until = timezone.now() + timedelta(seconds=30)
-        while not notified.wait(0.2) and timezone.now() < until:  # the first change may precede the LISTEN
+        while not notified.wait(0.2) and timezone.now() < until:  # the first change may happen before the LISTEN
             with transaction.atomic():
                 Installation.objects.update_or_create(id=1, defaults={"version": snapshot.stamp() + 1})
         assert notified.is_set()
@@ -122,7 +122,7 @@ def test_change_notifies_the_listening_processes_on_commit() -> None:
 
 
 def test_statement_waits_for_a_lock_only_as_long_as_its_timeout(key: str) -> None:
-    """A statement waits for a lock only as long as its timeout; the next one has the usual timeout again."""
+    """A statement waits for a lock no longer than its timeout. The next statement has the usual timeout again."""
     with psycopg.connect(**plain_parameters()) as second_connection:
         second_connection.execute("LOCK TABLE routing_admin_installation IN EXCLUSIVE MODE")
         with lock_timeout(0.05), pytest.raises(OperationalError, match="lock timeout"):
@@ -134,7 +134,7 @@ def test_statement_waits_for_a_lock_only_as_long_as_its_timeout(key: str) -> Non
 
 
 def test_connection_closed_by_the_server_is_replaced(key: str) -> None:
-    """After the server closed a connection, one statement fails and the next one uses a new connection."""
+    """After the server has closed a connection, one statement fails, and the next statement uses a new connection."""
     backend_pid = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
     with psycopg.connect(**plain_parameters(), autocommit=True) as second_connection:
         second_connection.execute("SELECT pg_terminate_backend(%s, 5000)", backend_pid)
@@ -184,7 +184,7 @@ def test_pages_of_a_search_cover_all_days_without_a_gap(two_months: None) -> Non
 def test_search_with_enough_results_queries_the_newest_partitions_only(
     two_months: None, django_assert_num_queries: Any
 ) -> None:
-    """A search queries only the newest partitions if they have enough results."""
+    """A search queries only the newest partitions if these contain enough results."""
     for number in range(PAGE + 1):
         request(f"r{number}", NOW - timedelta(minutes=number))
     with django_assert_num_queries(1, using="logs") as queries:

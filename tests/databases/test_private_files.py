@@ -1,4 +1,4 @@
-"""New database files are readable and writable by their owner only."""
+"""New database files can be read and written only by their owner."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_new_database_and_its_log_are_private_to_their_owner(tmp_path: Path) -> 
 
 
 def test_existing_database_keeps_its_permissions(tmp_path: Path) -> None:
-    """The permissions of an existing database are unchanged; `doctor` reports one that others can read."""
+    """The permissions of an existing database are not changed, even if others can read it."""
     path = tmp_path / "there.sqlite3"
     path.write_bytes(b"bytes")
     path.chmod(0o640)

@@ -1,4 +1,4 @@
-"""Long work reports its progress and the remaining time; short work reports nothing."""
+"""A long task reports its progress and the remaining time. A short task reports nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Terminal(io.StringIO):
 
 
 def output_of(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
-    """Return the output if ten more items are done at each of the given times."""
+    """Return the output if ten more items are completed at each of the given times, which are in seconds."""
     moments = iter([0.0, *seconds])
     counter = WorkProgress("Rows", total, OutputWrapper(out), lambda: next(moments))
     for _ in seconds:

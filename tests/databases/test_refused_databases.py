@@ -1,4 +1,4 @@
-"""An unusable database is reported by every command in one line: what, where, what to do; no traceback, no secret."""
+"""Every command reports an unusable database in one line, which says what to do and contains no secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ on_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="as
 
 
 def failing(directory: Path, url: str, *arguments: str) -> str:
-    """Run a command that must fail with status 1 and a single line; return the line."""
+    """Run a command, assert that it fails with status 1 and a single line of output, and return the line."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO"))}
     environment = inherited | {"DATABASE_URL": url, "ROUTING_ADMIN_DATA_DIR": str(directory)}
     command = [sys.executable, "manage.py", *arguments]
@@ -54,12 +54,12 @@ def test_unreachable_server_is_named_by_its_address(tmp_path: Path, arguments: t
     ],
 )
 def test_invalid_database_url_is_refused(tmp_path: Path, url: str, sentence: str) -> None:
-    """An invalid DATABASE_URL is rejected with the correct notation."""
+    """An invalid DATABASE_URL is rejected with a message that says what is wrong."""
     assert sentence in failing(tmp_path, url, "doctor")
 
 
 def test_database_url_is_parsed_into_connection_settings() -> None:
-    """Percent-encoding is decoded, libpq's parameters are passed on, and each alias has its own connections."""
+    """Percent-encoding is decoded, libpq's parameters are passed on, and there is a database for each alias."""
     databases = postgresql_databases("postgresql://ann:p%40ss@db.example:6432/my%20gateway?sslmode=require")
     assert list(databases) == ["default", "logs"]
     logs = databases["logs"]
@@ -78,7 +78,7 @@ def test_database_url_is_parsed_into_connection_settings() -> None:
     ],
 )
 def test_several_hosts_default_to_the_one_that_accepts_writes(addresses: str, hosts: str, ports: str) -> None:
-    """With several hosts `target_session_attrs` is `read-write` by default, and a password is no part of a host."""
+    """With several hosts `target_session_attrs` is `read-write` by default. A password may contain a comma."""
     default = postgresql_databases(f"postgres://ann:p,%40@{addresses}/gateway")["default"]
     assert (default["HOST"], default["PORT"], default["PASSWORD"]) == (hosts, ports, "p,@")
     assert default["OPTIONS"]["target_session_attrs"] == "read-write"
@@ -118,7 +118,7 @@ def test_wrong_password_and_unknown_database_have_different_messages(tmp_path: P
 
 @on_postgresql
 def test_commands_fail_without_tables_and_name_bootstrap(tmp_path: Path) -> None:
-    """Without tables a command fails and names the command that creates them."""
+    """If the tables do not exist, a command fails and names the command that creates them."""
     empty = os.environ["DATABASE_URL"]
     assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "serve")
     assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "issue_agent_key", "text-agent")
@@ -134,7 +134,7 @@ def test_commands_fail_without_tables_and_name_bootstrap(tmp_path: Path) -> None
 )
 @on_postgresql
 def test_tls_problems_have_different_messages(driver_message: str, sentence: str) -> None:
-    """A server without TLS, an untrusted certificate, and missing TLS settings have different messages."""
+    """A server without TLS, an untrusted certificate, and missing TLS settings cause different messages."""
     explanation = explain_failure(OperationalError(driver_message))
     assert explanation is not None
     assert sentence in explanation
@@ -142,7 +142,7 @@ def test_tls_problems_have_different_messages(driver_message: str, sentence: str
 
 @on_postgresql
 def test_pool_reports_the_reason_of_the_driver() -> None:
-    """A pool reports the driver's reason, not only that it has no connection."""
+    """A connection pool reports the driver's reason and not only that it has no connection."""
     script = (
         "import django; django.setup(); from django.db import connection; "
         "from routing_admin.platform.databases.explaining import pool_connections; "

@@ -1,4 +1,4 @@
-"""Rows as lines in PostgreSQL's COPY text format: lossless, and equal exactly when the rows are equal."""
+"""Rows are written losslessly as lines in PostgreSQL's COPY text format. Equal lines mean equal rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def values_of(line: str) -> list[Any]:
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_every_value_is_in_its_line(rows: list[Any]) -> None:
-    """Every value is exactly in its line; only values that no engine can store are replaced."""
+    """Every value can be read from its line. Only values that no engine can store are replaced."""
     lines = lines_of(KINDS, rows).decode().split("\n")
     assert lines.pop() == ""
     expected = [
@@ -63,7 +63,7 @@ def test_every_value_is_in_its_line(rows: list[Any]) -> None:
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_line_of_a_row_does_not_depend_on_its_batch(rows: list[Any]) -> None:
-    """A row's line does not depend on its batch, since a continued move has other batches."""
+    """The line of a row does not depend on its batch, since a continued move uses different batches."""
     assert lines_of(KINDS, rows) == b"".join(lines_of(KINDS, [row]) for row in rows)
 
 
@@ -85,5 +85,5 @@ def test_line_of_a_row_does_not_depend_on_its_batch(rows: list[Any]) -> None:
     ],
 )
 def test_line_equals_the_copy_text_of_postgresql(kind: str, value: Any, line: str) -> None:
-    """A line equals PostgreSQL's own COPY text, so that tables can be compared by it."""
+    """A line equals the COPY text that PostgreSQL itself would write, so that tables can be compared."""
     assert lines_of([kind], [(value,)]).decode() == line + "\n"

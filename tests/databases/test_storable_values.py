@@ -1,4 +1,4 @@
-"""One rule for storable values: what is written is read back equally from every engine, and the rest is rejected."""
+"""Storable values: every engine returns a value as it was written, and other values are rejected."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def canonical_json(value: Any) -> str:
 @given(value=VALUES)
 @settings(max_examples=100)
 def test_every_engine_returns_the_settled_value(value: Any) -> None:
-    """Every engine returns the settled value with the same type and sign, in JSON and in text."""
+    """Every engine returns the value that `settle` returns, with the same type and sign, in JSON and in text."""
     fields = {"extra": {"x": value}, "display_name": "a\0b\ud83d"}
     row, _made = Provider.objects.update_or_create(name="odd", defaults=fields)
     row.refresh_from_db()
@@ -49,7 +49,7 @@ def test_every_engine_returns_the_settled_value(value: Any) -> None:
 
 @given(value=VALUES)
 def test_settled_json_equals_the_json_of_the_settled_value(value: Any) -> None:
-    """Settling JSON text gives the settled value's JSON."""
+    """`settle_json` returns the JSON of the value that `settle` returns."""
     assert canonical_json(json.loads(settle_json(json.dumps(value)))) == canonical_json(settle(value))
     assert canonical_json(settle(settle(value))) == canonical_json(settle(value))
 
@@ -80,7 +80,7 @@ FILE = """{"providers": [{"providerName": "odd", "endpoint": "https://api.exampl
 
 @pytest.mark.parametrize("odd", [r'"\ud83d"', r'"a\u0000"', r'{"\ud83d": 1}', "1e300", "9223372036854775808", "-1e19"])
 def test_import_rejects_an_unstorable_value_with_its_path(odd: str, demo: None) -> None:
-    """An import rejects a value that cannot be stored with its path, also in an unknown field."""
+    """An import rejects a value that cannot be stored, even in an unknown field, and reports its path."""
     with pytest.raises(InvalidError) as refusal:
         import_configuration(SYSTEM, [FILE % odd])
     assert refusal.value.problems[0].field.startswith("providers[0].note.deep[0]")
@@ -90,14 +90,14 @@ def test_import_rejects_an_unstorable_value_with_its_path(odd: str, demo: None) 
 
 @pytest.mark.parametrize("odd", ["-0.0", "1e16", r'"\ud83d\ude00"', "5e-324"])
 def test_import_of_an_unusual_value_is_idempotent(odd: str, demo: None) -> None:
-    """An unusual value is stored as in the file, so importing the file again changes nothing."""
+    """An unusual value is stored as it is in the file, so importing the file again changes nothing."""
     assert import_configuration(SYSTEM, [FILE % odd]).revision
     assert Provider.objects.get(name="odd").extra == {"note": {"deep": [json.loads(odd)]}}
     assert import_configuration(SYSTEM, [FILE % odd]).revision is None
 
 
 def test_unknown_field_of_an_additional_key_is_a_warning(demo: None) -> None:
-    """An unknown field of an additional key is a warning that it is not kept."""
+    """A warning says that an unknown field of an additional key is not kept."""
     file = json.loads(FILE % 1)
     file["providers"][0]["keys"] = [{"name": "b", "apiKey": "${LLM_PROVIDER_ODD_API_KEY_2}", "note": 1}]
     preview = import_configuration(SYSTEM, [json.dumps(file)]).preview
@@ -122,7 +122,7 @@ def script(demo: None, admin_account: Any) -> Script:
     ],
 )
 def test_script_gets_the_path_of_an_unstorable_value(path: str, body: Any, field_path: str, script: Script) -> None:
-    """A value that cannot be stored is a 422 with its path."""
+    """A value that cannot be stored returns 422 with its path."""
     answer = script.call("POST" if path.endswith("keys") else "PUT", path, body)
     assert (answer.status_code, answer.json()["details"][0]["path"]) == (422, field_path)
 
@@ -141,13 +141,13 @@ def test_script_gets_the_path_of_an_unstorable_value(path: str, body: Any, field
     ],
 )
 def test_name_with_control_characters_is_rejected(path: str, body: Any, script: Script) -> None:
-    """A name with line breaks or other control characters is a 422 in every call."""
+    """A name with line breaks or other control characters returns 422 in every call."""
     answer = script.call("POST" if path.endswith(("keys", "links")) else "PUT", path, body)
     assert answer.status_code == 422, answer.content
 
 
 def test_existing_multiline_name_blocks_no_other_change(demo: None) -> None:
-    """An existing multi-line name does not block other changes, but a new one is rejected."""
+    """An existing name with several lines does not prevent other changes, but a new one is rejected."""
     Provider.objects.filter(name="echo").update(display_name="a\nb")
     old = rows.read()
     assert check(old, old) == []
@@ -156,7 +156,7 @@ def test_existing_multiline_name_blocks_no_other_change(demo: None) -> None:
 
 
 def test_agent_cannot_store_unstorable_values(demo: None, text_agent: AgentProgram) -> None:
-    """Agents' names and artifacts' metadata that cannot be stored are a 422 with the path."""
+    """If the name of an agent or the metadata of an artifact cannot be stored, the call returns 422."""
     assert text_agent.call("PUT", "/agents/made", {"name": "a\nb"}).status_code == 422
     for odd in (1e300, "\0", [2**63]):
         answer = text_agent.post("/artifacts", {"text": "x", "metadata": {"a": odd}})

@@ -1,7 +1,7 @@
 """`python tests/deploy/confined.py UNIT COMMAND…`: run a command under the unit's restrictions without systemd.
 
-System calls, address families, executable memory, capabilities, umask and core dumps are restricted by the kernel like
-systemd does. Restrictions of the file system are not applied.
+The kernel restricts system calls, address families, executable memory, capabilities, umask and core dumps, as it does
+for systemd. Restrictions on the file system are not applied.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALLOW, REFUSE, EQUAL, LAST_CAPABILITY = 0x7FFF0000, 0x00050000 | 1, 4, 40
 
 
 class RepeatedLines(dict[str, Any]):
-    """A section of a unit file that collects the lines of a repeated key."""
+    """A section of a unit file, which collects the lines of a repeated key."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         if isinstance(value, list) and key in self:
@@ -34,7 +34,7 @@ class RepeatedLines(dict[str, Any]):
 
 
 class Comparison(ctypes.Structure):
-    """libseccomp's `scmp_arg_cmp`."""
+    """The struct `scmp_arg_cmp` of libseccomp."""
 
     _fields_ = [("arg", ctypes.c_uint), ("op", ctypes.c_int), ("a", ctypes.c_uint64), ("b", ctypes.c_uint64)]
 
@@ -47,7 +47,7 @@ def read_unit(path: Path) -> configparser.SectionProxy:
 
 
 def missing() -> str:
-    """Return what is missing on this machine to apply the restrictions, empty if nothing."""
+    """Return what this machine lacks to apply the restrictions, or an empty string if it lacks nothing."""
     if shutil.which("systemd-analyze") is None:
         return "systemd is missing: apt-get install systemd"
     try:
@@ -63,7 +63,7 @@ def set_process(option: int, value: int = 0) -> int:
 
 @cache
 def calls_in(group: str) -> frozenset[str]:
-    """Return the system calls of a group, as systemd defines it."""
+    """Return the system calls that belong to a group defined by systemd."""
     if not group.startswith("@"):
         return frozenset({group})
     command = ["systemd-analyze", "syscall-filter", "--no-pager", group]
@@ -73,7 +73,7 @@ def calls_in(group: str) -> frozenset[str]:
 
 
 def allowed_calls(lines: list[str]) -> frozenset[str]:
-    """Return the calls of the listed groups without those of lines that begin with a tilde."""
+    """Return the calls in the listed groups, except those in lines that begin with a tilde."""
     allowed: frozenset[str] = frozenset()
     for line in lines:
         calls = frozenset().union(*(calls_in(group) for group in line.removeprefix("~").split()))
@@ -82,13 +82,13 @@ def allowed_calls(lines: list[str]) -> frozenset[str]:
 
 
 def filter_calls(names: frozenset[str], families: list[str]) -> None:
-    """Refuse all other system calls and sockets of other families from now on."""
+    """Refuse all system calls except `names`, and sockets of other address families, from now on."""
     seccomp = ctypes.CDLL("libseccomp.so.2")
     seccomp.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(seccomp.seccomp_init(REFUSE))
     for name in names - {"socket"}:
         number = seccomp.seccomp_syscall_resolve_name(name.encode())
-        if number >= 0:  # a negative number means another architecture's call
+        if number >= 0:  # a negative number means that only other architectures have this call
             seccomp.seccomp_rule_add_array(context, ALLOW, number, 0, None)
     number = seccomp.seccomp_syscall_resolve_name(b"socket")
     for family in families:
@@ -105,7 +105,7 @@ def confine(unit: configparser.SectionProxy) -> None:
     for number in range(LAST_CAPABILITY + 1):
         set_process(DROP_FROM_BOUNDING_SET, number)
     set_process(NO_NEW_PRIVILEGES, 1)
-    set_process(DENY_WRITE_EXECUTE, 1)  # since Linux 6.3; systemd uses a filter as well
+    set_process(DENY_WRITE_EXECUTE, 1)  # since Linux 6.3; systemd uses a seccomp filter as well
     filter_calls(calls, unit["RestrictAddressFamilies"].split())
 
 

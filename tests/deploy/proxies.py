@@ -1,4 +1,4 @@
-"""nginx with the configuration of deploy/, and another nginx that terminates TLS in front of it."""
+"""nginx with the configuration in deploy/, and another nginx in front of it that terminates TLS."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ FOREIGN = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TES
 
 
 def own_environment() -> dict[str, str]:
-    """Return this machine's environment without the variables that a service sets itself."""
+    """Return this machine's environment without the variables that configure a service."""
     return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
 
 
 def find_nginx() -> str:
-    """Return the path of nginx; without one, skip the test, or fail it in continuous integration."""
+    """Return the path of nginx. If it is not installed, skip the test, or fail it in continuous integration."""
     nginx = find_program("nginx")
     if nginx is None:
         missing = "nginx is missing: apt-get install nginx-light"
@@ -47,7 +47,7 @@ def version_of(text: str) -> tuple[int, ...]:
 
 @contextmanager
 def inner_proxy(folder: Path, ports: Mapping[str, int], outer: str = "127.0.0.1") -> Iterator[str]:
-    """Run nginx with the configuration of deploy/ on local ports, with `outer` as the trusted proxy; yield its URL."""
+    """Run nginx with the configuration in deploy/ on local ports and yield its URL. It trusts the proxy at `outer`."""
     port, text = free_port(), CONF.read_text()
     version = subprocess.run([find_nginx(), "-v"], capture_output=True, text=True, check=True).stderr
     if version_of(version) < RESOLVES:
@@ -62,7 +62,7 @@ def inner_proxy(folder: Path, ports: Mapping[str, int], outer: str = "127.0.0.1"
 
 @contextmanager
 def tls_proxy(folder: Path, inner: str, address: str) -> Iterator[str]:
-    """Run the TLS proxy of docs/scale.md, which connects to `inner` from `address`; yield its URL."""
+    """Run the TLS proxy described in docs/scale.md and yield its URL. It connects to `inner` from `address`."""
     certificate, key = self_signed()
     port = free_port()
     (location,) = re.findall(r"```nginx\n(.*?)```", (ROOT / "docs/scale.md").read_text(), re.DOTALL)
@@ -79,7 +79,7 @@ def tls_proxy(folder: Path, inner: str, address: str) -> Iterator[str]:
 
 @contextmanager
 def running_nginx(folder: Path, name: str, text: str, port: int) -> Iterator[None]:
-    """Run nginx with `text` in its `http` block; yield when it responds at the port."""
+    """Run nginx with `text` in its `http` block, and yield as soon as it responds at the port."""
     home = folder / f"nginx-{name}"
     home.mkdir()
     paths = "".join(
@@ -97,7 +97,7 @@ def running_nginx(folder: Path, name: str, text: str, port: int) -> Iterator[Non
 
 
 def wait_for(url: str, *, any_status: bool = False) -> None:
-    """Wait until the URL responds successfully, or at all with `any_status`."""
+    """Wait until the URL responds successfully, or with any status if `any_status` is true."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:

@@ -1,6 +1,6 @@
-"""The services of deploy/compose.yaml work when started as processes instead of containers.
+"""The services in deploy/compose.yaml work when started as processes instead of containers.
 
-No image is downloaded: PostgreSQL, Redis and nginx are this machine's, the S3 store is the tests' own.
+No image is downloaded. PostgreSQL, Redis and nginx are those of this machine, and the S3 store belongs to the tests.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SECRETS = {
 
 @dataclass(frozen=True)
 class Installation:
-    """A running installation: the environment of its services, the proxy's URL and the servers' processes."""
+    """A running installation: the environment of its services, the URL of the proxy, and the server processes."""
 
     environment: Mapping[str, str]
     url: str
@@ -61,14 +61,14 @@ def variables(value: Any) -> set[str]:
 
 
 def fill(text: str, replacements: Mapping[str, str]) -> str:
-    """Replace addresses of services and variables in a value of the file."""
+    """Replace the addresses of services and the variables in a value from the file."""
     for name, value in replacements.items():
         text = text.replace(name, value)
     return VARIABLE.sub(lambda match: SECRETS[match[1]], text)
 
 
 def command_of(service: str) -> list[str]:
-    """Return the command of a service, run by the Python of the tests."""
+    """Return the command of a service, to be run by the Python of the tests."""
     command = list(SERVICES[service]["command"])
     assert command[0] == "python"
     return [sys.executable, *command[1:]]
@@ -105,7 +105,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 
 
 def environment_for(name: str, environment: Mapping[str, str], folder: Path, port: int = 0) -> dict[str, str]:
-    """Return the environment of a container: its own data directory and port."""
+    """Return the environment of a container, which has its own data directory and port."""
     data = folder / name
     data.mkdir(exist_ok=True)
     return {**environment, "ROUTING_ADMIN_DATA_DIR": str(data), "ROUTING_ADMIN_PORT": str(port or 8000)}
@@ -136,7 +136,7 @@ def test_example_env_has_every_variable_of_compose():
 
 
 def test_images_are_pinned_and_both_servers_are_equal():
-    """No image uses `latest`."""
+    """Every image has a version number as its tag."""
     images = [service["image"] for name, service in SERVICES.items() if name not in OURS]
     assert all(re.search(r":[\d.]+(-\w+)?$", image) for image in images)
     assert SERVICES["one"] == SERVICES["two"]
@@ -144,7 +144,7 @@ def test_images_are_pinned_and_both_servers_are_equal():
 
 
 def test_files_and_command_of_the_image_exist():
-    """The command is the README's."""
+    """The command in the image is the one in the README."""
     text = (DEPLOY / "Containerfile").read_text()
     copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY")]
     assert all((ROOT / name).exists() for names in copied for name in names)
@@ -154,7 +154,7 @@ def test_files_and_command_of_the_image_exist():
 
 
 def test_probes_check_the_right_thing_and_outlast_the_answer():
-    """The image checks liveness, compose checks readiness, and each timeout exceeds the probe's own time limit."""
+    """The image checks liveness and compose checks readiness. Each timeout exceeds the probe's own time limit."""
     image, server = (DEPLOY / "Containerfile").read_text(), SERVICES["one"]["healthcheck"]
     assert "8000/healthz', timeout=4)" in image
     assert "8000/readyz', timeout=4)" in server["test"][-1]
@@ -166,7 +166,7 @@ def test_probes_check_the_right_thing_and_outlast_the_answer():
 
 
 def test_two_servers_behind_the_proxy_are_one_installation(installation):
-    """Both servers accept a key made by a command, and each serves files stored by the other."""
+    """Both servers accept a key created by a command, and each serves files stored by the other."""
     with caller(installation) as agent:
         stored = [
             agent.post("/api/v1/artifacts", files={"file": (f"note-{number}.txt", b"hello")}) for number in range(6)

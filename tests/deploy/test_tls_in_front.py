@@ -1,4 +1,4 @@
-"""A TLS proxy in front of deploy/nginx.conf: pages are https, and the callers' addresses are known."""
+"""A TLS proxy in front of deploy/nginx.conf: pages use https, and the addresses of callers are known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.gateway.serving import environment_of, manage, served
 from tests.lab.certificate import self_signed
 
 OUTER, CALLER, OTHER_CALLER = "127.0.0.2", "127.0.0.9", "127.0.0.7"
-"""The address of the outer proxy and of two callers, all on this machine."""
+"""The addresses of the outer proxy and of two callers, all on this machine."""
 SITE, PASSWORD = "routing.example.com", "a lantern for the heron"
 FORGED = {"x-forwarded-for": "203.0.113.66", "x-forwarded-proto": "https"}
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
@@ -26,7 +26,7 @@ SETTINGS = {"PUBLIC_URL": f"https://{SITE}", "TRUSTED_PROXIES": "1", "ADMIN_PASS
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Server that returns the forwarded headers it received."""
+    """Server that returns the forwarding headers it received."""
 
     def do_GET(self) -> None:
         body = json.dumps([self.headers.get_all(name) for name in FORGED]).encode()
@@ -60,7 +60,7 @@ def client(url: str, address: str) -> httpx.Client:
 
 
 def test_sign_in_behind_tls_is_not_redirected_and_logged_with_its_address(tmp_path: Path) -> None:
-    """Forwarded headers of the outer proxy are used; those that its caller sent are not."""
+    """Forwarding headers set by the outer proxy are used. Those sent by its caller are ignored."""
     data = tmp_path / "data"
     data.mkdir()
     with (
@@ -85,7 +85,7 @@ def test_sign_in_behind_tls_is_not_redirected_and_logged_with_its_address(tmp_pa
 
 
 def test_only_the_outer_proxy_is_trusted(tmp_path: Path) -> None:
-    """The upstream gets exactly one address and one scheme, whatever was sent."""
+    """The upstream server gets exactly one address and one scheme, whatever headers were sent."""
     with (
         echoing() as port,
         inner_proxy(tmp_path, {"one": port, "two": port}, OUTER) as inner,

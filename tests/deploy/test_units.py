@@ -1,4 +1,4 @@
-"""The systemd units of deploy/: their commands, their exposure, and the program under their restrictions."""
+"""The systemd units in deploy/: their commands, their exposure level, and the program under their restrictions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def absent(reason: str) -> None:
 
 
 def test_systemd_unit_runs_existing_commands():
-    """It allows time to drain and to migrate a large database."""
+    """The time limits of the unit are long enough to drain and to migrate a large database."""
     unit = read_unit(DEPLOY / "routing-admin.service")
     assert shlex.split(unit["ExecStart"])[1:] == ["manage.py", "serve"]
     compile_command, bootstrap_command = unit["ExecStartPre"].splitlines()
@@ -49,7 +49,7 @@ def test_systemd_unit_runs_existing_commands():
 
 @pytest.mark.parametrize("name", UNITS)
 def test_exposure_of_a_unit_is_low(name: str):
-    """It is measured by `systemd-analyze security`."""
+    """The exposure level is computed by `systemd-analyze security`."""
     if reason := missing():
         absent(reason)
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
@@ -62,7 +62,7 @@ def test_exposure_of_a_unit_is_low(name: str):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux's")
 def test_program_works_under_the_restrictions_of_its_unit(tmp_path: Path):
-    """Under the unit's restrictions images and PDFs are read, a provider is called, and the data stays private."""
+    """Under the unit's restrictions images and PDFs can be read, and the data directory becomes private."""
     if reason := missing():
         absent(reason)
     confined = [sys.executable, str(ROOT / "tests/deploy/confined.py"), str(DEPLOY / UNITS[0])]
@@ -81,7 +81,7 @@ def test_program_works_under_the_restrictions_of_its_unit(tmp_path: Path):
 
 
 def check_work(url: str, key: str) -> None:
-    """Make a call about an image and a PDF with text, and one about a scan that has to be rendered."""
+    """Send a call with an image and a PDF that contains text, and a call with a scan that has to be rendered."""
     picture, scan = io.BytesIO(), io.BytesIO()
     for kind, file in (("PNG", picture), ("PDF", scan)):
         Image.new("RGB", (400, 300), "teal").save(file, kind)
@@ -102,7 +102,7 @@ def check_work(url: str, key: str) -> None:
 
 
 def test_daily_unit_runs_existing_commands(tmp_path):
-    """Fourteen backups are kept."""
+    """The newest fourteen backups are kept."""
     backups, data = tmp_path / "backups", tmp_path / "data"
     for number in range(14):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)

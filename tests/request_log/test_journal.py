@@ -1,4 +1,4 @@
-"""The request log: written after the answer, without file contents, and without delaying requests."""
+"""The request log: entries are written after the response, without file contents, and do not delay requests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def entry(name: str, *attempts: Attempt, **facts: Any) -> Entry:
 
 
 def test_entries_are_written_in_order_with_their_attempts():
-    """Each request is one row and each candidate reached one attempt, with positions without gaps."""
+    """Each request is one row, and each candidate that was tried is an attempt. Positions have no gaps."""
     journal = Journal()
     journal.record(entry("a", Attempt("one", "m", "http_503", 503), Attempt("two", "n", "ok"), agent="x"))
     journal.record(entry("b", outcome="invalid_type", status=400))
@@ -56,7 +56,7 @@ def test_entries_are_written_in_order_with_their_attempts():
 
 
 def test_id_in_use_overwrites_nothing():
-    """Callers choose request ids: a second request with the same id is stored under a suffix, with its attempts."""
+    """Callers choose request ids. A second request with the same id is stored with a suffix, as are its attempts."""
     journal = Journal()
     for agent in ("first", "second", "third"):
         journal.record(entry("same", Attempt("one", agent, "ok"), agent=agent))
@@ -83,7 +83,7 @@ ODD_VALUES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("odd", ODD_VALUES)
 def test_unstorable_value_costs_no_request_its_row(odd: dict[str, Any]):
-    """The row is stored without the unstorable value and says so; the other rows are stored unchanged."""
+    """The row is stored without the unstorable value, and the other rows are stored unchanged."""
     journal = Journal()
     journal.record(entry("good"))
     journal.record(entry("odd", Attempt("one", "m", "ok"), agent="ada", **odd))
@@ -108,7 +108,7 @@ def test_entry_that_cannot_be_repaired_is_counted_as_lost():
 
 
 def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
-    """The queue has a maximum; dropped entries are counted, and the count is logged once the queue is written again."""
+    """Entries beyond the maximum are dropped. Their number is logged as soon as entries are written again."""
     journal, waiting_entry = Journal(), entry("a")
     for _ in range(QUEUE + 3):
         journal.record(waiting_entry)
@@ -124,10 +124,10 @@ def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
 
 @pytest.mark.parametrize(("entries", "statements"), [(1, 3), (3, 3), (100, 4), (125, 9), (200, 7)])
 def test_batch_is_written_in_a_few_statements(entries: int, statements: int):
-    """Rows are written in bulk, without reading before.
+    """Rows are written in bulk, and nothing is read before.
 
-    After each statement the writer waits for the GIL: row by row it fell thousands of entries behind a busy process,
-    and the queue overflowed. Each entry here has two attempts.
+    After each statement the writer has to wait for the GIL. With a statement per row it fell thousands of entries
+    behind a busy process, and the queue overflowed. Each entry in this test has two attempts.
     """
     journal = Journal()
     for number in range(entries):
@@ -143,7 +143,7 @@ def test_batch_is_written_in_a_few_statements(entries: int, statements: int):
 
 
 def described(content: Any = None) -> Prepared:
-    """Return the request as sent to a model that gets the image as a description."""
+    """Return a request as it is sent to a model that gets a description instead of the image."""
     file = FilePart(Kind.IMAGE, "image/png", "点.png", 70, "0123abcd", content=content)
     reason = because(ReasonCode.NO_CAPABILITY, capability="vision")
     delivery = PartDelivery(0, 1, file, Delivery(Outcome.DESCRIBED, reason), "a picture")
@@ -151,7 +151,7 @@ def described(content: Any = None) -> Prepared:
 
 
 def all_kinds() -> list[Entry]:
-    """Return entries that together fill every column, and leave every optional column empty once."""
+    """Return entries that together contain a value and an empty value for every optional column."""
     began = datetime(2026, 11, 21, 23, 59, 59, 999_900, UTC)
     error = translatable("%(name)s refused the request: %(said)s", name="一", said="余额不足 \ud83d\ude00 é")
     tries = (Try(0.1 + 0.2, 1e-7, "http_429", 429), Try(1e16, 2.0, "read_timeout"))
@@ -176,7 +176,7 @@ def all_kinds() -> list[Entry]:
 
 
 def rows_read() -> list[Any]:
-    """Return every column of both tables as the ORM reads it, and as stored where it is not JSON."""
+    """Return every column of both tables as the ORM reads it, and columns other than JSON as they are stored."""
     read: list[Any] = [list(RequestLog.objects.order_by("pk").values())]
     read.append([{**row, "id": None} for row in AttemptLog.objects.order_by("request", "position").values()])
     for model, order in ((RequestLog, "id"), (AttemptLog, "request_id, position")):
@@ -189,9 +189,9 @@ def rows_read() -> list[Any]:
 
 
 def test_rows_equal_those_of_the_orm():
-    """Every column is equal: JSON, null, times, numbers and non-ASCII text.
+    """Rows written in bulk are equal to rows that the ORM writes, in every column.
 
-    What no engine can store becomes U+FFFD.
+    Characters that no engine can store are replaced by U+FFFD.
     """
     rows = [({**request_columns(item), **cost_columns(item)[0]}, item) for item in all_kinds()]
     RequestLog.objects.bulk_create([RequestLog(**row) for row, _ in rows])
@@ -214,16 +214,16 @@ def test_rows_equal_those_of_the_orm():
 
 @pytest.mark.parametrize("value", [[], {"a": "é€\ud83d\ude00"}, "\ud800", 2**70, [1.5, None, True]])
 def test_json_is_valid_in_every_alphabet(value):
-    """JSON for the log is valid UTF-8, whatever the value contains."""
+    """JSON for the log can be encoded as UTF-8, whatever the value contains."""
     assert json_text(value).encode()
 
 
 class Content:
-    """A stand-in for a file's bytes, which can be megabytes."""
+    """A stand-in for the content of a file, which can be megabytes."""
 
 
 def test_queued_entry_references_no_file_content():
-    """The bytes are freed with the request."""
+    """The memory of the file content is freed together with the request."""
     content = Content()
     reference, journal = weakref.ref(content), Journal()
     recorder = RequestRecorder("a", "v1", journal)
@@ -253,7 +253,7 @@ def test_queued_entry_references_no_file_content():
 
 
 def test_recorder_accepts_known_facts_until_the_end():
-    """Recording an unknown fact raises; a fact recorded after the end is not logged."""
+    """Recording an unknown fact raises an error. A fact recorded after the end is not logged."""
     journal = Journal()
     recorder = RequestRecorder("a", "v1", journal)
     with pytest.raises(AttributeError):
@@ -279,12 +279,12 @@ def test_recorder_accepts_known_facts_until_the_end():
     ],
 )
 def test_attempt_is_one_chip_of_the_chain(attempt, code, tone):
-    """The chip shows the status or else the outcome, a colour for its severity, and the candidate's name."""
+    """The chip shows the candidate's name, the status or else the outcome, and a colour for its severity."""
     assert chip_of(attempt) == {"name": "p/m", "code": code, "tone": tone}
 
 
 def test_long_names_are_cut_to_the_length_of_their_column():
-    """An entry is never rejected for its length."""
+    """An entry is never rejected because of its length."""
     journal = Journal()
     long = "x" * 5000
     journal.record(entry(long, Attempt(long, long, long, error=long), agent=long, task_type=long, error=long))

@@ -1,4 +1,4 @@
-"""A request refused before any model call: the caller gets English, the log keeps the code and the facts."""
+"""A request refused before any model call: the response is in English, and the log stores message id and values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
 def test_refused_call_is_logged_as_code_and_facts(
     demo: None, key: str, admin: Client, body: Any, status: int, code: str, facts: dict[str, Any], chinese: str
 ) -> None:
-    """The agent reads English; the log renders the same message in the reader's language."""
+    """The response is in English, and the log's page shows the same message in the language of the user."""
     answer = post(key, body)
     message = answer.json()["error"]["message"]
     row = logged(answer.headers["x-request-id"])

@@ -1,4 +1,4 @@
-"""Traces at a real OTLP/HTTP collector: one per request with its candidates as children, without delaying calls."""
+"""Traces sent to a real OTLP/HTTP collector: one per request, with a child span for each candidate."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ UNSAMPLED = PARENT[:-1] + "0"
 
 
 class Receiver(ThreadingHTTPServer):
-    """An OTLP collector that keeps the decoded spans."""
+    """OTLP collector that keeps the decoded spans."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), TraceHandler)
@@ -65,7 +65,7 @@ class TraceHandler(BaseHTTPRequestHandler):
 
 
 def values_of(thing: Any) -> dict[str, Any]:
-    """Return the attributes of a span, an event or a resource as plain values."""
+    """Return the attributes of a span, an event or a resource as Python values."""
     attributes = {}
     for attribute in thing.attributes:
         kind = attribute.value.WhichOneof("value")
@@ -102,7 +102,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
 
 
 def spans(receiver: Receiver) -> tuple[Any, list[Any]]:
-    """Flush, then return the span of the only request and those of its candidates."""
+    """Flush all spans. Return the span of the only request and the spans of its candidates."""
     journal().flush()
     tracing().stop()
     (request,) = [span for span in receiver.received if span.kind == SERVER]
@@ -118,7 +118,7 @@ async def ask(loopback: Loopback, call: Call) -> Call:
 
 
 async def test_call_is_a_trace_with_a_span_per_candidate(loopback: Loopback, key: str, receiver: Receiver):
-    """The request's span has a child per candidate, with OpenTelemetry's names; the header has the trace id."""
+    """The request's span has a child span for each candidate. Attributes are named as OpenTelemetry defines."""
     call = await ask(loopback, chat_call(key, "plain"))
     request, (attempt,) = await asyncio.to_thread(spans, receiver)
     request_values = values_of(request)
@@ -146,7 +146,10 @@ async def test_trace_contains_no_message_text_and_no_key(loopback: Loopback, key
 
 
 async def test_streamed_call_has_the_time_to_its_first_chunk(loopback: Loopback, key: str, receiver: Receiver):
-    """The time to the first token counts in seconds from the answering call; the span lasts to the stream's end."""
+    """The time to the first chunk is in seconds and starts with the call that succeeds.
+
+    The span lasts until the end of the stream.
+    """
     await ask(loopback, chat_call(key, "stream", stream=True))
     _request, (attempt,) = await asyncio.to_thread(spans, receiver)
     attributes, _took = values_of(attempt), attempt.end_time_unix_nano - attempt.start_time_unix_nano
@@ -160,7 +163,7 @@ async def test_streamed_call_has_the_time_to_its_first_chunk(loopback: Loopback,
 
 
 def make_chain() -> None:
-    """Create a route whose first candidate is disabled, whose second is unreachable and whose third answers."""
+    """Create a route whose first candidate is disabled, the second is unreachable, and the third responds."""
     for name, port, enabled in (("off", 8, False), ("away", 9, True)):
         endpoint = f"http://127.0.0.1:{port}/v1"
         Provider.objects.create(
@@ -172,7 +175,7 @@ def make_chain() -> None:
 
 
 async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopback, key: str, receiver: Receiver):
-    """Each failed try is an event of the candidate's span; a skipped candidate is an event of the request's span."""
+    """Each failed try is an event in the candidate's span. A skipped candidate is an event in the request's span."""
     await asyncio.to_thread(make_chain)
     call = chat_call(key, "plain")
     call.pieces = [call.pieces[0].replace(f"plain/{NAME}".encode(), b"task:traced")]
@@ -192,7 +195,7 @@ async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopb
 
 
 async def test_refused_call_is_a_trace_without_candidates(loopback: Loopback, key: str, receiver: Receiver):
-    """The span has the status and the code that the caller got."""
+    """The span has the status and the error code that the caller received."""
     call = await ask(loopback, chat_call(key, "nobody"))
     request, attempts = await asyncio.to_thread(spans, receiver)
     assert attempts == []
@@ -202,7 +205,7 @@ async def test_refused_call_is_a_trace_without_candidates(loopback: Loopback, ke
 
 
 async def test_trace_of_the_caller_is_continued(loopback: Loopback, key: str, receiver: Receiver):
-    """With a `traceparent` header, the request's span is a child of the caller's."""
+    """With a `traceparent` header, the request's span is a child of the caller's span."""
     await ask(loopback, chat_call(key, "plain", (b"traceparent", PARENT.encode()), (b"tracestate", b"a=1")))
     request, _ = await asyncio.to_thread(spans, receiver)
     assert (request.trace_id.hex(), request.parent_span_id.hex()) == tuple(PARENT.split("-")[1:3])
@@ -210,7 +213,7 @@ async def test_trace_of_the_caller_is_continued(loopback: Loopback, key: str, re
 
 
 async def test_call_of_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, key: str, receiver: Receiver):
-    """OpenTelemetry's default sampler follows the caller's sampling flag."""
+    """OpenTelemetry's default sampler obeys the caller's sampling flag."""
     await ask(loopback, chat_call(key, "plain", (b"traceparent", UNSAMPLED.encode())))
     await asyncio.to_thread(journal().flush)
     await asyncio.to_thread(tracing().stop)
@@ -220,7 +223,7 @@ async def test_call_of_a_caller_that_does_not_sample_is_not_traced(loopback: Loo
 async def test_sampler_of_the_environment_is_respected(
     loopback: Loopback, key: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
-    """The variable is OTEL_TRACES_SAMPLER."""
+    """The environment variable OTEL_TRACES_SAMPLER selects the sampler."""
     await asyncio.to_thread(tracing().stop)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     tracing().start()
@@ -233,7 +236,7 @@ async def test_sampler_of_the_environment_is_respected(
 async def test_unreachable_collector_fails_no_call_and_is_logged_in_one_line(
     loopback: Loopback, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """With the collector unreachable, spans are lost, calls are answered and one line is logged."""
+    """If the collector is unreachable, spans are lost, calls are answered, and one line is logged."""
     # Nothing listens on port 9.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
@@ -259,7 +262,7 @@ async def test_unreachable_collector_fails_no_call_and_is_logged_in_one_line(
     ],
 )
 def test_variables_of_opentelemetry_enable_tracing(environment: dict[str, str], expected: bool):
-    """Tracing is off by default."""
+    """Tracing is disabled by default and enabled by an endpoint."""
     assert is_wanted(environment) is expected
 
 
@@ -287,7 +290,7 @@ def test_disabled_tracing_imports_no_opentelemetry_package(tmp_path: Path):
 def test_missing_package_is_logged_in_one_line_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """The server starts without the package and logs which one to install."""
+    """The server starts without the package and logs what to install."""
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     monkeypatch.delitem(sys.modules, "routing_admin.request_log.spans", raising=False)
     own_tracing = Tracing()

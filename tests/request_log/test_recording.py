@@ -1,4 +1,4 @@
-"""Recording of message bodies: off by default; it keeps text, but no keys and no file bytes."""
+"""Recording of message bodies is off by default. It keeps text, but no keys and no file contents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECRET = "sk-" + "abcdefgh12345678"
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 @pytest.mark.parametrize("stream", [False, True])
 def test_text_is_in_the_log_only_while_it_is_recorded(key, stream):
-    """Recording is off by default and switches at once; the answer is recorded too, streamed or not."""
+    """Recording is off by default, and a change applies at once. Responses are recorded as well, streamed or not."""
     chat = chat_body({"type": "text", "text": f"Meet at noon, {SECRET}"}, image(), model="auto", stream=stream)
     send = lambda: logged(_drained(post(key, chat)).headers["x-request-id"])  # noqa: E731
     assert send().body is None
@@ -57,7 +57,7 @@ def _drained(response):
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_row_of_100_000_files_lists_only_the_first_few(admin: Client) -> None:
-    """The log, the names of dropped files and the page list the first few files and the number of the others."""
+    """Files and dropped parameters are listed up to a maximum, followed by the number of the others."""
     file = FilePart(Kind.IMAGE, "image/png", url="https://a.example/dot.png")
     reason = because(ReasonCode.NO_CAPABILITY, capability="vision")
     delivery = Delivery(Outcome.DESCRIBED, reason)
@@ -76,7 +76,7 @@ def test_row_of_100_000_files_lists_only_the_first_few(admin: Client) -> None:
 
 
 def test_file_is_recorded_as_facts_and_its_reference():
-    """Kind, type, name, size and reference of a file are kept; a data URL in the text is removed as well."""
+    """Kind, type, name, size and reference of a file are kept. The content of a data URL in the text is removed."""
     file = FilePart(Kind.IMAGE, "image/png", "dot.png", 70, "abc")
     data = "see data:image/png;base64," + base64.b64encode(bytes(900)).decode()
     calls = (ToolCall("1", "look", '{"at": "noon"}'),)
@@ -93,7 +93,7 @@ def test_file_is_recorded_as_facts_and_its_reference():
 
 
 def test_generated_media_are_recorded_as_facts_and_their_reference():
-    """The transcript of generated audio is kept as text, its data is not."""
+    """The transcript of generated audio is kept, but not the audio data."""
     data = base64.b64encode(bytes(90)).decode()
     sound = Media(Kind.AUDIO, "audio/wav", data, transcript=f"Good day, {SECRET}", artifact_id="abc")
     body = clean_body(body_of(ChatRequest(()), Answer("", media=(sound, Media(Kind.IMAGE, "image/png", data)))))
@@ -106,7 +106,7 @@ def test_generated_media_are_recorded_as_facts_and_their_reference():
 
 
 def test_long_body_is_cut_from_its_oldest_end():
-    """The body is limited in bytes, in any alphabet; the newest messages and the answer are kept."""
+    """The body is limited in bytes, whatever the script. The newest messages and the answer are kept."""
     long = tuple(Message(Role.USER, (TextPart(f"{number} " + "字 " * 4000),)) for number in range(60))
     body = clean_body(body_of(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer")))
     assert len(json.dumps(body, ensure_ascii=False).encode()) <= BODY_BYTES
@@ -117,5 +117,5 @@ def test_long_body_is_cut_from_its_oldest_end():
 
 @pytest.mark.parametrize("body", [None, {}, [], {"messages": []}, {"messages": [{"role": "assistant"}]}])
 def test_body_of_unexpected_shape_has_no_question(body):
-    """It raises nothing."""
+    """A body of unexpected shape does not raise an error."""
     assert question_of(body) == ("", [])

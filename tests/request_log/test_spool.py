@@ -1,4 +1,4 @@
-"""While the log's database is locked, entries wait in the spool on disk; none is lost and no request waits."""
+"""While the log's database is locked, entries wait in a spool on disk. None is lost, and no request has to wait."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def entry(name: str, **facts: Any) -> Entry:
 
 
 def locked() -> AbstractContextManager[None]:
-    """Return a write lock on the log's database, held by another connection."""
+    """Return a context manager that locks the log's database for writing with another connection."""
     return others.locked("logs", "IMMEDIATE")
 
 
@@ -56,7 +56,7 @@ def ids() -> set[str]:
 
 
 def test_entries_of_a_locked_log_are_spooled_and_written_afterwards(journal: Journal) -> None:
-    """They are written in their order, with the same attempts and bodies as without the lock."""
+    """Spooled entries are written with the same attempts and bodies as without the lock."""
     journal.record(entry("before"))
     journal.flush()
     with locked():
@@ -77,7 +77,7 @@ def test_entries_of_a_locked_log_are_spooled_and_written_afterwards(journal: Jou
 
 
 def test_flush_waits_for_the_lock_only_once(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Later batches and new entries go to the spool at once."""
+    """Later batches and new entries are spooled without waiting."""
     monkeypatch.setattr("routing_admin.request_log.journal.AGAIN_SECONDS", 3600.0)
     statements: list[str] = []
 
@@ -96,7 +96,7 @@ def test_flush_waits_for_the_lock_only_once(journal: Journal, monkeypatch: pytes
 
 
 def test_spool_of_a_killed_process_is_written_by_the_next(journal: Journal) -> None:
-    """The next process takes over the file of a killed one, without its incomplete last line."""
+    """The next process writes the entries from a killed process's file, except its incomplete last line."""
     Spool(journal.folder()).folder.mkdir(parents=True)
     orphan = journal.folder() / "1-dead.jsonl"
     other_spool = Spool(journal.folder())
@@ -112,7 +112,10 @@ def test_spool_of_a_killed_process_is_written_by_the_next(journal: Journal) -> N
 
 
 def test_rows_stored_just_before_a_crash_are_not_written_twice(journal: Journal) -> None:
-    """If a crash leaves the spool file behind, rows that are already stored are recognized, another request is not."""
+    """If a crash leaves a spool file behind, rows that are already stored are not written again.
+
+    A different request with the same id is written.
+    """
     spooled_rows = rows_of([entry("same"), entry("other")])
     for _ in range(2):
         journal.spool.append(spooled_rows)
@@ -149,12 +152,12 @@ def test_spool_file_locked_by_another_process_is_left_to_it(journal: Journal) ->
 
 
 def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
-    """On a full disk nothing is lost, no partial line is left, and the failure is logged once."""
+    """On a full disk no entry is lost, no partial line is left, and the failure is logged once."""
     journal.spool.append(rows_of([entry("first")]))
     (path,) = journal.folder().iterdir()
     whole, usual = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     with locked():
-        # A limit on the file's size makes the write fail in the middle, as on a full disk.
+        # A limit on the file size makes the write fail in the middle, as on a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole + 50, usual[1]))
         try:
             journal.record(entry("second"))
@@ -170,7 +173,7 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
 
 
 def test_batch_being_written_counts_as_waiting(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """During an outage with a full disk it is most of the backlog."""
+    """During an outage with a full disk most of the backlog is in this batch."""
     counts = list[int]()
     monkeypatch.setattr(Spool, "append", lambda *_: counts.append(len(journal.waiting)))
     with locked():
@@ -183,7 +186,7 @@ def test_batch_being_written_counts_as_waiting(journal: Journal, monkeypatch: py
 def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Several processes look for orphaned files; those that find none must not log that the database works again."""
+    """Several processes look for orphaned files. Those that find none must not log that the database works again."""
     journal.spool.append(rows_of([entry("left")]))
     other = Journal(folder=journal.folder, behind_since=timezone.now())
     with locked():
@@ -199,13 +202,13 @@ def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
 
 
 def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
-    """This holds also if the disk takes no spool either."""
-    # A file in the place of the spool's folder makes every write to it fail.
+    """The time of the backlog's first entry is kept even if the spool cannot be written either."""
+    # A file in the place of the spool's directory makes every write to it fail.
     journal.folder().write_text("no folder can be made here")
     with locked():
         journal.record(entry("one"))
         journal.flush()
-        # Long enough for a second try.
+        # Long enough for a second attempt.
         since, until = journal.behind_since, time.monotonic() + 1.2 * AGAIN_SECONDS
         while time.monotonic() < until:
             journal.flush()
@@ -215,7 +218,7 @@ def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
 
 
 def test_row_that_the_database_rejects_blocks_no_other(journal: Journal) -> None:
-    """The row is stored in repaired form and counted."""
+    """The rejected row is stored in repaired form and counted."""
     journal.spool.append(rows_of([entry("good"), entry("bad", status=-1), entry("also good")]))
     journal.behind_since = timezone.now()
     catch_up(journal)
@@ -226,14 +229,14 @@ def test_row_that_the_database_rejects_blocks_no_other(journal: Journal) -> None
 def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, disk_is_full: bool
 ) -> None:
-    """Each request of an outage is counted, alerted, traced and checked once, from disk or from memory."""
+    """Each request during an outage is counted, alerted, traced and checked once, from disk or from memory."""
     traced, doubted = list[str](), list[str]()
     monkeypatch.setattr(tracing(), "writer", SimpleNamespace(write=lambda written: traced.append(written.facts.id)))
     monkeypatch.setattr(entries, "find_refused_files", lambda checked: doubted.append(checked.facts.id) or ())
     call_outcomes().take()
     before = counted_requests()
     if disk_is_full:
-        # A file in the place of the spool's folder makes every write to it fail.
+        # A file in the place of the spool's directory makes every write to it fail.
         journal.folder().write_text("no folder can be made here")
     with locked():
         for number in range(BATCH + 3):
@@ -249,14 +252,14 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
 
 
 def counted_requests() -> float:
-    """Return the metric's count of requests to routes that are not configured."""
+    """Return how many requests to routes that are not configured the metric has counted."""
     labels = {"route": OTHER, "surface": "v1", "outcome": "ok", "ending": "answered"}
     family = next(candidate for candidate in request_metrics().families() if candidate.name == "routing_admin_requests")
     return float(family.values.get(tuple(labels[name] for name in family.labels), 0))
 
 
 def refused(name: str, route: str) -> Entry:
-    """Return a request with a file and with a key that its provider rejects."""
+    """Return the entry of a request with a file whose provider rejects the key."""
     attempt = Attempt("one", "m", "http_401", 401, tries=(Try(0.0, 1.0, "http_401", 401),))
     refused_entry = entry_of(RequestFacts(name, timezone.now(), "v1", task_type=route), (attempt,))
     refused_entry.sent = {1: cast("Any", ("a file",))}
@@ -264,7 +267,7 @@ def refused(name: str, route: str) -> Entry:
 
 
 def test_spool_files_are_readable_by_their_owner_only(journal: Journal) -> None:
-    """The spool holds what the log holds."""
+    """The spool contains the same data as the log."""
     journal.spool.append(rows_of([entry("one")]))
     (path,) = journal.folder().iterdir()
     assert (path.stat().st_mode & 0o777, os.stat(journal.folder()).st_mode & 0o777) == (0o600, 0o700)

@@ -1,4 +1,4 @@
-"""An installation for the runbook's tests, served by its own process, with the fault lab as its providers."""
+"""An installation for the tests of the runbook, with its own server process and simulated providers (the lab)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.runbook.pages import SERVER, run_block
 
 @dataclass
 class Installation:
-    """An installation: its directories, its environment, an agent's key, the lab and the running server."""
+    """An installation: its directories, its environment, the key of an agent, the lab and the running server."""
 
     directory: Path
     folder: Path
@@ -45,7 +45,7 @@ class Installation:
             self.running = None
 
     def play(self, page: str, name: str, **replacements: str) -> str:
-        """Run a block of a page and return its output; `replacements` replace the page's placeholders."""
+        """Run a block of a page and return its output. `replacements` maps the page's placeholders to values."""
         all_replacements = {"/backups": f"{self.folder}/backups", "/safe": f"{self.folder}/safe", **replacements}
         if self.running is not None:
             all_replacements[SERVER] = self.running.url
@@ -55,7 +55,7 @@ class Installation:
         return manage(self.environment, *arguments)
 
     def number(self, name: str, **labels: str) -> float:
-        """Return the sum of a metric over all samples with these labels, 0 if there is none."""
+        """Return the sum of a metric over all samples with these labels, or 0 if there are none."""
         text = send(self.server, "GET", "/metrics").body.decode()
         return sum(
             sample.value
@@ -65,7 +65,7 @@ class Installation:
         )
 
     def call(self, model: str = "one/lab", key: str = "", name: str = "") -> Reply:
-        """Send a chat request, by default with the agent's key; `name` is the request's id."""
+        """Send a chat request with the id `name`, by default with the agent's key."""
         return chat(replace(self.server, key=key or self.key), name, model)
 
     def upload(self, content: bytes) -> Reply:
@@ -80,7 +80,7 @@ class Installation:
 
 @contextmanager
 def installed(folder: Path) -> Iterator[Installation]:
-    """Make an installation with the demo and the lab's providers, not started."""
+    """Yield a new installation with the demo and the lab's providers. It is not started."""
     directory = folder / "var"
     directory.mkdir(mode=0o700)
     with Lab({}) as lab:
@@ -92,7 +92,7 @@ def installed(folder: Path) -> Iterator[Installation]:
 
 @contextmanager
 def copied(template: Installation, folder: Path, data: Path | None = None) -> Iterator[Installation]:
-    """Copy a stopped installation; key and lab are shared, and the lab's script is reset."""
+    """Yield a copy of a stopped installation. Key and lab are shared, and the lab's script is reset."""
     directory = data or folder / "var"
     shutil.copytree(template.directory, directory)
     directory.chmod(0o700)

@@ -1,4 +1,4 @@
-"""The pages of docs/runbook: their text, and their commands run by a shell."""
+"""The pages in docs/runbook: their text, and their commands, which a shell runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = ROOT / "docs" / "runbook"
 PAGES = sorted(path.stem for path in FOLDER.glob("*.md") if path.stem != "README")
 BLOCK = re.compile(r"^```sh run *(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DATA = re.compile(r"(?<![/\w.-])var\b(?=[/ )])")
-"""The data directory in the commands of the pages."""
+"""The data directory in the commands on the pages."""
 SERVER = "http://127.0.0.1:8000"
 
 
@@ -26,7 +26,7 @@ def blocks_of(page: str) -> list[tuple[str, str]]:
 
 
 def run_block(page: str, name: str, environment: Mapping[str, str], replacements: Mapping[str, str]) -> str:
-    """Run the block of that name and return its output; `replacements` replace the page's placeholders.
+    """Run the block called `name` and return its output. `replacements` maps the page's placeholders to values.
 
     Raise `AssertionError` if a command fails.
     """

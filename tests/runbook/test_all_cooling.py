@@ -1,4 +1,4 @@
-"""docs/runbook/all-cooling.md: an exhausted account puts every candidate in cooldown; a refill ends it at once."""
+"""docs/runbook/all-cooling.md: exhausted accounts put every candidate in cooldown, which can be ended at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def cooling(served: Installation, provider: str) -> float:
 
 
 def test_server_is_inspected_without_prometheus(served: Installation) -> None:
-    """The commands of the index show metrics, readiness and the findings of `doctor`."""
+    """The commands on the index page show metrics, readiness and the findings of `doctor`."""
     output = served.play("README", "look")
     assert "routing_admin_disk_free_bytes" in output
     assert '"status": "ok"' in output
@@ -23,7 +23,7 @@ def test_server_is_inspected_without_prometheus(served: Installation) -> None:
 
 @pytest.mark.parametrize(("provider", "by_page"), [("three", False), ("by-anthropic", True)])
 def test_refilled_account_is_used_at_once(served: Installation, provider: str, by_page: bool) -> None:
-    """A 402 cools the provider for ten minutes; the page's command or the dashboard's button ends that."""
+    """A 402 puts the provider in cooldown for ten minutes. The page's command or the dashboard's button ends that."""
     model = f"{provider}/lab"
     served.lab.play({provider: [402, "ok"]})
     assert served.call(model).status == 502
@@ -47,7 +47,7 @@ def test_refilled_account_is_used_at_once(served: Installation, provider: str, b
 
 
 def test_successful_test_of_a_provider_ends_its_cooldown(served: Installation) -> None:
-    """This is step 1 of the page."""
+    """Step 1 on the page, to test the provider, ends its cooldown."""
     served.lab.play({"by-gemini": [402, "ok"]})
     assert served.call("by-gemini/lab").status == 502
     assert cooling(served, "by-gemini") > 500
@@ -58,7 +58,7 @@ def test_successful_test_of_a_provider_ends_its_cooldown(served: Installation) -
 
 
 def test_rate_limited_callers_get_retry_after(served: Installation) -> None:
-    """If all providers limit the rate, the answer is 429 with Retry-After, as the page says."""
+    """If all providers limit the rate, the response is 429 with Retry-After, as the page says."""
     served.lab.play({"by-openai-responses": ["http_429:retry_after=60"]})
     for _ in range(2):
         answer = served.call("by-openai-responses/lab")

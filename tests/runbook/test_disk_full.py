@@ -13,7 +13,7 @@ MEBIBYTE = 1024 * 1024
 
 def fill(folder: Path) -> None:
     with (folder / "ballast").open("wb", buffering=0) as file:
-        # Large blocks first, then smaller ones for what is left.
+        # Large blocks first, then smaller ones for the remaining space.
         for size in (MEBIBYTE, 4096, 1):
             try:
                 while True:
@@ -27,7 +27,7 @@ def waiting(installation: Installation) -> float:
 
 
 def test_space_is_freed_on_a_full_disk_and_no_entry_is_lost(on_small_disk: Installation) -> None:
-    """Calls are answered while the disk is full; the page's commands free space, then spooled entries are logged."""
+    """Calls are answered while the disk is full. The page's commands free space, and waiting entries are logged."""
     disk, installation = on_small_disk.directory, on_small_disk
     installation.start()
     old = installation.upload(os.urandom(4 * MEBIBYTE)).json["id"]

@@ -11,7 +11,7 @@ from tests.engines.s3 import CREDENTIALS, s3_server
 from tests.runbook.installation import Installation
 
 pytestmark = [
-    pytest.mark.sqlite,  # it brings its own engines
+    pytest.mark.sqlite,  # the test starts its own PostgreSQL and S3
     pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed"),
 ]
 
@@ -21,7 +21,7 @@ def files(installation: Installation) -> list[str]:
 
 
 def test_installation_is_moved_to_postgresql_and_s3_and_back(installation: Installation, tmp_path: Path) -> None:
-    """Keys, files and answers are the same after each move, and the metrics name the storage in use."""
+    """After each move the key and the files still work, and the metrics name the storage in use."""
     installation.start()
     stored = [installation.upload(b"hello").json["id"]]
     installation.stop()

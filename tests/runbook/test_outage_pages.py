@@ -1,4 +1,4 @@
-"""The outage pages from alert to repair: PostgreSQL, the artifact store and Redis fail and recover."""
+"""The pages about outages, from alert to repair: PostgreSQL, the artifact store and Redis fail and recover."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.engines.s3 import CREDENTIALS, s3_server
 from tests.engines.webhook import Chat, running_chat
 from tests.runbook.installation import Installation, until
 
-pytestmark = pytest.mark.sqlite  # it brings its own engines
+pytestmark = pytest.mark.sqlite  # the tests start their own PostgreSQL, S3 and Redis
 PATIENCE = 120
 
 
 @pytest.fixture
 def chat(installation: Installation) -> Iterator[Chat]:
-    """Yield the operator's chat, which receives the alerts."""
+    """Yield a simulated chat service, to which the installation sends its alerts."""
     with running_chat() as receiver:
         installation.environment |= {
             "ROUTING_ADMIN_ALERT_WEBHOOK": f"{receiver.base}/hook",
@@ -42,13 +42,13 @@ def degraded(installation: Installation) -> list[str]:
 
 
 def is_whole(installation: Installation) -> bool:
-    """Return whether every dependency works again; they recover one after another."""
+    """Return whether every dependency works again, since they recover one after another."""
     return send(installation.server, "GET", "/readyz?full").status == 200
 
 
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed")
 def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Installation, chat: Chat) -> None:
-    """The address has two hosts, the first of them down; the alert is sent while the database is down."""
+    """The database URL has two hosts, of which the first is never up. The alert is sent during the outage."""
     with running_cluster() as cluster:
         url = cluster.make_database("away").replace("@127.0.0.1", f"@127.0.0.1:{free_port()},127.0.0.1")
         installation.manage("move_data", "--to", url)

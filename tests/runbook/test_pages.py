@@ -1,4 +1,4 @@
-"""The runbook's pages match the product: metrics, commands with their options, and alerts, all in one form."""
+"""The runbook's pages all have the same form and match the product: metrics, commands with options, and alerts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.
 
 @pytest.mark.parametrize("page", PAGES)
 def test_each_page_has_the_same_form(page: str) -> None:
-    """Each page has the same sections and names its alert, page, metric and log line, or says that there is none."""
+    """Each page has the same sections and a row each for its alert, page, metric and log line."""
     text = text_of(page)
     assert tuple(re.findall(r"^## (.+)$", text, re.MULTILINE)) == FORM
     symptoms = text.split("## What it means")[0]
@@ -41,7 +41,7 @@ def test_each_page_has_the_same_form(page: str) -> None:
 
 
 def test_index_links_every_page_and_names_every_alert() -> None:
-    """It fits on one screen."""
+    """The index has a link to each page and the name of each kind of alert."""
     text = text_of("README")
     assert {f"{page}.md" for page in PAGES} <= set(re.findall(r"\]\(([^)]+)\)", text))
     assert set(AlertKind) <= set(re.findall(r"`(\w+)`", text))
@@ -60,7 +60,7 @@ def test_every_link_leads_to_a_file_and_heading(page: str) -> None:
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) -> None:
-    """Applies to the runbook and all other documents: a metric missing from `/metrics` is useless during an outage."""
+    """Every metric named in the runbook or any other document is in `/metrics`."""
     request_metrics().count_request("design", "v1", "ok", 0.1)
     request_metrics().count_attempt("design", "echo", "echo-text", "http_401")
     request_metrics().count_refused_key("v1", "key_invalid")
@@ -76,7 +76,7 @@ def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) ->
 
 
 def test_every_command_of_the_documents_exists_with_its_options() -> None:
-    """Applies to the runbook, all other documents, the README and the files of deploy/."""
+    """This applies to the runbook, all other documents, the README and the files in deploy/."""
     apps = get_commands()
     commands = {
         (document.name, name, tuple(re.findall(r"(?<![\w-])--[a-z-]+", options_text)))
@@ -93,7 +93,7 @@ def test_every_command_of_the_documents_exists_with_its_options() -> None:
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
 def test_every_marked_block_is_run_by_a_test(page: str) -> None:
-    """A test of this folder names page and block, so each block needs a unique name."""
+    """A test in this directory contains the names of page and block. The name of a block is unique on its page."""
     assert len(dict(blocks_of(page))) == len(blocks_of(page))
     for name, _commands in blocks_of(page):
         assert name

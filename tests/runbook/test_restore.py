@@ -1,4 +1,4 @@
-"""docs/runbook/restore.md: only the backup and the saved secrets are left, and the installation is restored."""
+"""docs/runbook/restore.md: a lost installation is restored from a backup and the saved secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.runbook.installation import Installation
 
 
 def test_lost_installation_is_restored(installation: Installation) -> None:
-    """A backup of a running server restores rows, file bytes and keys, and calls are answered."""
+    """A backup of a running server restores rows, files and keys, and calls are answered."""
     installation.start()
     stored = installation.upload(b"hello").json["id"]
     installation.play("restore", "save")

@@ -1,4 +1,4 @@
-"""docs/runbook/upgrade.md: upgrading an installation of an earlier release, and going back."""
+"""docs/runbook/upgrade.md: upgrading an installation of an earlier release, and undoing the upgrade."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows_in(installation: Installation, query: str) -> list[str]:
 
 
 def test_installation_is_upgraded_and_restored(installation: Installation) -> None:
-    """`restore` returns to the backup made before the migrations; until then the new release is served."""
+    """The upgraded installation works. The page's commands then restore the backup made before the migrations."""
     shutil.rmtree(installation.directory)
     shutil.unpack_archive(OLD, installation.directory)
     for name in ("keys", "secret_key"):
@@ -43,7 +43,7 @@ def test_installation_is_upgraded_and_restored(installation: Installation) -> No
 
 
 def test_database_of_a_newer_release_is_refused_in_one_line(installation: Installation) -> None:
-    """The command exits with status 1 and one line of advice, and changes nothing."""
+    """The command exits with status 1 and a one-line error."""
     with closing(sqlite3.connect(installation.directory / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
     command = [sys.executable, "manage.py", "serve"]

@@ -15,7 +15,7 @@ ADMIN = "admin"
 
 
 def look(folder: Path) -> dict[str, Any]:
-    """Check every promise of an upgrade through pages, API and commands."""
+    """Upgrade the installation and collect what its pages, API and commands return. Undo and restore a revision."""
     begin(folder)
     expected = json.loads((folder / "expected.json").read_text())
     from django.test import Client
@@ -46,7 +46,7 @@ def look(folder: Path) -> dict[str, Any]:
 
 
 def page_of(browser: Any, request_id: str) -> dict[str, Any]:
-    """Return the status of a request's page, and its text including the recorded bodies."""
+    """Return the status and the text of the page about a request, including its recorded body."""
     answer = browser.get(f"/requests/{request_id}/")
     text = answer.content.decode()
     if answer.status_code == 200 and "?body" in text:
@@ -76,7 +76,7 @@ def doctor() -> str:
 
 
 def undo(browser: Any, newest: int) -> list[str]:
-    """Undo the newest revision, which added an alias; return the remaining aliases."""
+    """Undo the newest revision, which added an alias. Return the remaining aliases."""
     from routing_admin.configuration import snapshot
 
     browser.post(f"/undo/{newest}/")
@@ -84,7 +84,7 @@ def undo(browser: Any, newest: int) -> list[str]:
 
 
 def restore(browser: Any) -> float:
-    """Restore the oldest revision with the route; return the route's temperature."""
+    """Restore the oldest revision that contains the route. Return the route's temperature."""
     browser.post("/history/2/restore/", {"seen": "1"})
     routing = json.loads(command("export_config", "llm-routing"))["routing"]
     return float(routing["through-keyed"]["temperature"])

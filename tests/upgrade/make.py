@@ -1,7 +1,7 @@
 """`python -m tests.upgrade.make OUT.tar.gz`: create a small installation with this version of the program.
 
-It uses only commands, pages and calls, so that every version can create its own. `expected.json` describes the
-contents, including the secrets, which are used nowhere else.
+Only commands, pages and API calls are used, so that this works in every version. `expected.json` describes the
+contents of the installation, including its secrets, which are used nowhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHINESE = "第一行\n第二行：测试文件\n" * 20
 
 
 def begin(folder: Path) -> None:
-    """Set up Django with a new data directory and the demo."""
+    """Set up Django with the data directory, and run `bootstrap`, which migrates or creates the installation."""
     for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
         del os.environ[name]
     os.environ |= {
@@ -52,7 +52,7 @@ def command(*arguments: str) -> str:
 
 
 class Maker:
-    """Creates data with an administrator's browser and an agent's key."""
+    """Creates data with the browser of an administrator and the key of an agent."""
 
     def __init__(self, folder: Path) -> None:
         from django.test import Client
@@ -85,7 +85,7 @@ class Maker:
         self.browser.post("/users/invite/", {"username": "mei", "role": "viewer"})
 
     def store(self) -> dict[str, str]:
-        """Store a GB18030 text and an image; return the SHA-256 by reference."""
+        """Store a text file in GB18030 and an image. Return a mapping from reference to SHA-256."""
         from django.core.files.uploadedfile import SimpleUploadedFile
 
         files = {"笔记.txt": CHINESE.encode("gb18030"), "dot.png": PNG}
@@ -98,7 +98,7 @@ class Maker:
         return hashes
 
     def ask(self, artifact: str) -> dict[str, int]:
-        """Send requests that end in different ways; return the statuses by request id."""
+        """Send requests that end in different ways. Return a mapping from request id to status."""
         image = {"type": "image_url", "image_url": {"url": artifact}}
         text = {"type": "text", "text": "What is this? 这是什么"}
         bodies: tuple[dict[str, Any], ...] = (

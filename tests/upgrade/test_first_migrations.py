@@ -23,7 +23,7 @@ NAMED_BY_POSTGRESQL = re.compile(r"routing_admin_auditevent_number_\w+")
 
 
 def list_statements(text: str) -> list[list[str]]:
-    """Return the normalized statements of a schema; the order of columns and constraints is ignored."""
+    """Return the statements of a schema in a form that ignores the order of columns and constraints."""
     text = NAMED_BY_POSTGRESQL.sub("unique number", text.replace('"', ""))
     return sorted(
         sorted(re.split(r"[\s(,)]*[\n(,)]\s*", statement))
@@ -33,7 +33,7 @@ def list_statements(text: str) -> list[list[str]]:
 
 
 def dump(url: str) -> str:
-    """Return PostgreSQL's dump of the schema without the daily partitions of the request log."""
+    """Return the schema as pg_dump prints it, without the daily partitions of the request log."""
     programs = find_programs()
     assert programs is not None
     command = [str(programs / "pg_dump"), "--schema-only", "--exclude-table=*_20??????", url]
@@ -42,7 +42,7 @@ def dump(url: str) -> str:
 
 @pytest.mark.django_db(databases=["default", LOGS])
 def test_new_database_has_the_schema_of_the_replaced_migrations(tmp_path: Path) -> None:
-    """This holds for SQLite and PostgreSQL."""
+    """The schemas are equal in SQLite and in PostgreSQL."""
     url = database_of(tmp_path).get("DATABASE_URL", f"sqlite:///{tmp_path}/old.sqlite3")
     old = Destination(url)
     old.make_tables(EARLIER)
@@ -61,7 +61,7 @@ def test_new_database_has_the_schema_of_the_replaced_migrations(tmp_path: Path) 
 
 
 def test_database_with_some_or_all_replaced_migrations_continues_from_them() -> None:
-    """The tables of a backup are created by the migrations that it had."""
+    """`find_leaves` returns the migrations with which the tables for a backup can be created."""
     replacements = MigrationLoader(None).replacements
     applied = [key for migration in replacements.values() for key in migration.replaces]
     assert find_leaves(applied) == find_leaves([*applied, *replacements]) == sorted(replacements)

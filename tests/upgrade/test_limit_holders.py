@@ -1,4 +1,4 @@
-"""Usage counted per agent, before limits had holders, is still counted."""
+"""Usage that an earlier version counted per agent is still counted, although limits now have holders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 def migrate(name: str = "") -> Any:
-    """Migrate to the named migration, or to the newest; return its models."""
+    """Migrate to the named migration, or to the newest if there is no name. Return the models at that migration."""
     is_whole = connections[LOGS].vendor == POSTGRESQL  # on PostgreSQL all tables are in one database
     executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS if is_whole else LOGS])
     newest = executor.loader.graph.leaf_nodes("routing_admin")
@@ -26,7 +26,7 @@ def migrate(name: str = "") -> Any:
 
 
 def test_usage_of_agents_becomes_that_of_holders() -> None:
-    """Their shares become those of holders, too."""
+    """The shares of each process are kept as well."""
     try:
         windows = migrate("0018_attempt_costs").get_model("routing_admin", "LimitWindow").objects.using(LOGS)
         day = {"meter": "tokensPerDay", "window": "2026-11-22", "ends_at": datetime(2026, 11, 23, tzinfo=UTC)}

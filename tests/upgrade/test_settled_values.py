@@ -1,4 +1,4 @@
-"""The migration replaces values that SQLite stored but PostgreSQL cannot; the history stays valid."""
+"""A migration replaces values that SQLite stored but PostgreSQL cannot store. The history stays valid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def put(table: str, key: str, name: str, **columns: str) -> None:
 
 
 def test_unusual_values_of_an_older_version_are_settled(demo: None) -> None:
-    """The migration settles rows and revisions, and the integrity checks find nothing."""
+    """The migration settles the values in rows and revisions, and the integrity checks find no problem."""
     revision = Revision.objects.latest("number")
     value = revision.snapshot
     (echo,) = [provider for provider in value["providers"] if provider["name"] == "echo"]

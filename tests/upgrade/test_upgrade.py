@@ -1,7 +1,7 @@
-"""Installations of earlier versions keep their data, readable and usable, after an upgrade.
+"""After an upgrade, the data of installations of earlier versions is complete and usable.
 
-`installations/*.tar.gz` were made by `tests/upgrade/make.py` of the version in their name. Each test run upgrades them
-again, so that no migration that loses data can land.
+Each file `installations/*.tar.gz` was created by `tests/upgrade/make.py` of the version in its name. Each test run
+upgrades all of them, so that a migration that loses data is noticed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INSTALLATIONS = sorted((HERE / "installations").glob("*.tar.gz"))
 
 @pytest.fixture(scope="module", params=INSTALLATIONS, ids=lambda path: path.name)
 def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what the installation contained, and what this version finds in it."""
+    """Upgrade an installation. Return what it contained, and what this version finds in it."""
     folder = tmp_path_factory.mktemp("upgrade")
     shutil.unpack_archive(request.param, folder)
     for name in ("keys", "secret_key"):
@@ -35,7 +35,7 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_archive_of_the_earliest_version_exists() -> None:
-    """The upgrade is tested with real files."""
+    """The tests in this module run for at least one installation of an earlier version."""
     assert [path.name for path in INSTALLATIONS][:1] == ["before-the-rooms.tar.gz"]
 
 
@@ -45,7 +45,7 @@ def test_administrator_can_sign_in_and_doctor_finds_nothing(upgraded: dict[str, 
 
 
 def test_configuration_and_every_revision_are_kept(upgraded: dict[str, Any]) -> None:
-    """The export contains everything it contained before, and every revision and the audit log can be opened."""
+    """The export contains everything that it contained before, and every revision and the audit log can be opened."""
     was, current = upgraded["was"]["configuration"], dict(upgraded["is"]["configuration"])
     current["providers"] = [provider for provider in current["providers"] if "fromServices" not in provider]
     assert {name: current[name] for name in was} == was
@@ -56,7 +56,7 @@ def test_configuration_and_every_revision_are_kept(upgraded: dict[str, Any]) -> 
 
 
 def test_old_change_can_be_undone_and_old_revision_restored(upgraded: dict[str, Any]) -> None:
-    """A change of the old version can be undone (revision 5), and an old revision restored (revision 2)."""
+    """The last change made by the old version can be undone, and an old revision (2) can be restored."""
     assert upgraded["is"]["undone"] == []
     assert upgraded["was"]["configuration"]["routing"]["through-keyed"]["temperature"] == 1
     assert upgraded["is"]["restored"] == 0
@@ -71,7 +71,7 @@ def test_every_request_is_in_the_log_with_its_bodies(upgraded: dict[str, Any]) -
 
 
 def test_old_errors_are_quoted_as_they_were_logged(upgraded: dict[str, Any]) -> None:
-    """Errors that an earlier version logged as English text are quoted unchanged."""
+    """Error messages that an earlier version logged as English text are quoted unchanged."""
     requests = upgraded["is"]["requests"]
     text = requests["req_upgrade_3"]["text"]
     assert '<q lang="en">All 1 candidates failed (echo/echo-503: echo-503 always fails;' in text
