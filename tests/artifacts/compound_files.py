@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 END, FAT_SECTOR, FREE = 0xFFFFFFFE, 0xFFFFFFFD, 0xFFFFFFFF
-# Shorter streams are stored in the mini stream.
+# Streams that are shorter than this are stored in the mini stream.
 SMALL = 4096
 
 
 @dataclass
 class Entry:
-    """A stream or storage in the directory."""
+    """Stream or storage in the directory of a compound file."""
 
     name: str
     kind: int
@@ -31,12 +31,12 @@ def pad(data: bytes, size: int) -> bytes:
 
 
 def chain(start: int, count: int) -> list[int]:
-    """Return the allocation table's entries for consecutive sectors."""
+    """Return the entries in the allocation table for consecutive sectors."""
     return [*range(start + 1, start + count), END] if count else []
 
 
 def compound(tree: Mapping[str, object]) -> bytes:
-    """Build a compound file from names mapped to bytes (a stream) or to a mapping (a storage)."""
+    """Build a compound file. `tree` maps a name to bytes (a stream) or to another mapping (a storage)."""
     entries = [Entry("Root Entry", 5)]
     _add(entries, entries[0], tree)
     mini, mini_table = b"", list[int]()
@@ -95,7 +95,7 @@ def _record(number: int, data: bytes = b"") -> bytes:
 
 
 def xls(day: int, text: str) -> bytes:
-    """Build a BIFF8 workbook with one sheet `Old`: `day` as a date and 2 in the first row, a text in the third."""
+    """Build a BIFF8 workbook with the sheet `Old`: `day` as a date and 2 in the first row, text in the third."""
     styles = b"".join(_record(0xE0, struct.pack("<HH16x", 0, number)) for number in (0, 14))
     cells = _record(0x203, struct.pack("<HHHd", 0, 0, 1, day)) + _record(0x203, struct.pack("<HHHd", 0, 1, 0, 2))
     cells += _record(0x204, struct.pack("<HHHHB", 2, 1, 0, len(text), 1) + text.encode("utf-16-le"))
@@ -107,7 +107,7 @@ def xls(day: int, text: str) -> bytes:
 
 
 def _binary_record(number: int, data: bytes = b"") -> bytes:
-    """Build a BIFF12 record; number and length have seven bits per byte."""
+    """Build a BIFF12 record. Its number and length are encoded with seven bits per byte."""
 
     def packed(value: int) -> bytes:
         return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80, value >> 7])
@@ -120,7 +120,7 @@ def _wide(text: str) -> bytes:
 
 
 def xlsb_parts(text: str) -> dict[str, bytes]:
-    """Build the parts of a workbook with one sheet `Bin`, with 7 and a text in its first row."""
+    """Build the parts of a workbook with the sheet `Bin`, whose first row contains 7 and text."""
     sheet = _binary_record(0x94, struct.pack("<4I", 0, 0, 0, 1)) + _binary_record(0x91)
     sheet += _binary_record(0x00, struct.pack("<I", 0) + bytes(13))
     sheet += _binary_record(0x05, struct.pack("<IId", 0, 0, 7)) + _binary_record(
@@ -134,12 +134,12 @@ def xlsb_parts(text: str) -> dict[str, bytes]:
 
 
 def msg_properties(sent: int) -> bytes:
-    """Build a message's fixed properties; `sent` is in ticks of 100 ns since 1601."""
+    """Build the fixed properties of a message. `sent` is the number of 100 ns ticks since 1601."""
     return bytes(32) + struct.pack("<HHIQ", 0x40, 0x39, 6, sent)
 
 
 def msg(subject: str, body: str, attachment: str) -> bytes:
-    """Build an Outlook message from Ann to Ben of 22 November 2026 with one attachment of 5 bytes."""
+    """Build an Outlook message from Ann to Ben, dated 22 November 2026, with an attachment of 5 bytes."""
 
     def text(number: str, value: str) -> dict[str, bytes]:
         return {f"__substg1.0_{number}001F": value.encode("utf-16-le")}
@@ -159,7 +159,7 @@ def msg(subject: str, body: str, attachment: str) -> bytes:
 
 
 def doc(text: str, note: str = "", *, version: int = 193, flags: int = 0x200) -> bytes:
-    """Build a Word 97 document of two pieces: the first half in two bytes per character, the rest in one."""
+    """Build a Word 97 document of two pieces: one with two bytes per character, the other with one byte."""
     half = len(text) // 2
     wide, narrow = text[:half].encode("utf-16-le"), (text[half:] + note).encode("cp1252")
     start = 0x600
@@ -179,7 +179,7 @@ def _ppt_record(kind: int, data: bytes, head: int = 0) -> bytes:
 
 
 def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
-    """Build a presentation of one slide with a title in the outline, a text box, and an earlier edit."""
+    """Build a presentation with one slide, which has a title in the outline and a text box, and an earlier edit."""
     outline = _ppt_record(0x3F3, struct.pack("<5I", 2, 0, 0, 256, 0)) + _ppt_record(0xFA0, title.encode("utf-16-le"))
     document = _ppt_record(0x3E8, _ppt_record(0xFF0, outline, 0xF), 0xF)
     slide = _ppt_record(0x3EE, _ppt_record(0xF00D, _ppt_record(0xFA8, box.encode("latin-1")), 0xF), 0xF)

@@ -1,4 +1,4 @@
-"""Detect internal errors that detection only logs: an upload never fails because of them, so tests check the log."""
+"""Find internal errors of file type detection in the log, since they are only logged and never fail an upload."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Traces(logging.Handler):
 
 @contextmanager
 def traces() -> Iterator[list[logging.LogRecord]]:
-    """Collect the records with a traceback that `artifacts` logs in this block; each is a bug of ours."""
+    """Collect the records with a traceback that `artifacts` logs in this block. Each of them is caused by a bug."""
     handler, log = _Traces(), logging.getLogger("artifacts")
     log.addHandler(handler)
     try:

@@ -1,7 +1,7 @@
-"""Generate the table in docs/files.md from the product's own tables.
+"""Generate the table in docs/files.md from the tables in the product.
 
-`python -m tests.artifacts.format_document` writes it: every format with a file extension, by content policy, with
-what `decide` returns for three models in each protocol.
+`python -m tests.artifacts.format_document` writes it. For every format that has a file extension and every content
+policy, the table shows what `decide` returns for three models in each protocol.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BEGIN = "<!-- written by tests.artifacts.format_document -->\n"
 END = "<!-- end of what is written -->\n"
 
 PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
-# Models that read text alone, text and images, and files of every kind.
+# Models that can read only text, text and images, and files of every kind.
 MODELS = (
     Capabilities(("text",)),
     Capabilities(("text", "vision")),
@@ -40,7 +40,7 @@ TITLES = {
     Kind.TEXT: "text",
     Kind.OTHER: "other",
 }
-# The word in a cell for what a model gets.
+# The word in a cell that says what a model gets.
 WORDS = {
     Outcome.NATIVE: "file",
     Outcome.INLINED: "text",
@@ -54,7 +54,7 @@ Cells = tuple[str, ...]
 
 
 class Something:
-    """Content that exists; nothing else about it matters."""
+    """Content that exists. None of its other properties matter."""
 
     def blob(self) -> Blob:
         return blob_of(b"0")
@@ -67,7 +67,7 @@ class Something:
 
 
 def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> str:
-    """Return the word for what the model gets of a small, complete file of this type."""
+    """Return the word for what a model gets if a small, intact file of this type is sent to it."""
     target = Target("provider", "https://api.example.com/v1", "model")
     reader = model_endpoint(protocol, target, model, content={"policy": policy}).reader
     file = FilePart(kind_of(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=Something())
@@ -78,13 +78,13 @@ def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> 
 
 
 def cells(mime_type: str, protocol: str) -> Cells:
-    """Return what the models get under each policy, as one word if all three get the same."""
+    """Return what the three models get under each policy, as a single word if all of them get the same."""
     words_by_policy = ([outcome(mime_type, protocol, model, policy) for model in MODELS] for policy in FACTUAL_WORDS)
     return tuple(words[0] if len(set(words)) == 1 else " / ".join(words) for words in words_by_policy)
 
 
 def groups() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
-    """Map kind and cells by protocol to the usual extensions of the formats treated alike."""
+    """Map kind and cells for each protocol to the usual extensions of all formats that are treated this way."""
     formats: dict[tuple[Kind, tuple[Cells, ...]], list[str]] = {}
     for mime_type, extensions in EXTENSIONS_OF_MIME.items():
         key = (kind_of(mime_type), tuple(cells(mime_type, protocol) for protocol in PROTOCOLS))
@@ -93,7 +93,7 @@ def groups() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
 
 
 def lines() -> Iterator[str]:
-    """Yield the rows, with formats and protocols that are treated alike merged."""
+    """Yield the rows of the table. Formats and protocols that are treated alike are merged into one row."""
     formats_by_cells = groups()
     for kind, title in TITLES.items():
         for (kind_found, by_protocol), formats in formats_by_cells.items():

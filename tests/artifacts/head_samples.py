@@ -1,7 +1,7 @@
-"""More sample files: written by Pillow and the standard library, or synthetic heads where no library here writes one.
+"""More sample files: written by Pillow and the standard library, or synthetic heads if neither can write the format.
 
-A synthetic head follows the format's published structure, as far as detection reads it; the comment of its row names
-the source. Nothing was copied.
+A synthetic head is the beginning of a file, as far as detection reads it, built from the format's published structure.
+The comment above its row names the source. Nothing was copied.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def drawn(name: str, mode: str = "RGB", **options: object) -> bytes:
 
 
 def package(**entries: bytes) -> bytes:
-    """Build a zip of these entries; `_` in a name becomes a slash."""
+    """Build a zip of these entries. `_` in a name is replaced by a slash."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in entries.items():
@@ -47,7 +47,7 @@ def office(part: str) -> bytes:
 
 
 def media(brand: bytes, *tracks: bytes) -> bytes:
-    """Build an ISO media file whose tracks have these handlers (ISO/IEC 14496-12)."""
+    """Build an ISO media file whose tracks have these handler types (ISO/IEC 14496-12)."""
 
     def box(name: bytes, inner: bytes) -> bytes:
         return struct.pack(">I", 8 + len(inner)) + name + inner
@@ -58,7 +58,7 @@ def media(brand: bytes, *tracks: bytes) -> bytes:
 
 
 def tagged(sound: bytes) -> bytes:
-    """Return the sound after an ID3v2.3 tag of ten bytes."""
+    """Return an ID3v2.3 tag of ten bytes, followed by the audio data."""
     return b"ID3\3\0\0\0\0\0\x0a" + bytes(10) + sound
 
 
@@ -81,7 +81,7 @@ def archive_member(name: bytes, data: bytes) -> bytes:
 
 
 def mpeg_pages(second: bytes) -> bytes:
-    """Build packets of 192 bytes, a time code and a sync byte each (Blu-ray's M2TS)."""
+    """Build packets of 192 bytes, each with a time code and a sync byte (M2TS, used on Blu-ray discs)."""
     return (b"\0\0\0\0\x47\x40\0" + second + bytes(184)) * 5
 
 
@@ -89,7 +89,7 @@ AAC = (b"\xff\xf1\x50\x80\x02\x1f\xfc" + bytes(9)) * 4
 FLAC = b"fLaC\x80\0\0\x22" + bytes(34) + b"\xff\xf8\xc9\x18" + bytes(60)
 ID = struct.Struct("<I").pack
 
-# Name, maker, type, kind and origin; packages contain only the part that identifies them.
+# Name, function that returns the content, type, kind and origin. Packages contain only the part that identifies them.
 HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # Khronos KTX 1 and 2, §3.1: the identifier
     ("texture.ktx", lambda: b"\xabKTX 11\xbb\r\n\x1a\n\1\2\3\4" + bytes(48), "image/ktx", IMAGE, HEAD),

@@ -1,7 +1,8 @@
-"""Small files in the folder `files`, written for these tests by the programs named in the table.
+"""Small files in the directory `files`, written for these tests by the programs that the table names.
 
-LibreOffice wrote letters, sums, talks and drawings, ffmpeg a tone and a test picture, ImageMagick a gradient, GDAL a
-point, Python libraries a few numbers. All contents were made for this table, so no licence applies.
+LibreOffice wrote letters, spreadsheets, presentations and drawings, ffmpeg a tone and a test picture, ImageMagick a
+gradient, GDAL a point, and Python libraries a few numbers. All contents were made for these tests, so no licence
+applies.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 FILES = Path(__file__).parent / "files"
 
-# File, program, kind, encoding, type, and the type by the bytes alone if the name makes it more specific.
+# File, program, kind, encoding, type, and the type detected without the name if the name makes it more specific.
 MADE = """
 archiver.7z          | 7-zip 16.02      | other    |       | application/x-7z-compressed
 files.wim            | 7-zip 16.02      | other    |       | application/x-ms-wim
@@ -248,6 +249,6 @@ def long_name(mime_type: str) -> str:
 
 
 def rows() -> list[tuple[str, ...]]:
-    """Return the cells of each line: file, program, kind, encoding, type, type by the bytes alone."""
+    """Return the cells of each line: file, program, kind, encoding, type, and the type detected without the name."""
     lines = [tuple(cell.strip() for cell in line.split("|")) for line in MADE.strip().splitlines()]
     return [(*cells[:4], long_name(cells[4]), long_name(cells[5]) if len(cells) > 5 else "") for cells in lines]

@@ -1,7 +1,7 @@
-"""Synthetic heads of formats that no Debian program or Python package writes, and packages with only their key part.
+"""Synthetic heads of formats that no Debian program or Python package writes, and minimal packages.
 
-A synthetic head follows the format's published structure, as far as detection reads it; the comment of its row names
-the source.
+A synthetic head is the beginning of a file, as far as detection reads it, built from the format's published structure.
+The comment above its row names the source.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ IMAGE, AUDIO, VIDEO, DOCUMENT, OTHER = Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.
 WORD, EXCEL, POINT = "application/vnd.ms-word.", "application/vnd.ms-excel.", "application/vnd.ms-powerpoint."
 MACRO = "macroenabled.12"
 
-# Name, maker, type, kind and origin; packages contain only the part that identifies them.
+# Name, function that returns the content, type, kind and origin. Packages contain only the part that identifies them.
 RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # Open Design's specification of .dwg; RealAudio 3 (ffmpeg's rmdec.c)
     ("plan.dwg", lambda: b"AC1032\0\0\0\0\0\x0b\1" + bytes(100), "image/vnd.dwg", IMAGE, HEAD),
@@ -66,7 +66,7 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ),
 )
 
-# File name to its type by the bytes alone.
+# Maps a file name to the type that is detected without the name.
 BARE = {
     "macro.dotm": f"{OOXML}wordprocessingml.document",
     "macro.xltm": f"{OOXML}spreadsheetml.sheet",

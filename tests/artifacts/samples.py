@@ -1,7 +1,7 @@
-"""Small sample files of many formats, all generated: by the program named (`made_samples`) or by this package.
+"""Small sample files in many formats. All are generated, by the programs that `made_samples` names or by this package.
 
-The others come from the standard library, from Pillow or from the format's published structure. A synthetic head is
-as much of a file as detection reads. Nothing was copied, so no licence applies.
+This package uses the standard library, Pillow or the format's published structure. A synthetic head is the beginning of
+a file, as far as detection reads it. Nothing was copied, so no licence applies.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from tests.artifacts.rare_samples import BARE, RARE
 
 @dataclass(frozen=True)
 class Sample:
-    """A file, how it was made, and its type, kind and encoding without a declared type.
+    """A file, how it was made, and the type, kind and encoding that are detected without a declared type.
 
-    `bare` is the type by the bytes alone, if the name makes it more specific.
+    `bare` is the type that is detected without the name, if the name makes the type more specific.
     """
 
     name: str
@@ -116,7 +116,7 @@ def sheet_xml(rows: str) -> bytes:
 
 
 def xlsx_of_rows(rows: str) -> bytes:
-    """Build a workbook with one sheet `S`; styles 1, 2 and 3 are a date, a date with time and a duration."""
+    """Build a workbook with the sheet `S`. Styles 1, 2 and 3 are a date, a date with time, and a duration."""
     with zipfile.ZipFile(io.BytesIO(xlsx({"S": []}))) as package:
         entries = {name: package.read(name) for name in package.namelist()}
     return zip_of({**entries, "xl/worksheets/sheet1.xml": sheet_xml(rows)})
@@ -274,7 +274,7 @@ def asf(stream: str) -> bytes:
 
 
 def ole2(*streams: str) -> bytes:
-    """Build a header, one allocation sector and directory sectors as in MS-CFB."""
+    """Build a compound file with a header, one allocation sector and directory sectors, as defined in MS-CFB."""
     names = ("Root Entry", *streams)
     sectors = -(-len(names) // 4)
     header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + le16(0x3E) + le16(3) + b"\xfe\xff" + le16(9) + le16(6)

@@ -1,4 +1,4 @@
-"""The cache of extraction results: the extraction process runs once per question."""
+"""The cache of extraction results: the extraction process runs once per cache key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOOD = Result({"note": ""}, b"words")
 
 @dataclass
 class Process:
-    """A fake extraction process that returns the results in turn, repeats the last and counts its calls."""
+    """A fake extraction process that returns the results in turn, repeats the last one, and counts its calls."""
 
     results: list[Result] = field(default_factory=lambda: [GOOD])
     calls: int = 0
@@ -38,7 +38,7 @@ class Clock:
 
 
 def test_repeated_question_is_answered_from_the_cache() -> None:
-    """Another hash, operation or option is another question."""
+    """A result is found again only for the same hash, operation and options."""
     cache, process = AnswerCache(), Process()
     assert [cache.answer(("hash", "text", "{}"), process) for _ in range(3)] == [GOOD] * 3
     assert process.calls == 1
@@ -48,7 +48,7 @@ def test_repeated_question_is_answered_from_the_cache() -> None:
 
 
 def test_cache_never_exceeds_its_size() -> None:
-    """The least recently used answer is evicted first; one larger than the cache is not stored."""
+    """The least recently used result is evicted first. A result larger than the cache is not stored."""
     big = Result({}, b"x" * 1000)
     cache = AnswerCache(max_bytes=2 * (1000 + OVERHEAD))
     for name in ("a", "b", "a", "c"):
@@ -74,7 +74,7 @@ def test_empty_answers_count_towards_the_size() -> None:
 
 @pytest.mark.parametrize(("reason", "seconds"), [("failed", FAILURE_SECONDS), ("busy", BUSY_SECONDS)])
 def test_failure_is_cached_for_a_limited_time(reason: str, seconds: float) -> None:
-    """A failure may be temporary and expires; a success does not."""
+    """A failure may be temporary, so it expires. A success does not expire."""
     clock = Clock()
     cache, process = AnswerCache(clock=clock), Process([Result(reason=reason), GOOD])
     cache.answer(("hash",), process)
@@ -104,7 +104,7 @@ def test_concurrent_callers_share_one_extraction() -> None:
 
 
 def test_file_known_by_its_hash_is_read_once(tmp_path: Path) -> None:
-    """Cached text and images need no file; without a hash nothing is cached."""
+    """Cached text and images are returned without reading the file. Without a hash nothing is cached."""
     document, image = tmp_path / "a.pdf", tmp_path / "a.bmp"
     document.write_bytes(pdf("Only once"))
     image.write_bytes(picture("BMP"))

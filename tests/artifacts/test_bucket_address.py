@@ -1,4 +1,4 @@
-"""The URL of a bucket: an invalid one is refused in one line that repeats no secret."""
+"""The URL of a bucket. An invalid URL is rejected with a one-line error that contains no secret."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECRET = "hunter2hunter2"
     ],
 )
 def test_url_names_bucket_prefix_and_service(url: str, bucket: Bucket) -> None:
-    """By default AWS buckets use virtual-host addressing and other endpoints path addressing."""
+    """By default AWS uses virtual-host addressing, and other endpoints use path addressing."""
     assert parse_bucket(url) == bucket
 
 
@@ -44,7 +44,7 @@ def test_environment_names_the_endpoint_if_the_url_does_not() -> None:
 
 
 def test_virtual_host_address_begins_with_the_bucket() -> None:
-    """This holds for the request URL and the displayed address."""
+    """The request URL contains the bucket in the host name. The displayed address names the bucket separately."""
     bucket = parse_bucket("s3://files/p?endpoint_url=https://s3.example.com:9000&style=virtual")
     assert bucket.base_url == "https://files.s3.example.com:9000"
     assert str(bucket) == "s3://files/p at https://s3.example.com:9000"
@@ -61,7 +61,7 @@ def test_virtual_host_address_begins_with_the_bucket() -> None:
     ],
 )
 def test_url_without_a_bucket_is_refused_without_repeating_it(url: str) -> None:
-    """The line says what to write and does not repeat a secret from the URL."""
+    """The error is one line and does not repeat a secret from the URL."""
     with pytest.raises(BucketAddressError) as error:
         parse_bucket(url)
     assert SECRET not in str(error.value)
@@ -69,7 +69,7 @@ def test_url_without_a_bucket_is_refused_without_repeating_it(url: str) -> None:
 
 
 def test_program_ends_with_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line names the variable; without the variable, artifacts are stored as files."""
+    """The error names the environment variable. Without the variable, artifacts are stored as files."""
     monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", f"s3://files?token={SECRET}")
     with pytest.raises(SystemExit, match="ROUTING_ADMIN_ARTIFACTS_URL names no bucket") as error:
         artifacts_bucket(environ.Env())

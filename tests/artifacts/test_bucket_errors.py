@@ -1,4 +1,4 @@
-"""A bucket that is missing, denies access or does not respond: one clear message, no partial object, no secret."""
+"""A bucket that is missing, denies access or does not respond causes a clear message that contains no secret."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def finish_with(upload: Upload, data: bytes) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
-    """It is not reported as missing bytes: uploading them again would not help."""
+    """A missing bucket is not reported as missing bytes, since uploading the bytes again would not help."""
     store = store_at(replace(s3_server().bucket, name="nobody-made-it"), tmp_path)
     with pytest.raises(StoreAwayError) as error:
         CALLS[call](store)
@@ -65,7 +65,7 @@ def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
 def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outage starts when the check began, so the alert does not wait for the call to end."""
+    """The outage starts when the check began, so that the alert need not wait for the end of the call."""
     monkeypatch.setattr(bucket_client, "UNANSWERED", timedelta(0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         bucket = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -77,7 +77,7 @@ def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
 
         assert store.outage is None
         threading.Thread(target=check, daemon=True).start()
-        # Now the check is connected and waits for a response.
+        # From here on the check is connected and waits for a response.
         silent.accept()
         assert store.outage is not None
         assert began <= store.outage.since <= datetime.now(UTC)
@@ -86,7 +86,7 @@ def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
 
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_reports_wrong_credentials_without_repeating_them(tmp_path: Path, call: str) -> None:
-    """The service's response may contain signed data, so only its error code is reported."""
+    """The response may contain signed data, so only its error code is reported."""
     store = store_at(s3_server().place(), tmp_path)
     with s3_server().checking_credentials(), pytest.raises(StoreAwayError) as error:
         CALLS[call](store)
@@ -98,7 +98,7 @@ def test_every_call_reports_wrong_credentials_without_repeating_them(tmp_path: P
 
 
 def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the environment nor the machine's role has credentials."""
+    """An error is reported if neither the environment nor the machine's role provides credentials."""
     bucket = s3_server().place()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
@@ -111,7 +111,7 @@ def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call: str) -> None:
-    """The message for callers has no address; the details for operators do."""
+    """The message for callers contains no address, but the details for operators do."""
     store = store_at(replace(s3_server().place(), endpoint=f"http://127.0.0.1:{closed_port()}"), tmp_path)
     with pytest.raises(StoreAwayError) as error:
         CALLS[call](store)
@@ -121,7 +121,7 @@ def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call
 
 
 def test_during_an_outage_calls_fail_at_once_until_one_succeeds(tmp_path: Path) -> None:
-    """After a failed call others fail at once, and one of them soon tries again."""
+    """After calls without a response `is_silent` is true, so that further calls fail at once."""
     bucket = s3_server().place()
     store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{closed_port()}"), tmp_path)
     for _ in range(20):
@@ -134,7 +134,7 @@ def test_during_an_outage_calls_fail_at_once_until_one_succeeds(tmp_path: Path) 
 
 
 def test_large_upload_cut_off_by_an_outage_leaves_nothing(tmp_path: Path) -> None:
-    """The upload's parts are aborted, and no object has its hash."""
+    """If an outage interrupts a large upload, no object is stored."""
     bucket = s3_server().place()
     store = store_at(bucket, tmp_path)
     upload = store.begin_upload()

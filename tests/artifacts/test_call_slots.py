@@ -1,4 +1,4 @@
-"""The number of concurrent calls to a store: fewer while it answers none, so that no call waits for a hanging one."""
+"""The number of concurrent calls to a store is lower while it does not respond, so that few calls hang."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Clock:
 
 
 def test_store_that_does_not_answer_gets_few_calls() -> None:
-    """One answer ends the state; an idle store does not count as slow."""
+    """The lower limit applies until the store responds again. A store that gets no calls does not count as slow."""
     clock = Clock()
     slots = CallSlots(clock)
     assert all(slots.acquire() for _ in range(MAX_UNANSWERED))
@@ -30,7 +30,7 @@ def test_store_that_does_not_answer_gets_few_calls() -> None:
 
 
 def test_call_waits_for_a_slot_while_others_are_answered() -> None:
-    """A busy store still answers, so calls wait instead of being refused."""
+    """As long as a busy store responds, calls wait for a slot instead of being refused."""
     slots, acquired = CallSlots(), threading.Event()
     assert all(slots.acquire() for _ in range(MAX_CALLS))
 

@@ -1,4 +1,4 @@
-"""get_artifact gives each service an artifact in a form it can read, and never its bytes as text."""
+"""get_artifact returns an artifact in a form that the service can read, and never its bytes as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATA = bytes(range(64))
 
 
 class FakeServices:
-    """Services named by their capabilities, such as `text+vision`; `down` fails, others are unknown."""
+    """Services whose ids are their capabilities, such as `text+vision`. `down` fails, and others are unknown."""
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
         if service_id == "down":
@@ -108,7 +108,7 @@ ARTIFACTS = {"TXT": TXT, "PNG": PNG, "MP3": MP3, "MP4": MP4, "PDF": PDF, "BIN": 
 )
 @pytest.mark.parametrize("row", [line.split() for line in TABLE.strip().splitlines()[1:]], ids=" ".join)
 def test_kind_and_service_decide_the_route(row: list[str]) -> None:
-    """An unknown or failing service counts as text-only."""
+    """A service that is unknown or whose capabilities cannot be read counts as text-only."""
     name, service, content_type, routing = row
     result = ROUTER.route_content(ARTIFACTS[name], service)
     assert (result.content_type, result.routing) == (content_type, routing)
@@ -116,7 +116,7 @@ def test_kind_and_service_decide_the_route(row: list[str]) -> None:
 
 @pytest.mark.requirement("ABR-3.2", "ABR-3.3", "ABR-7.1", "ABR-7.2", "ABR-7.3")
 def test_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
-    """The result has exactly these fields."""
+    """The result has exactly the fields listed in the test."""
     assert ROUTER.route_content(PNG, "text+vision").as_json() == {
         "contentType": "image",
         "routing": "image_url",
@@ -137,7 +137,7 @@ def test_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
 
 @pytest.mark.requirement("ABR-7.4", "ABR-4.1")
 def test_document_for_a_file_model_is_a_file_object() -> None:
-    """`file` has name, type and base64; without a file name its id is used."""
+    """`file` has name, type and base64 data. An artifact without a file name is named by its id."""
     result = ROUTER.route_content(PDF, "text+file").as_json()
     assert result["file"] == {
         "type": "file",
@@ -161,7 +161,7 @@ def test_unreadable_file_is_described_with_name_type_size_and_a_suggestion() -> 
 
 @pytest.mark.requirement("ABR-5.1", "ABR-5.2", "ABR-5.3")
 def test_text_is_returned_unchanged_with_its_metadata() -> None:
-    """No encoding, no added text, no `binaryType`."""
+    """The text is not encoded, nothing is added to it, and the metadata has no `binaryType`."""
     result = ROUTER.route_content(TXT, "text+vision+file").as_json()
     assert result["content"] == "能力路由, as it is: YWJj"
     assert "binaryType" not in result["metadata"]
@@ -169,7 +169,7 @@ def test_text_is_returned_unchanged_with_its_metadata() -> None:
 
 
 def test_long_text_is_paged_with_the_offset_of_the_next_call() -> None:
-    """Following the offsets in the notes yields the whole text once, without gaps or overlaps."""
+    """Calls with the offset from each note return the whole text once, without gaps or overlaps."""
     whole = "".join(chr(0x4E00 + index % 500) for index in range(50_000))
     first = ROUTER.route_content(text_of(whole), "text", language="en")
     assert first.metadata["totalChars"] == 50_000
@@ -189,7 +189,7 @@ def test_long_text_is_paged_with_the_offset_of_the_next_call() -> None:
 
 @pytest.mark.parametrize(("offset", "content"), [(3, "de"), (5, ""), (900, ""), (-1, "abcde")])
 def test_page_past_the_end_is_empty(offset: int, content: str) -> None:
-    """Offsets outside the text are no error, and every page has the total length."""
+    """An offset outside the text is not an error, and every page has the total length in its metadata."""
     result = ROUTER.route_content(text_of("abcde"), "text", offset=offset)
     assert (result.content, result.metadata["totalChars"]) == (content, 5)
 
@@ -199,7 +199,7 @@ def test_page_past_the_end_is_empty(offset: int, content: str) -> None:
     ("service", "warnings"), [("text", ()), ("nobody-knows", ("unknown_service",)), ("down", ("capabilities_unknown",))]
 )
 def test_unknown_or_failing_service_is_a_warning(service: str, warnings: tuple[str, ...]) -> None:
-    """The result is text with a warning that gives the reason."""
+    """The result has a warning with the reason."""
     result = ROUTER.route_content(PNG, service)
     assert result.warnings == warnings
     assert result.as_json().get("warnings", []) == list(warnings)
@@ -210,7 +210,7 @@ def test_unknown_or_failing_service_is_a_warning(service: str, warnings: tuple[s
 @pytest.mark.parametrize("artifact", [PNG, PDF, TXT], ids=["image", "document", "text"])
 @pytest.mark.parametrize("known", [True, False], ids=["known beforehand", "found out while reading"])
 def test_unreadable_bytes_are_a_warning(reason: str, artifact: StoredArtifact, known: bool) -> None:
-    """The result is the failure text with a warning, not an exception or a partial file."""
+    """The result is a text that reports the failure, with a warning, instead of an exception or a partial file."""
     broken = replace(artifact, unreadable=reason) if known else replace(artifact, content=UnreadableContent(reason))
     result = ROUTER.route_content(broken, "text+vision+file", language="zh").as_json()
     assert (result["routing"], result["warnings"]) == ("text", [reason])
@@ -232,14 +232,14 @@ def test_unreadable_bytes_are_a_warning(reason: str, artifact: StoredArtifact, k
     ],
 )
 def test_binary_type_follows_from_type_then_name(mime_type: str, filename: str | None, kind: Kind) -> None:
-    """Metadata decides: first the MIME type, then the extension."""
+    """The binary type depends on the metadata: first on the MIME type, then on the file extension."""
     artifact = stored(Kind.OTHER, mime_type, filename)
     assert ROUTER.detect_binary_type(artifact) is kind
 
 
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
 def test_without_metadata_the_content_decides() -> None:
-    """The type found in the bytes is used, also in the data URL."""
+    """Without metadata the type detected in the bytes is used, including in the data URL."""
     router = ArtifactContentRouter(FakeServices(), detect=lambda _: "image/gif")
     assert router.detect_binary_type(BIN) is Kind.IMAGE
     result = router.route_content(BIN, "text+vision").as_json()
@@ -249,7 +249,7 @@ def test_without_metadata_the_content_decides() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_failing_detector_leaves_an_unknown_binary_that_is_described() -> None:
-    """The artifact is described whatever the detector raises; only unexpected errors are logged."""
+    """The artifact is described whatever the detector raises. Only unexpected errors are logged."""
 
     def failing(error: Exception) -> ArtifactContentRouter:
         def detect(_: StoredArtifact) -> str | None:
@@ -273,7 +273,7 @@ def test_undecodable_text_is_described() -> None:
 
 
 def test_image_url_is_made_of_bytes_or_base64() -> None:
-    """Both yield the same object (ABR-3.3)."""
+    """Bytes and base64 result in the same object (ABR-3.3)."""
     encoded = base64.b64encode(DATA).decode()
     assert ROUTER.format_image_url(DATA, "image/png") == ROUTER.format_image_url(encoded, "image/png")
 
@@ -295,7 +295,7 @@ BINARY = st.builds(
 @pytest.mark.requirement("ABR-P1", "ABR-INV2")
 @given(content=st.text(), service=SERVICES)
 def test_any_text_equals_the_content(content: str, service: str) -> None:
-    """Routing is text and the content is the same string, for any text and service."""
+    """For any text and service, the routing is `text` and the content is the same string."""
     result = ROUTER.route_content(text_of(content), service)
     assert (result.content_type, result.routing, result.content) == ("text", "text", content)
 
@@ -303,7 +303,7 @@ def test_any_text_equals_the_content(content: str, service: str) -> None:
 @pytest.mark.requirement("ABR-P2", "ABR-INV1", "ABR-6.1", "ABR-6.3")
 @given(artifact=BINARY, data=st.binary(min_size=16, max_size=100), service=SERVICES)
 def test_text_result_contains_nothing_of_the_bytes(artifact: StoredArtifact, data: bytes, service: str) -> None:
-    """Neither the bytes nor 16 consecutive bytes as base64 appear in it."""
+    """The text contains neither the bytes nor base64 of 16 consecutive bytes."""
     result = ROUTER.route_content(replace(artifact, content=InMemory(data, artifact.kind), size=len(data)), service)
     if result.routing != "text":
         return
@@ -317,7 +317,7 @@ def test_text_result_contains_nothing_of_the_bytes(artifact: StoredArtifact, dat
 @pytest.mark.requirement("ABR-INV4", "ABR-INV5", "ABR-7.1", "ABR-7.2")
 @given(artifact=BINARY, service=SERVICES, broken=st.sampled_from([None, "artifact_missing", "artifact_corrupt"]))
 def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: str, broken: str | None) -> None:
-    """No exception; exactly one of content, imageUrl and file is set, as `routing` says."""
+    """Exactly one of content, imageUrl and file is set, namely that to which `routing` refers."""
     result = ROUTER.route_content(replace(artifact, unreadable=broken), service).as_json()
     assert result["contentType"] in ("image", "binary")
     field = {"text": "content", "image_url": "imageUrl", "file": "file"}[result["routing"]]
@@ -331,7 +331,7 @@ def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: s
 def test_same_kind_and_capability_give_the_same_route(
     first: StoredArtifact, second: StoredArtifact, service: str
 ) -> None:
-    """Names, sizes and bytes do not affect the decision."""
+    """Name, size and bytes of an artifact do not affect the route."""
     if ROUTER.detect_binary_type(first) is ROUTER.detect_binary_type(second):
         first_result, second_result = ROUTER.route_content(first, service), ROUTER.route_content(second, service)
         assert isinstance(first_result, ContentRouteResult)
@@ -344,7 +344,7 @@ def test_same_kind_and_capability_give_the_same_route(
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
 def test_any_bytes_of_an_image_reach_a_vision_model_whole(data: bytes, mime_type: str) -> None:
-    """The data URL has the type and decodes to the same bytes."""
+    """The data URL contains the type and can be decoded to the same bytes."""
     result = ROUTER.route_content(stored(Kind.IMAGE, mime_type, "x", data), "text+vision").as_json()
     head, _, encoded = result["imageUrl"]["image_url"]["url"].partition(",")
     assert head == f"data:{mime_type};base64"

@@ -1,4 +1,4 @@
-"""The table of convertible image types agrees with what the decoder can read."""
+"""The table of convertible image types contains exactly the types that the decoder can read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IMAGES = {sample.mime: sample for sample in WRITTEN}
 
 @pytest.mark.parametrize("sample", IMAGES.values(), ids=lambda sample: sample.name)
 def test_image_is_converted_exactly_if_its_type_is_convertible(sample: Sample, write_file) -> None:
-    """A convertible image is never reported as unreadable, nor the reverse."""
+    """The image decoder can read a sample if and only if its type is in the table."""
     if sample.mime in ("image/heic", "image/heif") and find_spec("pi_heif") is None:
         pytest.skip("HEIC needs the extra")
     converted = convert_image(write_file(sample.data), ConvertTo(("image/png",)))

@@ -1,4 +1,4 @@
-"""Type detection: first the table of sample files, then each rule."""
+"""Type detection: first for the table of sample files, then rule by rule."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def detect(data: bytes, declared: str | None = None, filename: str | None = None
 @pytest.mark.requirement("ABR-1.1", "ABR-1.2", "ABR-1.3")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_sample_has_its_type_kind_and_encoding(sample: Sample) -> None:
-    """This uses its name and bytes, and there is no mismatch."""
+    """Type, kind and encoding are detected from name and bytes, and no mismatch is reported."""
     detection = detect(sample.data, None, sample.name)
     assert (detection.mime_type, detection.kind, detection.encoding) == (sample.mime, sample.kind, sample.encoding)
     assert detection.is_binary is sample.is_binary
@@ -55,7 +55,7 @@ def test_sample_has_its_type_kind_and_encoding(sample: Sample) -> None:
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.is_binary], ids=lambda sample: sample.name)
 def test_binary_sample_is_detected_without_name_and_declaration(sample: Sample) -> None:
-    """The bytes alone give the same type, or the more general one of the table."""
+    """From the bytes alone the same type is detected, or the more general type that the table gives."""
     detection = (ALONE if sample.bare else DETECT).detect(sample.data)
     bare = sample.bare or sample.mime
     assert (detection.mime_type, detection.kind) == (bare, kind_of(bare))
@@ -64,14 +64,14 @@ def test_binary_sample_is_detected_without_name_and_declaration(sample: Sample) 
 @pytest.mark.requirement("ABR-1.1")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if not s.is_binary], ids=lambda sample: sample.name)
 def test_text_sample_is_detected_without_name_and_declaration(sample: Sample) -> None:
-    """Its encoding is the same."""
+    """The encoding of a text sample does not depend on its name."""
     detection = detect(sample.data)
     assert (detection.kind, detection.is_binary, detection.encoding) == (Kind.TEXT, False, sample.encoding)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_libmagic_changes_the_type_of_no_sample(sample: Sample) -> None:
-    """The own signature table suffices."""
+    """The product's table of signatures suffices to detect each sample."""
     detection = ALONE.detect(sample.data, None, None, sample.name)
     assert (detection.mime_type, detection.kind, detection.is_binary) == (sample.mime, sample.kind, sample.is_binary)
 
@@ -91,7 +91,7 @@ def test_names_and_contents_of_samples_are_unique() -> None:
     "declared", ["image/png", "image/tiff", "audio/mpeg", "video/mp4", "application/pdf", "application/x-own-thing"]
 )
 def test_declared_type_is_kept_if_the_bytes_prove_nothing(declared: str) -> None:
-    """The bytes have no signature (ABR-1.4)."""
+    """The declared type is kept for bytes without a signature (ABR-1.4)."""
     detection = detect(bytes(range(256)) * 4, declared, "whatever.bin")
     assert detection.mime_type == declared
     assert detection.is_binary
@@ -115,7 +115,7 @@ def test_declared_type_is_kept_if_the_bytes_prove_nothing(declared: str) -> None
     ],
 )
 def test_proven_type_overrules_the_declared_one_and_is_a_mismatch(data: bytes, declared: str, mime: str) -> None:
-    """A signature with a valid structure overrules a declaration of another or the same kind."""
+    """A signature with a valid structure has priority over a declared type of the same or another kind."""
     detection = detect(data, declared)
     assert (detection.mime_type, detection.declared_mime_type, detection.detected_mime_type) == (mime, declared, mime)
     assert detection.mismatch
@@ -134,7 +134,7 @@ def test_proven_type_overrules_the_declared_one_and_is_a_mismatch(data: bytes, d
     ],
 )
 def test_signature_without_a_structure_is_only_a_hint(stub: bytes) -> None:
-    """Fixed bytes overrule no declaration; without one, they give the type."""
+    """Without a valid structure, a signature determines the type only if no type is declared."""
     data = stub + b"\0\xfe\xff\x01" * 9
     assert detect(data, "audio/flac").mime_type == "audio/flac"
     assert ALONE.detect(data).mime_type != "application/octet-stream"
@@ -159,19 +159,19 @@ def test_signature_without_a_structure_is_only_a_hint(stub: bytes) -> None:
     ],
 )
 def test_short_signature_without_a_structure_names_no_type(data: bytes) -> None:
-    """Two letters, or NULs around one byte, may be chance."""
+    """A signature of two letters, or of NULs around one byte, may occur by chance."""
     detection = ALONE.detect(data + b"\0\xfe\xff\x01" * 9)
     assert (detection.mime_type, detection.detected_mime_type) == ("application/octet-stream", None)
 
 
 def test_brand_of_videos_overrules_a_declared_audio_type() -> None:
-    """Registries list `.3g2` as audio, but KDDI's brand is for its phones' videos."""
+    """Registries list `.3g2` as audio, but KDDI's brand marks videos recorded by its phones."""
     detection = detect(iso_media(b"KDDI"), "audio/3gpp2", "a.3g2")
     assert (detection.mime_type, detection.mismatch) == ("video/3gpp2", True)
 
 
 def test_audio_after_an_id3_tag_is_detected_whatever_was_declared() -> None:
-    """AAC and FLAC may follow an ID3 tag too, so the data after the tag decide."""
+    """An ID3 tag may precede AAC and FLAC as well as MP3, so the type depends on the data after the tag."""
     aac = next(sample.data for sample in SAMPLES if sample.name == "tagged.aac")
     assert (detect(aac, "audio/flac").mime_type, detect(aac, "audio/flac").mismatch) == ("audio/aac", True)
     assert detect(mp3(tag=True), "audio/aac").mime_type == "audio/mpeg"
@@ -182,13 +182,13 @@ def test_audio_after_an_id3_tag_is_detected_whatever_was_declared() -> None:
     "text", [b"!<arch>\nis how an archive begins\n", b"\n\n\x05\x01words", b"P6 is a format of pixmaps\n"]
 )
 def test_text_that_begins_like_a_format_is_text(text: bytes) -> None:
-    """An archive of texts is not text, and a text about archives is not an archive."""
+    """A text that begins like a signature, such as one about archives, is not detected as that format."""
     assert detect(text).kind in (Kind.TEXT, Kind.OTHER)
     assert detect(text).mime_type in ("text/plain", "application/octet-stream")
 
 
 def test_xml_document_is_detected_by_its_root_element() -> None:
-    """Other XML formats have `head` and `body` too; comments and doctypes before the root are skipped."""
+    """The elements `head` and `body` prove nothing. Comments and doctypes before the root are skipped."""
     start = b"<?xml version='1.0'?><!DOCTYPE a><!-- <html> -->\n"
     assert detect(start + b"<a><head/><body/></a>").mime_type == "application/xml"
     assert detect(start + b"<html><body/></html>").mime_type == "text/html"
@@ -201,13 +201,13 @@ def test_xml_document_is_detected_by_its_root_element() -> None:
 )
 @pytest.mark.parametrize("text", [b"just words\n", ZH.encode(), ZH.encode("gbk"), ZH.encode("utf-16-le")])
 def test_clean_text_declared_as_media_archive_or_office_is_text(declared: str, text: bytes) -> None:
-    """Such types are never valid text, so the text wins."""
+    """Files of these types are never valid text, so valid text has priority over the declared type."""
     detection = detect(text, declared)
     assert (detection.mime_type, detection.kind, detection.mismatch) == ("text/plain", Kind.TEXT, True)
 
 
 def test_text_of_an_unknown_declared_type_keeps_that_type() -> None:
-    """An unknown type may well be text: it keeps its name, and its text is readable."""
+    """An unknown type may be a text format, so the type is kept and the file counts as text."""
     detection = detect(b"1 2 3\n", "application/x-own-thing")
     assert (detection.mime_type, detection.kind, detection.mismatch) == ("application/x-own-thing", Kind.TEXT, False)
 
@@ -222,7 +222,7 @@ def test_undecodable_bytes_declared_as_text_are_binary(declared: str) -> None:
     "declared", [None, "", "octet", "application/octet-stream", "Application/Octet-Stream; x=y", "a/b/c"]
 )
 def test_meaningless_declared_type_counts_as_not_declared(declared: str | None) -> None:
-    """Then the extension decides, then the bytes."""
+    """In this case the type depends on the file extension, then on the bytes."""
     unknown = b"\x00\xfe\xff\x01" * 9
     assert detect(unknown, declared, "a.mp3").mime_type == "audio/mpeg"
     assert detect(PNG, declared, "noname").mime_type == "image/png"
@@ -245,19 +245,19 @@ def test_meaningless_declared_type_counts_as_not_declared(declared: str | None) 
     ],
 )
 def test_declared_type_is_normalized(raw: object, clean: str | None) -> None:
-    """The result is the name that providers use, or None."""
+    """`clean_mime` returns the name that providers use for a type, or None if the text is not a type."""
     assert clean_mime(raw) == clean
 
 
 @given(st.one_of(st.text(), st.binary(), st.none()))
 def test_normalizing_a_type_is_idempotent(raw: object) -> None:
-    """The result is stable for any input."""
+    """For any input, normalizing the result again does not change it."""
     cleaned = clean_mime(raw)
     assert cleaned is None or clean_mime(cleaned) == cleaned
 
 
 def test_every_type_in_the_tables_is_normalized_and_has_one_kind() -> None:
-    """Aliases resolve in one step; extensions and signatures have clean types."""
+    """The types in all tables are normalized, and no type is both text and binary."""
     names = [*ALIASES.values(), *EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)]
     assert [name for name in names if clean_mime(name) != name] == []
     assert not UNDECLARED & set(ALIASES)
@@ -270,7 +270,7 @@ def test_every_type_in_the_tables_is_normalized_and_has_one_kind() -> None:
 
 
 def test_svg_is_text_and_rtf_is_a_document() -> None:
-    """SVG is readable as it is; an RTF file's markup is not."""
+    """A model can read SVG as text, but not the markup of an RTF file."""
     assert (detect(SVG, "image/svg+xml").kind, detect(SVG).mime_type) == (Kind.TEXT, "image/svg+xml")
     assert detect(b"{\\rtf1 x}", "text/plain").kind is Kind.DOCUMENT
     assert kind_of("application/vnd.ms-excel") is Kind.DOCUMENT
@@ -279,7 +279,7 @@ def test_svg_is_text_and_rtf_is_a_document() -> None:
 @pytest.mark.parametrize("before", [b"\n\n", b"\xef\xbb\xbf", b"\r\n \t"])
 @pytest.mark.parametrize("declared", ["application/pdf", "text/plain", None])
 def test_pdf_after_blank_lines_or_a_byte_order_mark_is_a_pdf(before: bytes, declared: str | None) -> None:
-    """Some programs write such bytes, and readers search the first 1024 bytes for the header."""
+    """Some programs write such bytes, and PDF readers search the first 1024 bytes for the header."""
     detection = detector().detect(before + b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n", None, declared)
     assert (detection.mime_type, detection.kind) == ("application/pdf", Kind.DOCUMENT)
 
@@ -293,7 +293,7 @@ def test_truncated_container_keeps_its_declared_type() -> None:
 
 @pytest.mark.parametrize("subtype", ["presentationml.slideshow", "presentationml.template"])
 def test_template_and_slide_show_keep_their_declared_types(subtype: str) -> None:
-    """The package's parts are the same, so the declared type is no mismatch; a text document is one."""
+    """Both have the same parts as a presentation, so no mismatch is reported, unlike for a text document."""
     detection = detect(pptx("x"), f"{OOXML}{subtype}", "a.ppsx")
     assert (detection.mime_type, detection.mismatch) == (f"{OOXML}{subtype}", False)
     assert detect(docx("x"), f"{OOXML}{subtype}").mismatch
@@ -309,13 +309,13 @@ def test_template_and_slide_show_keep_their_declared_types(subtype: str) -> None
     ],
 )
 def test_package_that_allows_macros_may_have_none(name: str, declared: str) -> None:
-    """The type only allows macros, so their absence is no mismatch."""
+    """The declared type only allows macros, so it is not a mismatch if the file has none."""
     data = next(sample.data for sample in SAMPLES if sample.name == name)
     assert (detect(data, declared).mime_type, detect(data, declared).mismatch) == (declared, False)
 
 
 def test_unexpected_macros_are_a_mismatch() -> None:
-    """So is a binary workbook declared as XML."""
+    """Macros in a file whose declared type forbids them are a mismatch, as is a binary workbook declared as XML."""
     macros = next(sample.data for sample in SAMPLES if sample.name == "macro.docm")
     assert detect(macros, f"{OOXML}wordprocessingml.document").mismatch
     binary = next(sample.data for sample in SAMPLES if sample.name == "sums.xlsb")
@@ -323,7 +323,7 @@ def test_unexpected_macros_are_a_mismatch() -> None:
 
 
 def test_jpeg_ls_is_not_detected_as_jpeg() -> None:
-    """It starts like a JPEG, but JPEG decoders cannot read it; the frame header differs."""
+    """JPEG-LS starts like JPEG, but its frame header differs, and JPEG decoders cannot read it."""
     data = next(sample.data for sample in SAMPLES if sample.name == "photo.jls")
     assert detect(data).mime_type == "image/jls"
     assert detect(data, "image/jpeg").mismatch
@@ -331,7 +331,7 @@ def test_jpeg_ls_is_not_detected_as_jpeg() -> None:
 
 
 def test_extension_of_the_same_container_is_no_mismatch() -> None:
-    """An `.mp4` with only sound is audio without a mismatch; declared as video it is a mismatch."""
+    """An `.mp4` file with only sound is audio without a mismatch. If declared as video, it is a mismatch."""
     sound = iso_media(b"isom", b"soun")
     assert (detect(sound, None, "a.mp4").mime_type, detect(sound, None, "a.mp4").mismatch) == ("audio/mp4", False)
     assert detect(sound, "video/mp4").mismatch
@@ -346,13 +346,13 @@ def test_declared_encoding_is_used_if_it_decodes() -> None:
 
 
 def test_preferred_language_decides_between_two_valid_encodings() -> None:
-    """Four bytes that are valid in GB18030 and in Big5 are GB18030 with `zh`."""
+    """With the language `zh`, four bytes that are valid in GB18030 and in Big5 are detected as GB18030."""
     both = "中文".encode("gbk")
     assert BinaryDetector(prefer="zh").detect(both).encoding == "gb18030"
 
 
 def test_text_is_judged_by_the_whole_file() -> None:
-    """NULs or invalid bytes far behind the head make it binary; late Chinese makes it GB18030."""
+    """NULs or invalid bytes far after the head make a file binary. Chinese text far after it is taken into account."""
     plain = b"line of words\n" * 10_000
 
     def detect_whole(data: bytes) -> Detection:
@@ -367,7 +367,7 @@ def test_text_is_judged_by_the_whole_file() -> None:
 
 
 def test_head_without_the_rest_is_judged_alone() -> None:
-    """A character cut by the end of the head is not an error of the file."""
+    """If the end of the head is inside a character, the file is not regarded as invalid."""
     data = ("x" + ZH * 3).encode("gbk")
     for length in (100, 101, 102, 103):
         assert DETECT.detect(data[:length], len(data)).encoding == "gb18030"
@@ -375,13 +375,13 @@ def test_head_without_the_rest_is_judged_alone() -> None:
 
 @pytest.mark.parametrize("declared", [None, "text/plain"])
 def test_empty_file_is_text(declared: str | None) -> None:
-    """It is text unless its name or declared type says otherwise."""
+    """An empty file is text, unless another type is declared."""
     assert (detect(b"", declared).kind, detect(b"", declared).mime_type) == (Kind.TEXT, "text/plain")
     assert detect(b"", "image/png").kind is Kind.IMAGE
 
 
 def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
-    """The page shows the evidence step by step, such as the declared type and then that of the bytes."""
+    """The evidence lists the steps, such as the declared type and the type of the signature. A page shows them."""
     rows = json.loads(json.dumps(detect(pdf("x"), "image/png", "a.png").evidence_json()))
     assert [(row["step"], row["says"]) for row in rows] == [
         ("declared", "image/png"),
@@ -394,7 +394,7 @@ def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_failing_sniffer_and_guesser_leave_unknown_binary() -> None:
-    """Undeclared bytes are unknown binary and declared ones keep their type (ABR-8.2, 8.3); both errors are logged."""
+    """The errors are logged. A declared type is kept; without one, the bytes are unknown binary (ABR-8.2, 8.3)."""
     with traces() as faults:
         detection = FAILING.detect(b"\xff\x00\x81")
     assert (detection.mime_type, detection.kind, detection.is_binary) == ("application/octet-stream", Kind.OTHER, True)

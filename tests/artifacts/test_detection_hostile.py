@@ -19,7 +19,7 @@ from capabilities.core.vocabulary import Kind
 from tests.artifacts.faults import no_fault_of_our_own, traces
 
 DETECT = detector()
-# Every codec of Python, including those that are not text encodings: an uploader may name any of them.
+# All Python codecs, including those that are not text encodings, since an upload may declare any of them.
 ENCODINGS = sorted({*aliases, *aliases.values()})
 PNG = picture("PNG")
 BUDGET_SECONDS = 2.0
@@ -43,7 +43,7 @@ BUDGET_SECONDS = 2.0
     ],
 )
 def test_misleading_file_has_the_type_of_its_bytes(name: str, data: bytes, kind: Kind) -> None:
-    """The structure at the beginning decides a polyglot's type; plain text is text."""
+    """The type of a polyglot file depends on the structure at its beginning."""
     detection = DETECT.detect(data)
     if name == "gif header before a pdf":
         assert not any(item.reason == "signature" for item in detection.evidence)
@@ -66,7 +66,7 @@ def test_misleading_file_has_the_type_of_its_bytes(name: str, data: bytes, kind:
     ],
 )
 def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
-    """The work depends on the bytes read, not on the sizes they claim."""
+    """The time depends on the number of bytes that are read, not on the sizes that they declare."""
     began = time.perf_counter()
     detection = DETECT.detect(data[:65536], len(data), read_at=lambda offset, length: data[offset : offset + length])
     assert time.perf_counter() - began < BUDGET_SECONDS
@@ -83,9 +83,9 @@ def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
 def test_detection_never_raises_and_is_complete(
     data: bytes, declared: str | None, name: str | None, encoding: str | None
 ) -> None:
-    """For any bytes and metadata the type is clean, and text has an encoding that decodes it.
+    """For any bytes and metadata the type is normalized, and text has an encoding that can decode it.
 
-    An internal error that detection only logged fails this test too.
+    The test also fails because of an internal error that detection only logs.
     """
     with no_fault_of_our_own():
         detection = DETECT.detect(data, None, declared, name, encoding=encoding)
@@ -101,7 +101,7 @@ def test_detection_never_raises_and_is_complete(
 
 @given(st.sampled_from([s for s in SAMPLES if s.is_binary]), st.integers(0, 600), st.integers(0, 255))
 def test_damaged_or_truncated_sample_is_still_detected(sample, position: int, byte: int) -> None:
-    """With one byte changed or the rest missing there is a result, and no container reader raises."""
+    """If a byte is changed or the rest of the file is missing, neither detection nor a container reader raises."""
     damaged = sample.data[:position] + bytes([byte]) + sample.data[position + 1 :]
     for data in (damaged, sample.data[:position]):
         with no_fault_of_our_own():
@@ -114,7 +114,7 @@ def test_damaged_or_truncated_sample_is_still_detected(sample, position: int, by
 @given(st.binary(min_size=20, max_size=400), st.sampled_from(["image/png", "image/jpeg", "image/gif", "image/webp"]))
 @pytest.mark.requirement("ABR-P3")
 def test_unsigned_binary_keeps_its_declared_image_type(data: bytes, declared: str) -> None:
-    """This holds as far as detection decides it."""
+    """Bytes that are neither text nor have a signature keep a declared image type."""
     alone = DETECT.detect(data)
     if alone.kind is Kind.TEXT or any(item.reason == "signature" for item in alone.evidence):
         return
@@ -134,7 +134,7 @@ def test_failing_reader_does_not_fail_the_upload() -> None:
 
 
 def test_internal_error_is_logged_with_its_traceback_and_fails_no_upload() -> None:
-    """The declared type is kept, and the tests above notice the logged error."""
+    """The declared type is kept, and `no_fault_of_our_own`, which other tests use, notices the error."""
 
     def raise_type_error(offset: int, length: int) -> bytes:
         raise TypeError("a bytes-like object is required, not 'str'")
@@ -148,7 +148,7 @@ def test_internal_error_is_logged_with_its_traceback_and_fails_no_upload() -> No
 
 
 def test_libmagic_is_named_and_used_only_for_unknown_binary() -> None:
-    """The health page names the library in use; text and known signatures never reach it."""
+    """`describe_sniffer` names the library in use. Text and known signatures are detected without it."""
     assert describe_sniffer().startswith(("libmagic", "pylibmagic", "none"))
     heads: list[bytes] = []
     counting = BinaryDetector(lambda head: heads.append(head))

@@ -1,4 +1,4 @@
-"""Text, conversions and facts are extracted in a separate process; bombs and damaged files yield nothing."""
+"""Text, conversions and facts are extracted in a separate process, which returns nothing for hostile files."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ DOCUMENTS = {
 
 @pytest.mark.parametrize("source", DOCUMENTS)
 def test_document_becomes_text_with_markers(write_file, source: str) -> None:
-    """Pages, sheets and slides are marked, cells separated by tabs, scripts and styles omitted."""
+    """Pages, sheets and slides are marked, cells are separated by tabs, and scripts and styles are omitted."""
     data, mime, text = DOCUMENTS[source]
     assert extract_text(write_file(data), mime) == Text(text, source, "")
 
 
 def test_long_text_is_cut_with_a_note(write_file) -> None:
-    """The note `[truncated: pages 1-2 of 9]` gives the part that was read."""
+    """The note says which part was read, such as `[truncated: pages 1-2 of 9]`."""
     extracted = extract_text(write_file(pdf(*["Hello world"] * 9)), "application/pdf", max_chars=30)
     assert extracted == Text(extracted.text, "pdf", "[truncated: pages 1-2 of 9]", 1 / 9)
     assert len(extracted.text) <= 30
@@ -71,14 +71,14 @@ def test_long_text_is_cut_with_a_note(write_file) -> None:
 
 @pytest.mark.parametrize("mime", ["image/png", "application/x-7z-compressed", "application/vnd.visio"])
 def test_type_without_a_reader_has_no_text(write_file, mime: str) -> None:
-    """No process is started."""
+    """`extract_text` returns None for a type that no reader supports."""
     assert extract_text(write_file(b"x"), mime) is None
     assert not can_extract(mime)
 
 
 @pytest.mark.parametrize("name", ["TIFF", "BMP", "AVIF", "GIF", "PNG", "JPEG", "WEBP"])
 def test_image_is_converted_for_a_model(write_file, name: str) -> None:
-    """The result is PNG or JPEG within the maximum side, with its true size."""
+    """The result is PNG or JPEG, respects the maximum side, and has the correct width and height."""
     converted = convert_image(write_file(picture(name, (300, 200))), ConvertTo(("image/png", "image/jpeg"), None, 100))
     image = image_of(converted)
     assert (image.format, image.size) == ({"image/png": "PNG", "image/jpeg": "JPEG"}[converted.mime_type], (100, 67))
@@ -86,7 +86,7 @@ def test_image_is_converted_for_a_model(write_file, name: str) -> None:
 
 
 def test_converted_image_respects_its_size_limit(write_file) -> None:
-    """Quality is reduced first, then the size; if nothing fits, the result is None."""
+    """The quality is reduced first, then the size. If the limit cannot be met, the result is None."""
     path = write_file(picture("BMP", (600, 400)))
     converted = convert_image(path, ConvertTo(("image/jpeg",), 20_000))
     assert converted.blob.size <= 20_000
@@ -96,7 +96,7 @@ def test_converted_image_respects_its_size_limit(write_file) -> None:
 
 
 def test_rotated_photograph_is_upright_and_without_metadata(write_file) -> None:
-    """EXIF orientation 6 is applied, then all metadata are removed."""
+    """The EXIF orientation is applied, and all metadata is removed."""
     exif = Image.Exif()
     exif[0x0112] = 6
     exif[0x010E] = "secret place"
@@ -106,14 +106,14 @@ def test_rotated_photograph_is_upright_and_without_metadata(write_file) -> None:
 
 
 def test_thumbnail_is_a_small_png(write_file) -> None:
-    """At most 256 pixels per side."""
+    """A thumbnail has at most 256 pixels per side."""
     image = Image.open(io.BytesIO(thumbnail(write_file(picture("JPEG", (800, 400)))) or b""))
     assert (image.format, image.size) == ("PNG", (256, 128))
     assert thumbnail(write_file(b"no image")) is None
 
 
 def test_facts_are_measured(write_file) -> None:
-    """Pages and encryption of a PDF, seconds of audio, pixels of an image."""
+    """Facts are the pages and encryption of a PDF, the seconds of audio, and the pixels of an image."""
     assert facts(write_file(pdf("a", "b")), "application/pdf") == Facts(pages=2, encrypted=False)
     assert facts(write_file(wav(1.5)), "audio/wav") == Facts(seconds=1.5)
     assert facts(write_file(mp3(50)), "audio/mpeg").seconds == pytest.approx(1.306, abs=0.1)
@@ -132,7 +132,7 @@ def encrypted_pdf() -> bytes:
 
 
 def test_encrypted_document_has_no_text_and_is_reported(write_file) -> None:
-    """An encrypted PDF has no text; the facts say that it is encrypted."""
+    """No text is extracted from an encrypted PDF, and the facts say that it is encrypted."""
     path = write_file(encrypted_pdf())
     assert extract_text(path, "application/pdf") is None
     assert facts(path, "application/pdf") == Facts(encrypted=True)
@@ -140,7 +140,7 @@ def test_encrypted_document_has_no_text_and_is_reported(write_file) -> None:
 
 
 def test_recording_is_measured_and_not_locked(write_file) -> None:
-    """Duration and encryption must be known before a model is called with the file."""
+    """`inspect` returns duration and encryption, which must be known before a model is called with the file."""
     assert inspect(write_file(wav(1.5)), "audio/wav") == Inspection(seconds=1.5)
     assert inspect(write_file(b"x"), "video/mp4") == Inspection()
 
@@ -156,7 +156,7 @@ def pixel_bomb() -> bytes:
 
 
 def zip_bomb() -> bytes:
-    """Build a docx whose document unpacks to 200 MB of spaces."""
+    """Build a docx file whose document unpacks to 200 MB of spaces."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as package, package.open("word/document.xml", "w") as entry:
         entry.write(b"<w:document xmlns:w='w'><w:body>")
@@ -184,7 +184,7 @@ EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d><p><t>&x;<
     ids=["zip bomb", "billion laughs", "external entity", "cut docx", "cut pdf", "empty", "broken xml", "many entries"],
 )
 def test_bomb_or_damaged_file_yields_nothing_soon(write_file, data: bytes, mime: str) -> None:
-    """The result is None within seconds, without an exception."""
+    """`extract_text` returns None within seconds instead of raising an exception."""
     began = time.monotonic()
     assert extract_text(write_file(data), mime) is None
     assert time.monotonic() - began < 20
@@ -202,7 +202,7 @@ def test_process_that_takes_too_long_is_stopped(write_file) -> None:
 
 
 def test_output_over_the_limit_is_rejected(write_file) -> None:
-    """The parent process reads no more than the limit."""
+    """The parent process reads no more output than the limit allows."""
     result = run(write_file(docx("x" * 5000)), "text", {"reader": "docx", "max_chars": 9000}, max_output=100)
     assert (result.reason, result.payload) == ("too_large", b"")
 
@@ -235,7 +235,7 @@ assert "django" not in sys.modules
 
 
 def test_process_cannot_write_connect_start_programs_or_use_all_memory(tmp_path: Path) -> None:
-    """Each limit is tested in a process that has applied it."""
+    """The restrictions are tested in a process that has applied them to itself."""
     code = CONFINED.format(root=str(ROOT))
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     # macOS has no limit on the address space.

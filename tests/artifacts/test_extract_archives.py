@@ -1,4 +1,4 @@
-"""An archive's text is its listing of names, sizes and dates; nothing is unpacked."""
+"""The text of an archive is a list of names, sizes and dates. Nothing is unpacked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(tmp_path: Path):
 
 
 def test_zip_is_listed_by_names_sizes_and_dates(read) -> None:
-    """Names are decoded as UTF-8 if the entry's flag says so."""
+    """Names are decoded as UTF-8 if the flag of the entry says so."""
     lines = "- a/计划.txt (5 bytes, 1980-01-01)\n- b.bin (9 bytes, 1980-01-01)"
     assert read(zip_of({"a/计划.txt": b"hello", "b.bin": bytes(9)}), ZIP) == Text(
         f"[archive: 2 entries, 14 bytes unpacked]\n{lines}", "zip"
@@ -38,7 +38,7 @@ def test_zip_is_listed_by_names_sizes_and_dates(read) -> None:
 
 
 def test_gbk_names_in_a_zip_are_recognized(read) -> None:
-    """Windows in Chinese writes them without a flag."""
+    """Chinese versions of Windows write such names without a flag."""
     data = zip_of({"AAAA季度工作计划与总结报告.txt".replace("季度工作计划与总结报告", "B" * 22): b""})
     data = data.replace(b"B" * 22, "季度工作计划与总结报告".encode("gbk"))
     assert "- AAAA季度工作计划与总结报告.txt (0 bytes, " in read(data, ZIP).text
@@ -62,7 +62,7 @@ def many_entries() -> bytes:
 
 
 def test_long_listing_ends_with_a_note(read) -> None:
-    """The listing ends after 5,000 names with a note."""
+    """The list ends after 5,000 names with a note."""
     extracted = read(many_entries(), ZIP)
     assert extracted.text.startswith("[archive: 6000 entries,")
     assert extracted.text.endswith("(the first 5000 of more)")
@@ -86,7 +86,7 @@ def gzip_bomb() -> bytes:
     ids=["bomb", "wild directory", "no tar", "cut"],
 )
 def test_bomb_or_damaged_archive_yields_nothing(read, data: bytes, mime: str) -> None:
-    """None, without an exception."""
+    """`extract_text` returns None instead of raising an exception."""
     assert read(data, mime) is None
 
 
@@ -99,7 +99,7 @@ class CountingFile(io.BytesIO):
 
 
 def test_entry_larger_than_its_file_takes_few_reads() -> None:
-    """A declared terabyte in a file of a kilobyte takes a few reads to reach the end, not millions."""
+    """If a file of a few kilobytes declares an entry of a terabyte, its end is reached after few reads."""
     head = tarfile.TarInfo("a")
     head.size = 1 << 40
     source = CountingFile(head.tobuf(tarfile.GNU_FORMAT))

@@ -1,4 +1,4 @@
-"""Less common image formats are converted to common ones: HEIC, PSD, ICNS."""
+"""The less common image formats HEIC, PSD and ICNS are converted to PNG."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKED = (
     "Zx?KQ7|NsC00gz?_(icE9NW37kA`_&MnS+A^NJ(TC<if%j7;LPKOw6n;K(=jeN+KwX4K*0oODYxwIlPZuy8nOvjQ`$8{|TqO|1ZI"
     "}_Y(J?HK|^=wtiZ4KdoVPS^5`^WpDG=HUI!YY-z9"
 )
-# Red beside blue, 32 x 16 pixels, drawn for this test and encoded with libheif.
+# 32 x 16 pixels, red on the left and blue on the right, drawn for this test and encoded with libheif.
 HEIC = zlib.decompress(base64.b85decode(PACKED))
 
 PNG = ConvertTo(("image/png",))
@@ -35,7 +35,7 @@ def convert_and_open(path: Path) -> Image.Image:
 
 
 def test_heic_is_converted(write_file) -> None:
-    """It keeps its colours, is measured and given a thumbnail, if the extra is installed."""
+    """If the optional package is installed, HEIC is converted with its colours, and has facts and a thumbnail."""
     pytest.importorskip("pi_heif")
     path = write_file(HEIC)
     image = convert_and_open(path)
@@ -44,7 +44,7 @@ def test_heic_is_converted(write_file) -> None:
 
 
 def test_psd_and_icns_are_converted(write_file) -> None:
-    """PSD is read by its merged image, ICNS by its largest icon."""
+    """The merged image of a PSD file and the largest icon of an ICNS file are used."""
     layers = psd()[:26] + bytes(12) + bytes(2) + b"\x40" * 600 + b"\x80" * 600 + b"\xc0" * 600
     assert convert_and_open(write_file(layers)).getpixel((0, 0)) == (0x40, 0x80, 0xC0)
     png = picture("PNG", (128, 128))
@@ -63,5 +63,5 @@ def test_psd_and_icns_are_converted(write_file) -> None:
     ids=["cut heic", "heic of 4 gigapixels", "psd of 900 megapixels", "icon beyond its end"],
 )
 def test_damaged_or_giant_image_is_not_unpacked(write_file, data: bytes) -> None:
-    """None, without an exception."""
+    """`convert_image` returns None instead of raising an exception."""
     assert convert_image(write_file(data), PNG) is None

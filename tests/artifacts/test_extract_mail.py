@@ -1,4 +1,4 @@
-"""Mail in all formats: headers, body and attachments."""
+"""The text of mail in all formats consists of headers, body and a list of attachments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEAD = "From: Ann <ann@example.com>\nTo: ben@example.com\nDate: Sun, 22 Nov 2026
 
 
 def test_mail_has_headers_body_and_a_list_of_attachments(read) -> None:
-    """Attachments have names and sizes, a forwarded mail its subject; the HTML copy of the body is omitted."""
+    """Attachments are listed with name and size, a forwarded mail by its subject. The HTML alternative is omitted."""
     message = mail()
     message.add_alternative("<p>Hello</p>", subtype="html")
     message.add_attachment(b"a,b\n", maintype="text", subtype="csv", filename="数据.csv")
@@ -39,27 +39,27 @@ def test_mail_has_headers_body_and_a_list_of_attachments(read) -> None:
 
 
 def test_mail_with_html_only_is_read_without_its_markup(read) -> None:
-    """Without a plain body, the text of the HTML is used."""
+    """If there is no plain text body, the text of the HTML body is used."""
     message = mail()
     message.set_content("<style>p{}</style><p>Hi <b>you</b></p>", subtype="html")
     assert read(bytes(message), EML).text.endswith("\n\nHi you")
 
 
 def test_mail_is_decoded_by_its_declared_charset_or_by_detection(read) -> None:
-    """A known charset is used as declared; an unknown one is detected from the bytes."""
+    """A known charset is used as declared. If it is unknown, the charset is detected from the bytes."""
     for charset, declared in (("gb2312", "gb2312"), ("iso-2022-jp", "iso-2022-jp"), ("utf-8", "unknown-9")):
         head = f"Subject: x\r\nContent-Type: text/plain; charset={declared}\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
         assert read(head.encode() + "今日".encode(charset), EML).text == "Subject: x\n\n今日"
 
 
 def test_saved_page_is_read_like_a_mail(read) -> None:
-    """MHTML has title, text and embedded images."""
+    """The text of an MHTML file contains title and text of the page and a list of embedded images."""
     expected = "Subject: A page\n\nCafé\n\n[attachments]\n- unnamed (image/png, 8 bytes)"
     assert read(MHT, MHTML) == Text(expected, "mht")
 
 
 def test_outlook_message_is_read_by_its_properties(read) -> None:
-    """Sender with address, time in UTC, body and attachments."""
+    """The text contains the sender with address, the time in UTC, the body and a list of attachments."""
     expected = (
         "From: Ann <ann@example.com>\nTo: Ben\nDate: 2026-11-22 09:00:00 UTC\nSubject: 计划\n\nHello\nyou\n\n"
         "[attachments]\n- 数据.csv (text/csv, 5 bytes)"
@@ -68,7 +68,7 @@ def test_outlook_message_is_read_by_its_properties(read) -> None:
 
 
 def test_outlook_message_without_plain_text_is_read_from_html_or_rtf(read) -> None:
-    """HTML is preferred; compressed RTF (the example of MS-OXRTFCP) is the last resort."""
+    """HTML is preferred. Compressed RTF is the last resort (the test uses the example in MS-OXRTFCP)."""
     page = {"__properties_version1.0": msg_properties(0), "__substg1.0_10130102": b"<p>Page</p>"}
     assert read(compound(page), MSG).text == "Page"
     packed = bytes.fromhex(
@@ -84,7 +84,7 @@ def nested(depth: int) -> bytes:
 
 
 LOOP = bytearray(msg("a", "b", "c"))
-# The last sector is the allocation table: the first four sectors now lead to sector 0.
+# The last sector is the allocation table. This change makes the chains of the first four sectors lead to sector 0.
 LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
 
 
@@ -101,7 +101,7 @@ LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
     ids=["deep nesting", "empty", "noughts", "no message", "cut", "no chains"],
 )
 def test_file_that_is_no_mail_yields_nothing(read, data: bytes, mime: str) -> None:
-    """None, without an exception."""
+    """`extract_text` returns None instead of raising an exception."""
     assert read(data, mime) is None
 
 

@@ -1,4 +1,4 @@
-"""Documents, presentations and notebooks: text outside the body is extracted too."""
+"""Text is extracted from documents, presentations and notebooks, including text outside the body."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def paragraph(text: str, properties: str = "") -> str:
 
 
 def word(body: str, **parts: str) -> bytes:
-    """Build a Word package; each part is the content of `word/<name>.xml`."""
+    """Build a Word package. Each part is the content of `word/<name>.xml`."""
     inside = {"document": f"<w:body>{body}</w:body>", **parts}
     entries = {
         f"word/{name}.xml": f'<w:{name} xmlns:w="{W}" xmlns:mc="urn:mc">{xml}</w:{name}>'.encode()
@@ -38,7 +38,10 @@ STYLES = (
 
 
 def test_headings_keep_their_level(read) -> None:
-    """By the style's name, its outline level or the paragraph's own; in Chinese Word the style's id is `1`."""
+    """The level depends on the name or outline level of the style, or on the paragraph's own outline level.
+
+    In Chinese versions of Word the id of the style for headings is `1`.
+    """
     body = (
         paragraph("One", '<w:pStyle w:val="1"/>')
         + paragraph("words")
@@ -49,14 +52,14 @@ def test_headings_keep_their_level(read) -> None:
 
 
 def test_page_headers_and_footers_appear_once(read) -> None:
-    """A first page's header with the same text is not repeated."""
+    """If the first page has its own header with the same text, the text is not repeated."""
     margin = paragraph("Secret plan")
     extracted = read(word(paragraph("Body"), header1=margin, header2=margin, footer1=paragraph("Page 1")), DOCX)
     assert extracted == Text("[header]\nSecret plan\n\nBody\n[footer]\nPage 1", "docx")
 
 
 def test_text_of_a_drawing_appears_once(read) -> None:
-    """The fallback that Word adds for older programs is omitted."""
+    """The fallback copy that Word adds for older programs is omitted."""
     alternatives = f"<mc:AlternateContent><mc:Choice>{paragraph('Box')}</mc:Choice><mc:Fallback>{paragraph('Box')}"
     assert read(word(f"{alternatives}</mc:Fallback></mc:AlternateContent>"), DOCX) == Text("Box", "docx")
 
@@ -66,7 +69,7 @@ def slide(text: str) -> bytes:
 
 
 def talk() -> bytes:
-    """Build two slides whose order differs from their numbers; one has notes with a page number."""
+    """Build two slides whose order differs from their numbers. One of them has notes with a page number."""
     order = '<p:p xmlns:p="urn:p" xmlns:r="urn:r"><p:sldId id="256" r:id="b"/><p:sldId id="257" r:id="a"/></p:p>'
     number = "<a:fld type='slidenum'><a:t>7</a:t></a:fld>"
     notes = f'<p:notes xmlns:p="urn:p" xmlns:a="urn:a"><a:p><a:r><a:t>Smile</a:t></a:r>{number}</a:p></p:notes>'
@@ -85,13 +88,13 @@ def talk() -> bytes:
 
 
 def test_presentation_is_in_its_order_with_notes(read) -> None:
-    """Speaker notes follow their slide."""
+    """Slides are in the order of the presentation, and speaker notes follow their slide."""
     expected = "[slide 1]\nFirst\n\n[slide 2]\nLast\n[notes of slide 2]\nSmile"
     assert read(talk(), PPTX) == Text(expected, "pptx")
 
 
 def test_notebook_is_read_cell_by_cell(read) -> None:
-    """Code and text have markers, output and error messages are included, images and colours omitted."""
+    """Code and text are marked, and output and error messages are included. Images and colours are omitted."""
     expected = "[markdown 1]\n# Title\n\n[code 2]\nprint(1)\n1/0\n[output 2]\n1\n\nZeroDivisionError: division by zero"
     assert read(notebook(), IPYNB) == Text(expected, "ipynb")
 
@@ -102,12 +105,12 @@ def test_notebook_is_read_cell_by_cell(read) -> None:
     ids=["deep nesting", "other json", "cells of nothing"],
 )
 def test_invalid_notebook_yields_nothing(read, data: bytes) -> None:
-    """Deep nesting, other JSON and empty cells yield None."""
+    """`extract_text` returns None for deep nesting, other JSON and invalid cells."""
     assert read(data, IPYNB) is None
 
 
 def test_presentation_without_text_yields_nothing(read) -> None:
-    """A presentation with images only is described instead of sent as a list of slides."""
+    """`extract_text` returns None, so that the presentation is described instead of sent as a list of empty slides."""
     assert read(pptx("", ""), PPTX) is None
 
 
@@ -115,7 +118,7 @@ def test_presentation_without_text_yields_nothing(read) -> None:
     ("name", "reader"), [("locked.docx", "docx"), ("locked.docx", "pptx"), ("locked.xlsx", "xlsx")]
 )
 def test_encrypted_office_file_is_reported(name: str, reader: str) -> None:
-    """An encrypted file is a compound file, so its name decides the type without a mismatch."""
+    """The reason is `encrypted`. An encrypted file is a compound file, so its type depends on its name."""
     result = run(FILES / name, "text", {"reader": reader, "max_chars": 100}, max_output=4096)
     assert result.reason == "encrypted"
     data = (FILES / name).read_bytes()

@@ -1,4 +1,4 @@
-"""Text of RTF files and of Office documents before 2007."""
+"""Text is extracted from RTF files and from Office documents in the formats before 2007."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ RICH = (
 
 
 def test_rtf_is_read_in_every_notation(read) -> None:
-    """Font code pages, Unicode escapes with fallbacks and surrogates; fonts, titles and pictures are omitted."""
+    """Code pages of fonts and Unicode escapes are decoded. Font tables, titles and pictures are omitted."""
     assert read(RICH, RTF) == Text("Café\t—done\n你好\nlink\n😀 {braces}", "rtf")
 
 
 def test_word_document_before_2007_is_read_by_its_pieces(read) -> None:
-    """Pieces of one or two bytes per character, fields by their results, cells by tabs, footnotes at the end."""
+    """A piece has one or two bytes per character.
+
+    Fields are replaced by their results, cells are separated by tabs, and footnotes are at the end.
+    """
     text = "标题\rsee \x13HYPERLINK x\x14link\x15 caf\xe9\ra\x07b\x07\r"
     assert read(doc(text, "note\r"), DOC) == Text("标题\nsee link café\na\tb\n\n[footnotes]\nnote", "doc")
 
 
 def test_presentation_before_2007_is_read_by_its_newest_edit(read) -> None:
-    """Outline, then text boxes; text of an earlier edit is omitted."""
+    """Text boxes follow the outline, and the text of an earlier edit is omitted."""
     assert read(ppt("标题", "Box"), PPT) == Text("[slide 1]\n标题\nBox", "ppt")
 
 
@@ -60,12 +63,12 @@ USER = struct.pack("<5I", 0, 0, 0, 0xE391C05F, 8)
     ids=["deep braces", "no rtf", "Word 95", "encrypted", "cut", "all ones", "locked", "wild numbers", "empty"],
 )
 def test_damaged_locked_or_too_old_file_yields_nothing(read, data: bytes, mime: str) -> None:
-    """None, without an exception."""
+    """`extract_text` returns None instead of raising an exception."""
     assert read(data, mime) is None
 
 
 def test_circular_chain_of_edits_ends(read) -> None:
-    """It is followed once."""
+    """A chain of edits that leads back to itself is followed only once."""
     data = bytearray(ppt("Title", "Box"))
     edit = data.rindex(struct.pack("<HI", 0xFF5, 28)) - 2
     struct.pack_into("<I", data, edit + 16, edit - 512)

@@ -1,4 +1,4 @@
-"""PDF pages are rendered as images for vision models, in the restricted process."""
+"""PDF pages are rendered as images for vision models, in a process with restrictions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def scan(pages: int = 1) -> bytes:
 
 
 def test_scan_becomes_images_of_its_pages(draw) -> None:
-    """One image per page, within the requested size, with the total number of pages."""
+    """There is an image for each page, which respects the requested size, and the total number of pages."""
     page_images = draw(scan(3), ConvertTo(("image/png", "image/jpeg"), None, 500))
     assert (list(page_images.images), page_images.total) == ([1, 2, 3], 3)
     for image in page_images.images.values():
@@ -53,14 +53,14 @@ def test_text_is_drawn_dark_on_white(draw) -> None:
 
 
 def test_range_of_pages_can_be_requested(draw) -> None:
-    """A range past the end yields None."""
+    """A range after the last page returns None."""
     data = pdf("a", "b", "c", "d")
     assert list(draw(data, first=2, count=2).images) == [2, 3]
     assert draw(data, first=9) is None
 
 
 def test_page_image_respects_its_size_limit(draw) -> None:
-    """Quality is reduced first, then the size; if nothing fits, the result is None."""
+    """The quality is reduced first, then the size. If the limit cannot be met, the result is None."""
     page_images = draw(scan(), ConvertTo(("image/jpeg",), 20_000))
     assert page_images.images[1].blob.size <= 20_000
     assert draw(scan(), ConvertTo(("image/jpeg",), 20)) is None
@@ -73,13 +73,13 @@ ENDLESS = pdf("x").replace(b"/Kids[4 0 R]", b"/Kids[2 0 R]")
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.4", pdf("x")[:80], b"\0" * 9999, HUGE, ENDLESS])
 def test_damaged_or_hostile_pdf_yields_nothing_or_a_small_image(draw, data: bytes) -> None:
-    """Truncated or empty files, a page of 2,000,000,000 points or a circular page tree cause no error or huge image."""
+    """A truncated file, a page of 2,000,000,000 points or a circular page tree causes no error and no huge image."""
     page_images = draw(data, ConvertTo(("image/jpeg",), None, 1000))
     assert page_images is None or max(page_images.images[1].width, page_images.images[1].height) <= 1000
 
 
 def test_encrypted_pdf_is_reported(tmp_path: Path) -> None:
-    """The child process reports the reason."""
+    """The child process returns `encrypted` as the reason."""
     from pypdf import PdfReader, PdfWriter
 
     writer = PdfWriter(PdfReader(io.BytesIO(pdf("secret"))))

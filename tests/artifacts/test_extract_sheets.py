@@ -1,4 +1,4 @@
-"""Spreadsheets of all ages become rows of text with real dates; hostile ones yield nothing."""
+"""Old and new spreadsheets are converted to rows of text with real dates. Nothing is returned for hostile files."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def read(tmp_path: Path):
 
 
 def test_date_is_not_a_serial_number(read) -> None:
-    """The style decides: a date, a date with time, a duration; numbers, booleans and text as written."""
-    # Style and value of each cell; day 46348 of Excel's calendar is 22 November 2026.
+    """The style of a cell determines whether its number is a date, a date with time, or a duration."""
+    # Style and value of each cell. Day 46348 in Excel's calendar is 22 November 2026.
     cells = ((1, "46348"), (2, "46348.5"), (3, "1.25"), (0, "2"), (0, "0.1"))
     row = "".join(
         f'<c r="{"ABCDE"[column]}1" s="{style}"><v>{value}</v></c>' for column, (style, value) in enumerate(cells)
@@ -37,13 +37,13 @@ def test_date_is_not_a_serial_number(read) -> None:
 
 
 def test_xls_and_xlsb_are_read(read) -> None:
-    """BIFF8 is in a compound file, BIFF12 in a package."""
+    """XLS contains BIFF8 in a compound file, and XLSB contains BIFF12 in a package."""
     assert read(xls(46348, "你好"), XLS) == Text("[sheet: Old]\n2026-11-22\t2\n\t你好", "xls")
     assert read(xlsb("你好"), XLSB) == Text("[sheet: Bin]\n7\t你好", "xlsb")
 
 
 def test_cells_of_opendocument_have_their_values(read) -> None:
-    """Repeated cells keep the columns aligned; dates and durations are normalized."""
+    """Dates and durations are normalized, and repeated cells are repeated so that columns stay aligned."""
     cells = (
         '<table:table-cell office:value-type="date" office:date-value="2026-11-22"><text:p>22.11.</text:p>',
         '<table:table-cell table:number-columns-repeated="2">',
@@ -56,7 +56,7 @@ def test_cells_of_opendocument_have_their_values(read) -> None:
 
 
 def test_large_sheet_is_cut_with_a_note(read) -> None:
-    """The note has the sheets that were read at least in part."""
+    """The note names the sheets that were read at least in part."""
     extracted = read(xlsx({"A": [["x"]] * 400, "B": [["y"]]}), max_chars=50)
     assert (extracted.note, len(extracted.text) <= 50) == ("[truncated: sheets 1-1 of 2]", True)
 
@@ -82,5 +82,5 @@ REPEATED = (
     ids=["far cell", "repeated cells", "unpacks to 600 MB", "cut xls", "cut xlsb", "broken chains"],
 )
 def test_hostile_workbook_yields_nothing(read, data: bytes, mime: str) -> None:
-    """A range of billions of cells, a declared bomb or damage yields None without an exception."""
+    """`extract_text` returns None for a range of billions of cells, a zip bomb or a damaged file."""
     assert read(data, mime) is None

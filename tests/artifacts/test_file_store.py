@@ -1,4 +1,4 @@
-"""Behaviour specific to the file store: modes, full disks, links and times; test_byte_stores.py has the rest."""
+"""Behaviour that only the file store has: modes, full disks, links and times. See also test_byte_stores.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files_of(store: FileStore) -> list[Path]:
 
 
 def test_equal_bytes_are_stored_once_under_their_hash_with_private_modes(store: FileStore) -> None:
-    """The path is `obj/ab/cd/<sha256>`, directories have mode 0700 and files 0600, and nothing else remains."""
+    """The path is `obj/ab/cd/<sha256>`. Directories have mode 0700 and files 0600, and no other file remains."""
     first, second = store.put([b"same"]), store.put([b"sa", b"me"])
     assert first == second
     (path,) = files_of(store)
@@ -38,14 +38,14 @@ def test_equal_bytes_are_stored_once_under_their_hash_with_private_modes(store: 
 
 
 class FullDisk(FileStore):
-    """A store whose disk is full when the file is renamed."""
+    """A store whose disk is full when the uploaded file is renamed."""
 
     def adopt(self, temporary: Path, sha256: str) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path) -> None:
-    """The error is `StorageFullError`."""
+    """`put` raises `StorageFullError` and removes the temporary file."""
     store = FullDisk(tmp_path)
     with pytest.raises(StorageFullError):
         store.put([b"x"])
@@ -53,7 +53,7 @@ def test_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path) -> 
 
 
 def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
-    """The kernel refuses a real write, because this process may write at most ten bytes per file."""
+    """The kernel refuses the write, since the test limits the size of files to ten bytes."""
     store = FileStore(tmp_path)
     upload, (soft, hard) = store.begin_upload(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
@@ -66,7 +66,7 @@ def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
 
 
 def test_damage_that_keeps_size_and_time_is_detected(store: FileStore) -> None:
-    """Restoring the modification time does not hide a change, since the inode's change time differs."""
+    """Restoring the modification time does not hide the damage, since the change time of the inode differs."""
     stored = store.put([b"precious"])
     list(store.open_blocks(stored.sha256))
     (path,) = files_of(store)
@@ -78,7 +78,7 @@ def test_damage_that_keeps_size_and_time_is_detected(store: FileStore) -> None:
 
 
 def test_truncated_or_linked_files_are_corrupt(store: FileStore, tmp_path: Path) -> None:
-    """A truncated file and a symbolic link in its place are not the stored object."""
+    """A truncated file, and a symbolic link in the place of a file, raise `CorruptError`."""
     stored = store.put([b"precious"])
     (path,) = files_of(store)
     path.write_bytes(b"prec")
@@ -93,7 +93,7 @@ def test_truncated_or_linked_files_are_corrupt(store: FileStore, tmp_path: Path)
 
 
 def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
-    """A temporary file of an hour ago is stale; a current one is in use."""
+    """A temporary file that is more than an hour old is removed. A newer file is in use."""
     stale, current = store.begin_upload(), store.begin_upload()
     stale.write(b"dead")
     current.write(b"alive")

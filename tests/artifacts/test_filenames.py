@@ -1,4 +1,4 @@
-"""File names from clients are harmless labels, cleaned once and returned as RFC 6266 requires."""
+"""File names from clients are cleaned when they are stored, and are returned as RFC 6266 requires."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ NASTY = st.text(st.one_of(st.characters(), st.sampled_from('./\\ \0\r\n"%;é' + 
 
 @given(NASTY)
 def test_cleaned_name_is_harmless_and_cleaning_is_idempotent(raw: str) -> None:
-    """No path, control or bidi characters, at most 255 bytes, NFC; a leading dot only for known dotfiles."""
+    """A cleaned name has no path, no control or bidi characters, at most 255 bytes, and is in NFC.
+
+    Only known dotfiles keep a leading dot.
+    """
     name = clean_filename(raw)
     assert clean_filename(name) == name
     assert not set(name) & set("/\\" + BIDI)
@@ -51,12 +54,12 @@ def test_cleaned_name_is_harmless_and_cleaning_is_idempotent(raw: str) -> None:
     ],
 )
 def test_name_is_cleaned_as_listed(raw: str | None, name: str) -> None:
-    """One row per thing that is removed."""
+    """Each row of the table is an example of something that is removed or kept."""
     assert clean_filename(raw) == name
 
 
 def test_long_name_is_cut_at_a_character_and_keeps_its_extension() -> None:
-    """At most 255 bytes of UTF-8, with whole characters and `.pdf` kept."""
+    """The name has at most 255 bytes in UTF-8, ends with a complete character, and keeps `.pdf`."""
     name = clean_filename("报" * 200 + ".pdf")
     assert name.endswith("报.pdf")
     assert len(name.encode()) in (253, 254, 255)
@@ -80,6 +83,6 @@ def test_disposition_is_one_ascii_line_that_contains_the_name(raw: str, disposit
 
 
 def test_ascii_name_needs_no_extended_form() -> None:
-    """Other names also have the form for old clients."""
+    """Other names have a simplified form for old clients as well."""
     assert content_disposition("a b.txt") == 'attachment; filename="a b.txt"'
     assert content_disposition("é.txt") == "attachment; filename=\"e_.txt\"; filename*=UTF-8''%C3%A9.txt"

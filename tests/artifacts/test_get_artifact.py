@@ -1,4 +1,4 @@
-"""The tool get_artifact: validated references, results that can be parsed back into files, and tool definitions."""
+"""The tool get_artifact: validation of references, results that can be parsed again, and tool definitions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ROUTER = ArtifactContentRouter(SERVICES)
 
 
 class FakeStore:
-    """A store with the given artifacts that records the requested references."""
+    """A store that contains the given artifacts and records the requested references."""
 
     def __init__(self, *artifacts: StoredArtifact) -> None:
         self.artifacts = {artifact.ref: artifact for artifact in artifacts}
@@ -67,7 +67,7 @@ PDF = StoredArtifact(
 @pytest.mark.requirement("ABR-2.1", "ABR-7.1")
 @pytest.mark.parametrize("ref", ["artifact:pic_1", "pic_1"])
 def test_artifact_is_found_with_and_without_its_prefix(ref: str) -> None:
-    """Agents pass on the full reference or the bare id."""
+    """Agents may pass the full reference or only the id."""
     result = get_artifact(FakeStore(PNG), ROUTER, ref, "eyes")
     assert isinstance(result, ContentRouteResult)
     assert result.routing == "image_url"
@@ -75,7 +75,7 @@ def test_artifact_is_found_with_and_without_its_prefix(ref: str) -> None:
 
 @pytest.mark.requirement("ABR-8.1")
 def test_missing_artifact_is_an_error_that_names_its_reference() -> None:
-    """The error has exactly these fields, in the language of the request."""
+    """The error has exactly the fields listed in the test, and its message is in the language of the request."""
     error = get_artifact(FakeStore(), ROUTER, "artifact:gone", "eyes", language="zh")
     assert error.as_json() == {
         "error": "artifact_not_found",
@@ -100,7 +100,7 @@ BAD_REFS = [
 
 @pytest.mark.parametrize("ref", BAD_REFS)
 def test_invalid_reference_never_reaches_the_store(ref: str) -> None:
-    """It is simply not found."""
+    """An invalid reference is reported as not found."""
     store = FakeStore(PNG)
     assert isinstance(get_artifact(store, ROUTER, ref, "eyes"), ArtifactNotFound)
     assert store.requested == []
@@ -108,12 +108,12 @@ def test_invalid_reference_never_reaches_the_store(ref: str) -> None:
 
 @given(ref=st.text(max_size=140))
 def test_only_harmless_ids_are_accepted(ref: str) -> None:
-    """They have letters, digits, underscores and hyphens."""
+    """Accepted ids consist of ASCII letters, digits, underscores and hyphens."""
     accepted_id = artifact_id(ref)
     assert accepted_id is None or (accepted_id.replace("-", "a").replace("_", "a").isalnum() and accepted_id.isascii())
 
 
-# -- parsing results back -------------------------------------------------------------------------------------------
+# -- parsing results ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("artifact", "service"), [(PNG, "eyes"), (PDF, "reader")], ids=["image", "file"])
@@ -121,7 +121,7 @@ def test_only_harmless_ids_are_accepted(ref: str) -> None:
 def test_result_in_a_tool_message_is_parsed_into_its_file(
     artifact: StoredArtifact, service: str, status: dict[str, str]
 ) -> None:
-    """The part has the same kind, type, name, id and bytes, and is marked to be introduced by its name."""
+    """The part has the same kind, type, name, id and bytes. `led` marks it as introduced by its name."""
     text = json.dumps({**status, **ROUTER.route_content(artifact, service).as_json()})
     part = read_tool_result(text)
     assert part == FilePart(artifact.kind, artifact.mime_type, artifact.filename, artifact.size, artifact.id, led=True)
@@ -131,7 +131,7 @@ def test_result_in_a_tool_message_is_parsed_into_its_file(
 
 
 def test_svg_in_the_image_slot_is_text() -> None:
-    """SVG is text to a model, so it is read instead of described as an unsupported image type."""
+    """A model can read SVG as text, so it is not treated as an unsupported image type."""
     url = "data:image/svg+xml;base64," + base64.b64encode(b"<svg/>").decode()
     result = {"contentType": "image", "routing": "image_url", "imageUrl": {"image_url": {"url": url}}}
     part = read_tool_result(json.dumps(result))
@@ -146,7 +146,7 @@ def test_value_that_is_no_string_is_no_id(ref: object) -> None:
 
 
 def test_short_result_is_read_by_its_id() -> None:
-    """Without data the part has the reference and no content; the caller with the store adds it."""
+    """If the result contains no data, the part has only the id. A caller with access to the store adds the content."""
     metadata = {"id": "pic_1", "filename": "plan.png", "mimeType": "image/png", "size": 8}
     short = {"status": "success", "contentType": "image", "routing": "image_url", "metadata": metadata}
     part = read_tool_result(json.dumps(short))
@@ -180,12 +180,12 @@ def test_invalid_size_is_unknown(size: object) -> None:
     ],
 )
 def test_every_other_text_is_no_result(text: str) -> None:
-    """Plain text, other JSON, descriptions and truncated results are left unchanged."""
+    """`read_tool_result` returns None for plain text, other JSON, descriptions and truncated results."""
     assert read_tool_result(text) is None
 
 
 def test_invalid_base64_is_an_error_without_the_data() -> None:
-    """The error becomes a 400; its message names the field and contains none of the data."""
+    """The message of the error names the field and contains none of the data."""
     inner = {"type": "file", "file": {"filename": "a.pdf", "mimeType": "application/pdf", "data": "%%%SECRET%%%"}}
     text = json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {"id": "a"}})
     with pytest.raises(BadBase64Error, match=r"file\.data") as caught:
@@ -194,7 +194,7 @@ def test_invalid_base64_is_an_error_without_the_data() -> None:
 
 
 def test_text_in_a_file_slot_is_read_as_text() -> None:
-    """Its text can then be delivered to any model."""
+    """Text in a file slot is read as text, so that it can be delivered to any model."""
     data = base64.b64encode("名称,数量".encode()).decode()
     inner = {"type": "file", "file": {"filename": "t.csv", "mimeType": "text/csv", "data": data}}
     part = read_tool_result(json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {}}))
@@ -210,7 +210,7 @@ def test_text_in_a_file_slot_is_read_as_text() -> None:
     data=st.binary(max_size=60), filename=st.none() | st.text(max_size=20), service=st.sampled_from(["eyes", "reader"])
 )
 def test_every_result_of_get_artifact_can_be_parsed_back(data: bytes, filename: str | None, service: str) -> None:
-    """The parsed file equals the one sent, for any bytes and name."""
+    """For any bytes and name, the parsed file has the bytes of the file in the result."""
     kind, mime_type = (Kind.IMAGE, "image/png") if service == "eyes" else (Kind.DOCUMENT, "application/pdf")
     sent = StoredArtifact("a1", mime_type, kind, True, len(data), filename, content=InMemory(data, kind))
     part = read_tool_result(json.dumps(ROUTER.route_content(sent, service).as_json(), ensure_ascii=False))
@@ -229,7 +229,7 @@ def test_every_result_of_get_artifact_can_be_parsed_back(data: bytes, filename: 
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
 def test_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: bytes, mime_type: str) -> None:
-    """Bytes without a signature keep the declared type; texts and files with a signature are excluded."""
+    """Bytes that are neither text nor have a signature keep the declared type."""
     assume(_proves_nothing(data))
     detection = BinaryDetector().detect(data, declared_mime=mime_type)
     artifact = StoredArtifact(
@@ -252,7 +252,7 @@ def test_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: byte
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
 def test_bytes_with_control_characters_keep_their_declared_image_type(data: bytes, mime_type: str) -> None:
-    """The same property without filtering by the detector: no text and no signature begins like this."""
+    """The property above holds for bytes that begin unlike any text or signature, so no example is excluded."""
     junk = bytes([1, 2, 3, 4, 5, 6, 14, 15, 16, 17, 18, 19]) * 12 + data
     detection = BinaryDetector().detect(junk, declared_mime=mime_type)
     artifact = StoredArtifact(
@@ -272,7 +272,7 @@ def _proves_nothing(data: bytes) -> bool:
 
 @pytest.mark.parametrize("language", ["en", "zh", None, "fr"])
 def test_tools_are_ready_for_a_chat_request(language: str | None) -> None:
-    """They have OpenAI's function format with every parameter described, and include both main tools."""
+    """Tools have OpenAI's function format and describe every parameter, and both main tools are included."""
     tools = tool_definitions(language)
     names = [tool["function"]["name"] for tool in tools]
     assert {"get_artifact", "find_capable_agents"} <= set(names)

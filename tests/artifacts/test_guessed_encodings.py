@@ -1,4 +1,4 @@
-"""Encodings that the bytes do not declare: the most plausible language decides, and uncertainty is recorded."""
+"""Undeclared encodings are guessed from the most plausible language, and uncertainty is recorded."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def encoding_of(data: bytes, **options: object) -> str | None:
 @pytest.mark.parametrize("encoding", ["euc_kr", "cp949", "johab"])
 @pytest.mark.parametrize("prefer", ["zh", "en", "ja"])
 def test_korean_is_recognized_whatever_the_language_of_the_reader(encoding: str, prefer: str) -> None:
-    """Hangul's rows B0 to C8 are Chinese characters in GB 2312 too, but rare ones."""
+    """The bytes of Hangul (rows B0 to C8) are Chinese characters in GB 2312 as well, but rare ones."""
     assert read(KO.encode(encoding), prefer=prefer) == KO
     assert read("한글 문서".encode(encoding), prefer=prefer) == "한글 문서"
 
 
 def test_guess_decides_between_two_likely_encodings() -> None:
-    """The reader's language is a preference that applies only without another opinion."""
+    """The language of the user decides only if the encoding guesser returns nothing."""
     both = "技情".encode("gbk")
     assert encoding_of(both, prefer="zh") == "gb18030"
     assert encoding_of(both, prefer="zh", guess=lambda _: "cp949") == "cp949"
@@ -54,7 +54,7 @@ def test_guess_decides_between_two_likely_encodings() -> None:
     ],
 )
 def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> None:
-    """ISO 2022 and HZ are pure ASCII and would otherwise pass as UTF-8."""
+    """ISO 2022 and HZ consist of ASCII bytes and would otherwise be detected as UTF-8."""
     data = text.encode(encoding)
     assert data.isascii()
     assert read(data) == text
@@ -65,7 +65,7 @@ def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> Non
     "text", [b"\x1b[31mred\x1b[0m\n", b"\x1b(B plain\n", b"a = ~{ b, c ~}\n", b"echo ${x:~{ab}~}\n"]
 )
 def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
-    """Terminal colours and braces in source code are such escapes."""
+    """Such escape sequences occur in terminal colours, and similar characters in source code."""
     assert encoding_of(text) == "utf-8"
 
 
@@ -88,7 +88,7 @@ def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
     ],
 )
 def test_encoding_declared_in_a_text_is_tried_after_that_of_the_uploader(text: str, encoding: str) -> None:
-    """XML, HTML, CSS, source code, catalogues and mails can declare their encoding."""
+    """XML, HTML, CSS, source code, gettext catalogues and mails can declare their encoding."""
     data = text.encode(encoding)
     text_encoding = find_text(data, whole=True, guess=guess_encoding)
     assert text_encoding is not None
@@ -97,7 +97,7 @@ def test_encoding_declared_in_a_text_is_tried_after_that_of_the_uploader(text: s
 
 
 def test_declared_encoding_that_the_bytes_refute_is_ignored() -> None:
-    """Valid UTF-8 is UTF-8, readable bytes are not UTF-16, and an unknown name is ignored."""
+    """The declaration is ignored for valid UTF-8, if it says UTF-16 in ASCII letters, and if its name is unknown."""
     assert encoding_of('<meta charset="gbk"><p>价格</p>'.encode()) == "utf-8"
     assert encoding_of(f'<?xml version="1.0" encoding="UTF-16"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
     assert encoding_of(f'<?xml version="1.0" encoding="x-none"?><a>{ZH}</a>'.encode("gbk")) == "gb18030"
@@ -105,7 +105,7 @@ def test_declared_encoding_that_the_bytes_refute_is_ignored() -> None:
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "iso8859-5", "cp866", "cp855", "mac-cyrillic"])
 def test_russian_is_recognized_in_all_its_encodings(encoding: str) -> None:
-    """Two of DOS, one of the Macintosh and three of the internet."""
+    """The encodings are two from DOS, one from the Macintosh and three from the internet."""
     text_encoding = find_text(RU.encode(encoding), whole=True)
     assert text_encoding is not None
     assert (text_encoding.encoding, text_encoding.certain) == (encoding, True)
@@ -130,7 +130,7 @@ def test_russian_is_recognized_in_all_its_encodings(encoding: str) -> None:
     ],
 )
 def test_language_is_recognized_by_its_letters(text: str, encoding: str) -> None:
-    """Letters that are specific to a language take precedence over Western European."""
+    """Letters that are specific to a language have priority over Western European encodings."""
     data = text.encode(encoding)
     assert read(data) == text
     assert "".join(decode_blocks([data], encoding_of(data))) == text
@@ -139,14 +139,14 @@ def test_language_is_recognized_by_its_letters(text: str, encoding: str) -> None
 @pytest.mark.parametrize("text", [ZH, KO, RU, "Plain words, Größe\n"])
 @pytest.mark.parametrize("encoding", ["utf-32-le", "utf-32-be"])
 def test_utf32_without_a_byte_order_mark_is_text(text: str, encoding: str) -> None:
-    """Each character has a NUL in the same position."""
+    """UTF-32 is recognized, since each character has a NUL in the same position."""
     assert (encoding_of(text.encode(encoding)), read(text.encode(encoding))) == (encoding, text)
 
 
 @pytest.mark.parametrize("step", [2, 3, 4, 5, 7])
 @pytest.mark.parametrize("first", [0, 1])
 def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
-    """Names separated by NULs, as from `find -print0`, would also decode as UTF-16."""
+    """Names separated by NULs, such as the output of `find -print0`, could be decoded as UTF-16."""
     data = b"\0" * first + b"\0".join(b"abcdefgh"[:step] for _ in range(40)) + b"\0"
     assert encoding_of(data) is None
     assert DETECT.detect(data).is_binary
@@ -171,12 +171,12 @@ def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
     ],
 )
 def test_web_names_of_encodings_are_known(name: str, expected: str) -> None:
-    """Labels of the WHATWG Encoding Standard that Python lacks map to the wider encoding."""
+    """Labels in the WHATWG Encoding Standard that Python does not know are mapped to a Python codec."""
     assert canonical(name) == expected
 
 
 def test_extended_japanese_is_read_completely() -> None:
-    """Circled digits are Microsoft's, other characters are from JIS X 0213, also late in a file."""
+    """Microsoft's circled digits and characters from JIS X 0213 are read, even if they are far after the head."""
     assert read(f"{JA}①②".encode("cp932")) == f"{JA}①②"
     assert read(f"{JA}俱".encode("euc_jis_2004")) == f"{JA}俱"
     late = (JA * 1500 + "①").encode("cp932")
@@ -198,7 +198,7 @@ def test_extended_japanese_is_read_completely() -> None:
     ],
 )
 def test_uncertain_encoding_is_reported_as_guessed(data: bytes, certain: bool) -> None:
-    """With few characters or a similarly likely alternative it is uncertain, and the evidence says why."""
+    """An encoding is uncertain if there are few characters or a similarly likely encoding. The evidence says so."""
     detection = DETECT.detect(data)
     assert detection.encoding_certain is certain
     assert next(item.reason for item in detection.evidence if item.step == "text") == (
@@ -208,7 +208,7 @@ def test_uncertain_encoding_is_reported_as_guessed(data: bytes, certain: bool) -
 
 
 def test_only_east_asian_text_is_strong_proof() -> None:
-    """Only such proof overrules a declared media type."""
+    """Only strong proof has priority over a declared media type."""
     assert find_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
     assert find_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
 
@@ -217,7 +217,7 @@ GUESSED = DETECT.detect("Müller\n".encode("cp1252"), None, None, "a.csv")
 
 
 def test_corrected_encoding_is_certain_and_applies_to_the_same_bytes() -> None:
-    """The type is kept, and the evidence records the correction."""
+    """A corrected encoding does not change the type, and the evidence records the correction."""
     corrected = correct(GUESSED, encoding="latin2")
     assert (corrected.encoding, corrected.encoding_certain, corrected.mime_type) == ("iso8859-2", True, "text/csv")
     assert [item.reason for item in corrected.evidence[-2:]] == ["corrected", "corrected"]
@@ -225,7 +225,10 @@ def test_corrected_encoding_is_certain_and_applies_to_the_same_bytes() -> None:
 
 
 def test_corrected_type_outranks_metadata_and_bytes() -> None:
-    """Binary types have no encoding, text without a known one is a guess, and the mismatch is resolved."""
+    """A corrected binary type has no encoding. If the encoding of a corrected text is unknown, UTF-8 is a guess.
+
+    No mismatch is reported after a correction.
+    """
     image = correct(GUESSED, mime_type="IMAGE/JPG; q=1")
     assert (image.mime_type, image.kind, image.is_binary, image.encoding) == ("image/jpeg", Kind.IMAGE, True, None)
     noise = Detection(
@@ -245,7 +248,7 @@ def test_corrected_type_outranks_metadata_and_bytes() -> None:
 
 @pytest.mark.parametrize(("correction", "field"), [({"encoding": "base64"}, "encoding"), ({"mime_type": "x"}, "type")])
 def test_correction_to_an_unknown_value_is_refused(correction: dict[str, str], field: str) -> None:
-    """The field is named for the form."""
+    """The error names the field, so that the form can show it there."""
     with pytest.raises(CorrectionError) as refused:
         correct(GUESSED, **correction)
     assert refused.value.field == field
@@ -268,7 +271,10 @@ def test_every_offered_encoding_is_known_by_that_name() -> None:
     ],
 )
 def test_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
-    """Mixed alphabets, capitals inside words and a brace are not text, unless the file name says so."""
+    """Mixed alphabets, capitals inside words or a brace show that the bytes are not text.
+
+    With the file extension `.txt` they are text if they can be decoded.
+    """
     assert DETECT.detect(blob).kind is Kind.OTHER
     assert DETECT.detect(blob, None, None, "a.bin").kind is Kind.OTHER
     decoded = find_text(blob, whole=True, guess=guess_encoding)
@@ -294,5 +300,5 @@ def test_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
     ],
 )
 def test_few_words_in_a_legacy_encoding_are_text(text: str, encoding: str) -> None:
-    """This needs no file name."""
+    """A few words suffice to detect text without a file name."""
     assert DETECT.detect(text.encode(encoding)).kind is Kind.TEXT

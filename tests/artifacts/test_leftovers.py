@@ -1,4 +1,4 @@
-"""Bytes and thumbnails without an artifact are deleted after an hour, and nothing else is."""
+"""Only bytes and thumbnails that belong to no artifact are deleted, bytes after an hour."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _own_directory(settings, tmp_path: Path) -> None:
 
 
 def aged(seconds: float, data: bytes = ORPHAN) -> str:
-    """Store bytes without a row, with this age; return their hash."""
+    """Store bytes without a row and set their age. Return their hash."""
     stored = byte_store().put([data])
     age(byte_store(), stored.sha256, seconds)
     return stored.sha256
 
 
 def test_bytes_without_an_artifact_are_deleted_after_an_hour() -> None:
-    """A new upload may still get its row, and a deleted artifact can be restored, so both are kept."""
+    """The row for a new upload may still be written, and a deleted artifact can be restored, so both are kept."""
     old, young = aged(GRACE_SECONDS + 60), aged(GRACE_SECONDS - 60, b"young")
     living, deleted = store_bytes(SYSTEM, b"living"), store_bytes(SYSTEM, b"deleted")
     delete_artifacts(SYSTEM, [deleted.pk])
@@ -48,7 +48,7 @@ def test_bytes_without_an_artifact_are_deleted_after_an_hour() -> None:
 
 
 def test_storing_equal_bytes_again_resets_their_age() -> None:
-    """An upload of equal bytes finds them before its row is written; a sweep must not delete them in between."""
+    """An upload that finds equal bytes writes its row later. A sweep must not delete the bytes in between."""
     sha256 = aged(GRACE_SECONDS + 60)
     byte_store().put([ORPHAN])
     assert sweep_bytes(time.time()) == (0, 0)
@@ -56,7 +56,7 @@ def test_storing_equal_bytes_again_resets_their_age() -> None:
 
 
 def test_bytes_stored_again_need_no_second_verification(tmp_path: Path) -> None:
-    """The cache knows the file in its new state."""
+    """The cache of verified files is updated when bytes are stored again."""
     store = FileStore(tmp_path / "own")
     sha256 = store.put([ORPHAN]).sha256
     store.put([ORPHAN])

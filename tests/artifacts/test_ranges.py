@@ -31,25 +31,28 @@ DATA = bytes(range(100))
         ("bytes=9-5", None),
         ("bytes=-", None),
         ("items=0-5", None),
-        # Digits, but not ASCII.
+        # These are digits, but not in ASCII.
         ("bytes=०-९", None),
     ],
 )
 def test_range_header_is_parsed(header: str, expected: tuple[int, int] | None) -> None:
-    """RFC 9110 §14: from, from and to, or a suffix; anything but a single range returns the whole file."""
+    """Ranges with a start, with start and end, or of the last bytes are accepted (RFC 9110 §14).
+
+    Anything else returns None, so that the whole file is sent.
+    """
     assert parse_range(header, 100) == expected
 
 
 @pytest.mark.parametrize(("header", "size"), [("bytes=100-", 100), ("bytes=-0", 100), ("bytes=0-", 0)])
 def test_range_past_the_end_is_an_error(header: str, size: int) -> None:
-    """It becomes a 416 instead of an empty answer."""
+    """The error causes a 416 instead of an empty response."""
     with pytest.raises(UnsatisfiableRangeError):
         parse_range(header, size)
 
 
 @given(st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=9), st.integers(1, 90))
 def test_blocks_are_cut_at_the_end_of_the_range(blocks: list[bytes], count: int) -> None:
-    """Whatever the block sizes, the result is the prefix of that length."""
+    """Whatever the sizes of the blocks, the result is their prefix of the requested length."""
 
     def stream() -> Iterator[bytes]:
         yield from blocks
@@ -69,7 +72,7 @@ def answer(client: Client, row: Artifact, **headers: str) -> tuple[int, str, byt
 
 @pytest.mark.django_db
 def test_requested_range_is_returned(admin: Client, row: Artifact) -> None:
-    """206 with its Content-Range, 416 past the end, and the whole file if `If-Range` names another version."""
+    """The status is 206, or 416 past the end. The whole file is returned if `If-Range` names another version."""
     assert answer(admin, row) == (200, "", DATA)
     assert answer(admin, row, range="bytes=10-19") == (206, "bytes 10-19/100", DATA[10:20])
     assert answer(admin, row, range="bytes=200-") == (416, "bytes */100", b"")

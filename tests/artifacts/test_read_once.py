@@ -1,4 +1,4 @@
-"""A preview extracts a file's text once, however many services it shows."""
+"""A preview extracts the text of a file only once, however many services it shows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def artifact(content: Counting) -> StoredArtifact:
 
 
 def test_text_and_conversions_are_extracted_once() -> None:
-    """Each result is cached by its arguments, and the wrapper adds no rendering to content without it."""
+    """Each result is cached by its arguments. Content that cannot be rendered has no render method when wrapped."""
     content = Counting()
     cached = read_once(artifact(content)).content
     assert {cached.text() for _ in range(36)} == {Text("words", "utf-8")}
@@ -56,5 +56,5 @@ def test_failure_is_not_cached() -> None:
 
 
 def test_wide_characters_count_as_one_token_each() -> None:
-    """Other characters count as a quarter, rounded up."""
+    """Each other character counts as a quarter of a token, and the sum is rounded up."""
     assert [text_tokens(text).tokens for text in ("", "abcde", "你好", "你好abcde", "，🙂")] == [0, 2, 2, 4, 2]

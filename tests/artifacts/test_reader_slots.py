@@ -1,4 +1,4 @@
-"""Few extraction processes are shared fairly between agents: long work of one does not delay small files of others."""
+"""Agents share few extraction processes fairly: long work for one agent does not delay small files of others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Reading:
 
 
 def wait_for(slots: FairSlots, waiting: int) -> None:
-    """Return once this many callers wait for a slot."""
+    """Return as soon as this many callers wait for a slot."""
     pause = threading.Event()
     while slots.waiting != waiting:
         pause.wait(0.01)
@@ -46,7 +46,7 @@ def wait_for(slots: FairSlots, waiting: int) -> None:
 
 @contextmanager
 def held_slots(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
-    """Hold `count` slots for an agent; `close` releases them."""
+    """Hold `count` slots for an agent. `close` on the yielded object releases them early."""
     with ExitStack() as stack:
         for _ in range(count):
             slots.acquire(name)
@@ -56,13 +56,13 @@ def held_slots(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow more time for small files: other tests on a busy machine may exceed six seconds."""
+    """Allow more time for small files, which may need more than the usual limit on a busy machine."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 20.0))
 
 
 @pytest.mark.usefixtures("patient")
 def test_small_file_is_read_during_long_work_of_another_agent(write_file: Any) -> None:
-    """Both long slots are held by one agent, and another agent's small file is read."""
+    """While one agent holds both long slots, a small file of another agent is read."""
     with held_slots(long_slots(), "many", 2):
         token = requester.set("other")
         result = run(write_file(pdf("words")), "text", OPTIONS, max_output=4096)
@@ -71,7 +71,7 @@ def test_small_file_is_read_during_long_work_of_another_agent(write_file: Any) -
 
 
 def test_others_compute_while_an_extraction_waits(write_file: Any) -> None:
-    """While one agent's extraction waits for a slot, others can use the CPU; it continues later."""
+    """While the extraction for one agent waits for a slot, others can use the CPU. It continues later."""
     file, done = write_file(pdf("long")), list[Result]()
 
     def work() -> None:
@@ -93,8 +93,8 @@ def test_others_compute_while_an_extraction_waits(write_file: Any) -> None:
 def test_file_that_exceeds_the_quick_time_is_read_in_a_long_slot(
     write_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It releases the quick slot while waiting for a long one, then starts from the beginning."""
-    # Too short for any file.
+    """The extraction releases its quick slot, waits for a long slot, and then starts from the beginning."""
+    # This is too short for any file.
     monkeypatch.setattr(process, "QUICK", Budget(0.001))
     with held_slots(long_slots(), "many", 2) as long_work:
         reading = Reading(write_file(pdf("long")), "other", [])
@@ -108,7 +108,7 @@ def test_file_that_exceeds_the_quick_time_is_read_in_a_long_slot(
 def test_file_that_exceeds_the_quick_cpu_time_is_read_in_a_long_slot(
     write_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exceeding the CPU limit ends the process with a signal, which is not treated as a crash."""
+    """Exceeding the CPU limit ends the process with a signal, which is not regarded as a crash."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 0.001))
     with held_slots(long_slots(), "many", 2) as long_work:
         reading = Reading(write_file(pdf("long")), "other", [])
@@ -119,7 +119,7 @@ def test_file_that_exceeds_the_quick_cpu_time_is_read_in_a_long_slot(
 
 @pytest.mark.usefixtures("patient")
 def test_many_files_of_one_agent_do_not_delay_another(write_file: Any) -> None:
-    """Of two quick slots each agent gets one, and its other files wait for that one."""
+    """Each agent gets one of the two quick slots, and its other files wait for that slot."""
     done: list[str] = []
     with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "many", 1) as quick:
         file, readings = write_file(pdf("words")), []

@@ -1,4 +1,4 @@
-"""Every sample file is stored, detected and routed to five services in the form each can read."""
+"""Every sample file is stored, detected and routed to five services in a form that each of them can read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from artifacts.core.delivery.content_router import ArtifactContentRouter
 from artifacts.storage.files import FileStore
 from capabilities.core.vocabulary import Capabilities, Kind
 
-# Kind to routing, for the five readers in order.
+# Maps a kind to the routing for each of the five services, in the order of `READERS`.
 ROUTINGS = {
     Kind.TEXT: ("text", "text", "text", "text", "text"),
     Kind.IMAGE: ("text", "image_url", "image_url", "text", "image_url"),
@@ -32,7 +32,10 @@ class FiveServices:
 @pytest.mark.requirement("ABR-2.1", "ABR-2.2", "ABR-2.3", "ABR-3.1", "ABR-4.1", "ABR-5.1")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_each_of_five_services_gets_a_sample_in_the_form_it_reads(sample: Sample, tmp_path: Path) -> None:
-    """The kind decides the slot; native data are the file's bytes, text its content, a description neither."""
+    """The routing depends on the kind. Native data are the bytes of the file, and text is its content.
+
+    A description contains neither.
+    """
     artifact, router = store_sample(FileStore(tmp_path), sample), ArtifactContentRouter(FiveServices())
     encoded = base64.b64encode(sample.data).decode()
     for service, routing in zip(READERS, ROUTINGS[sample.kind], strict=True):

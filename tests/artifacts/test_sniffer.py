@@ -1,4 +1,4 @@
-"""External opinions (libmagic, encoding guessers) are optional, and doubted where they are known to be wrong."""
+"""libmagic and encoding guessers are optional, and their results are ignored if they are known to be unreliable."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ print(describe_sniffer(), sniff(b"x"), found.mime_type)
 
 
 def test_without_libmagic_the_own_table_is_used() -> None:
-    """The library in use is `none`, nothing fails, and a PNG is still recognized."""
+    """Without libmagic `describe_sniffer` returns `none`, nothing fails, and a PNG is still recognized."""
     result = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=ROOT, check=True)
     assert result.stdout.split() == ["none", "None", "image/png"]
 
 
 def test_doubtful_type_of_libmagic_is_ignored() -> None:
-    """The bytes 0 to 255 are a Targa image to libmagic."""
+    """For example, libmagic detects the bytes 0 to 255 as a Targa image."""
     assert sniff(bytes(range(256)) * 4) not in DOUBTFUL
     assert guess_encoding(b"") in (None, "utf_8", "ascii")
 
 
 def test_threads_share_no_handle_of_libmagic() -> None:
-    """With four threads every result equals that of a single thread."""
+    """Four threads that use libmagic at once get the same results as a single thread."""
     if describe_sniffer() == "none":
         return
     alone = [sniff(sample.data) for sample in SAMPLES]

@@ -1,4 +1,4 @@
-"""Text in any common encoding is decoded to what was written."""
+"""Text in any common encoding is detected and decoded without loss."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def read(data: bytes, **options: object) -> str | None:
 @pytest.mark.requirement("ABR-5.3", "ABR-1.1")
 @given(UNICODE)
 def test_any_text_in_utf8_is_decoded(text: str) -> None:
-    """UTF-8 is always found; a leading U+FEFF counts as a BOM."""
+    """UTF-8 is always detected. Text that begins with U+FEFF is excluded, since this counts as a BOM."""
     assume(not text.startswith("\ufeff"))
     assert read(text.encode()) == text
 
 
 @given(UNICODE, st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
 def test_any_text_with_a_byte_order_mark_is_decoded(text: str, encoding: str) -> None:
-    """The BOM decides and is not part of the text."""
+    """The BOM determines the encoding and is not part of the text."""
     assume(not text.startswith("\ufeff"))
     assert read(text.encode(encoding)) == text
 
 
 @given(ZH_WORDS, st.sampled_from(["gb18030", "gbk", "gb2312"]))
 def test_chinese_text_in_a_national_encoding_is_decoded(text: str, encoding: str) -> None:
-    """Common words in GB 2312, GBK or GB18030, mixed with line ends and ASCII, are read as GB18030.
+    """Common words in GB 2312, GBK or GB18030, mixed with line breaks and ASCII, are decoded correctly.
 
-    Texts whose bytes are also valid UTF-8 are excluded; 一 alone is the letter һ in UTF-8.
+    Text whose bytes are valid UTF-8 as well is excluded. For example, the bytes of 一 are the letter һ in UTF-8.
     """
     data = f"{text}\nabc, 1\n{text}".encode(encoding)
     assume(not is_clean([data], "utf-8"))
@@ -56,7 +56,7 @@ def test_chinese_text_in_a_national_encoding_is_decoded(text: str, encoding: str
 
 @given(ZH_WORDS, st.sampled_from(["utf-16-le", "utf-16-be"]))
 def test_chinese_text_in_utf16_without_a_byte_order_mark_is_decoded(text: str, encoding: str) -> None:
-    """Line ends and digits contain the NULs that identify UTF-16."""
+    """Line breaks and digits contain the NULs by which UTF-16 is recognized."""
     assert read(f"{text}\n1. {text}\n".encode(encoding)) == f"{text}\n1. {text}\n"
 
 
@@ -65,7 +65,7 @@ def test_chinese_text_in_utf16_without_a_byte_order_mark_is_decoded(text: str, e
     st.sampled_from(["utf-16-le", "utf-16-be"]),
 )
 def test_ascii_text_in_utf16_without_a_byte_order_mark_is_decoded(text: str, encoding: str) -> None:
-    """A NUL in every second byte is UTF-16."""
+    """UTF-16 is recognized, since every second byte is NUL."""
     assert read(text.encode(encoding)) == text
 
 
@@ -85,13 +85,13 @@ def test_ascii_text_in_utf16_without_a_byte_order_mark_is_decoded(text: str, enc
     ],
 )
 def test_text_in_a_legacy_encoding_is_decoded(text: str, encoding: str) -> None:
-    """Traditional Chinese, Japanese, Western and Russian, including short texts."""
+    """Traditional Chinese, Japanese, Western European and Russian text is decoded, even if it is short."""
     assert read(text.encode(encoding)) == text
 
 
 @given(st.binary(max_size=300))
 def test_detected_text_decodes_and_has_no_nul(data: bytes) -> None:
-    """Every byte decodes, and control characters are rare."""
+    """If bytes are detected as text, every byte can be decoded, and control characters are rare."""
     text_encoding = find_text(data, whole=True, guess=guess_encoding)
     if text_encoding:
         text = data.decode(text_encoding.encoding, "replace" if text_encoding.trial == "cut" else "strict")
@@ -101,7 +101,7 @@ def test_detected_text_decodes_and_has_no_nul(data: bytes) -> None:
 
 @given(st.binary(max_size=2000), st.lists(st.integers(1, 50), min_size=1, max_size=60))
 def test_decoding_never_raises_and_does_not_depend_on_block_boundaries(data: bytes, cuts: list[int]) -> None:
-    """Block-wise decoding equals decoding at once, in every supported encoding; invalid bytes become U+FFFD."""
+    """For any encoding, decoding block by block returns the same text as decoding all bytes at once."""
     blocks, remaining = [], data
     for cut in cuts:
         blocks.append(remaining[:cut])
@@ -113,7 +113,7 @@ def test_decoding_never_raises_and_does_not_depend_on_block_boundaries(data: byt
 
 @given(ZH_WORDS, st.integers(1, 40), st.sampled_from(["utf-8", "gb18030", "big5", "utf-16-le"]))
 def test_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encoding: str) -> None:
-    """A character split between blocks is valid; one cut by the end of the file is not."""
+    """A character that is split between blocks is valid. A character that the end of the file cuts is not."""
     data = text.encode(encoding, "ignore")
     assume(len(data) > 2)
     blocks = [data[start : start + size] for start in range(0, len(data), size)]
@@ -125,7 +125,7 @@ def test_stream_is_clean_wherever_its_blocks_end(text: str, size: int, encoding:
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None:
-    """U+4E00 contains a NUL byte, and without line ends nothing else indicates UTF-16."""
+    """The NUL byte in U+4E00 does not make the file binary, although nothing else indicates UTF-16."""
     text = "这是一个测试文件，共有一万条记录。"
     text_encoding = find_text(text.encode(encoding), whole=True)
     assert text_encoding is not None
@@ -134,7 +134,7 @@ def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None
 
 @pytest.mark.parametrize("word", ["“quoted”", "Müllerin", "«Élodie»"])
 def test_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
-    """Pairs of its letters would be Chinese characters in UTF-16, but only by chance."""
+    """Pairs of the letters happen to be Chinese characters in UTF-16."""
     text_encoding = find_text(word.encode("cp1252"), whole=True)
     assert text_encoding is not None
     assert word.encode("cp1252").decode(text_encoding.encoding) == word
@@ -142,22 +142,22 @@ def test_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
 
 @pytest.mark.parametrize("data", [b"\0", b"a\0b", bytes(range(256)), b"\x01\x02\x03words", b"\xff" * 40 + b"\0"])
 def test_bytes_with_nul_or_many_control_characters_are_no_text(data: bytes) -> None:
-    """One NUL is enough, as is one control character in three."""
+    """A single NUL shows that a file is not text, as do many control characters."""
     assert read(data) is None
 
 
 def test_log_with_colours_is_text() -> None:
-    """Terminals write escape, tab, form feed and carriage return."""
+    """Escape, tab, form feed and carriage return are allowed, since logs and terminal output contain them."""
     assert read(b"\x1b[31mred\x1b[0m\tand\r\n\x0c") == "\x1b[31mred\x1b[0m\tand\r\n\x0c"
 
 
 def test_head_cut_inside_a_character_is_text() -> None:
-    """Only the beginning of a long file is examined at first."""
+    """This is necessary, since at first only the beginning of a long file is examined."""
     assert find_text(ZH.encode()[:-2], whole=False).encoding == "utf-8"
 
 
 def test_file_cut_inside_its_last_character_is_text() -> None:
-    """Truncated Chinese loses one character, not all of them; a single stray byte proves nothing."""
+    """A truncated file loses only its last character. A single incomplete character does not prove UTF-8."""
     cut = ZH.rstrip().encode()[:-1]
     assert read(cut) == ZH.rstrip()[:-1] + "\ufffd"
     long = ZH.rstrip().encode() * 3000
@@ -182,14 +182,14 @@ def test_file_cut_inside_its_last_character_is_text() -> None:
     ],
 )
 def test_name_of_an_encoding_is_normalized(name: str, expected: str | None) -> None:
-    """Narrow encodings map to the wider ones that contain them; codecs that are not for text yield None."""
+    """`canonical` returns a wider encoding that contains the named one, or None for codecs that are not for text."""
     assert canonical(name) == expected
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 1000])
 def test_wide_encodings_without_a_byte_order_mark_are_little_endian(encoding: str, step: int) -> None:
-    """As in browsers, for any block size; half a character at the end becomes U+FFFD or nothing."""
+    """As in browsers, this holds for any block size. Half a character at the end becomes U+FFFD or nothing."""
     data = ("Grüße, 季度报告 🙂" * 9).encode(f"{encoding}-le")
     blocks = [data[start : start + step] for start in range(0, len(data), step)]
     assert "".join(decode_blocks(blocks, encoding)) == "Grüße, 季度报告 🙂" * 9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Name, type and one line of text, all in UTF-8.
+# Name, type and a line of text. All files are in UTF-8.
 SOURCES = """
 main.java       | text/x-java              | class Main { public static void main(String[] a) {} }
 main.c          | text/x-c                 | int main(void) { return 0; }
@@ -91,7 +91,7 @@ part.gcode      | text/x-gcode             | G28 ; home
 feeds.opml      | application/xml          | <opml version="2.0"/>
 """
 
-# Name, encoding, text.
+# Name, encoding and text.
 LANGUAGES: tuple[tuple[str, str, str], ...] = (
     ("pl", "iso8859-2", "Zażółć gęślą jaźń, a potem idź dalej przez las.\n"),
     ("hu", "cp1250", "Árvíztűrő tükörfúrógép és őszi idő.\n"),
