@@ -394,7 +394,7 @@ def test_evidence_is_json_and_each_reason_is_a_sentence() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_failing_sniffer_and_guesser_leave_unknown_binary() -> None:
-    """The errors are logged. A declared type is kept; without one, the bytes are unknown binary (ABR-8.2, 8.3)."""
+    """The errors are logged. A declared type is kept, and undeclared bytes are unknown binary (ABR-8.2, 8.3)."""
     with traces() as faults:
         detection = FAILING.detect(b"\xff\x00\x81")
     assert (detection.mime_type, detection.kind, detection.is_binary) == ("application/octet-stream", Kind.OTHER, True)

@@ -152,7 +152,7 @@ def test_log_with_colours_is_text() -> None:
 
 
 def test_head_cut_inside_a_character_is_text() -> None:
-    """This is necessary, since at first only the beginning of a long file is examined."""
+    """At first only the beginning of a long file is examined, which may end inside a character."""
     assert find_text(ZH.encode()[:-2], whole=False).encoding == "utf-8"
 
 

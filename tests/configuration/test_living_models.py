@@ -13,9 +13,9 @@ from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.importing import import_files
 
 BUILT = default_catalogue().document.checked_on
-"""The date of the newest source. A model that ends later was served when the catalogue was built."""
+"""The date of the newest source. A model that is retired later was served when the catalogue was built."""
 UNLISTED = {"ernie-4.5-turbo-128k", "hunyuan-turbos-latest"}
-"""Models that no source lists: Baidu's, and Tencent's under its old address."""
+"""Models that no source lists: one of Baidu's, and one of Tencent's at its old base URL."""
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)

@@ -181,7 +181,7 @@ if sys.argv[2] == "behind its last row":
     target.execute("target_logs", f"DROP TABLE {MARKS}")
 os._exit(9)
 """
-"""Program that stops a move at a given moment."""
+"""Program that begins a move and ends itself at a given moment."""
 
 
 @pytest.mark.parametrize("moment", ["before its tables", "behind its tables", "behind its last row"])

@@ -35,7 +35,7 @@ REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
      "The body is not valid JSON (line %(line)s, column %(column)s).", {"line": 1, "column": 41},
      "请求正文不是有效的 JSON（第 1 行，第 41 列）。"),
 )  # fmt: skip
-"""The payload, its status, the logged message with its facts, and the start of the message in Chinese."""
+"""The request body, the status, the logged message id with its values, and the beginning of the Chinese message."""
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ class Caller:
         return status, json.loads(body)
 
     async def is_closed(self) -> bool:
-        """Wait for the end of the connection; return True if no more data was received."""
+        """Wait for the end of the connection. Return True if no more data was received."""
         try:
             return await self.reader.read() == b""
         except ConnectionResetError:

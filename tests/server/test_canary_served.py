@@ -35,7 +35,7 @@ MISTYPED = "canary password in the field of the name 3390"
 LINK = re.compile(r'href="(/[^"#]*)"')
 FORM = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 OWN_FILES = {"secret_key", "keys"}
-"""Files of the data directory that contain secrets by design, but none of the planted ones."""
+"""Files in the data directory that contain secrets by design, but none of the planted secrets."""
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -17,7 +17,7 @@ from routing_admin.models import RequestLog
 modes = [connection.settings_dict["OPTIONS"]["transaction_mode"] for connection in connections.all()]
 print(*modes, RequestLog.objects.count())
 """
-"""Prints the transaction modes of both databases and the number of logged requests (the demo's one)."""
+"""Program that prints the transaction modes of both databases and the number of logged requests."""
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ async def test_signal_starts_the_drain_and_the_servers_handler_still_runs():
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 async def test_stream_that_outlasts_the_drain_ends_with_an_error_event_and_is_logged(key: str):
-    """The last event is `server_draining`; the upstream is closed and the request is logged."""
+    """The last event is `server_draining`, the upstream connection is closed, and the request is logged."""
     state = await sync_to_async(snapshot.current)()
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-text"),))
     chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))

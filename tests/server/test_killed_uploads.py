@@ -39,7 +39,7 @@ def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> N
 
 
 def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool]) -> str:
-    """Kill the server after it stored the bytes of an upload and before it could write the row; return their hash."""
+    """Kill the server after it stored the bytes of an upload, but before it wrote the row. Return their hash."""
     digest = hashlib.sha256(WAITING).hexdigest()
     with locked(server.directory / "routing_admin.sqlite3"):
         uploading = start_upload(server, WAITING)

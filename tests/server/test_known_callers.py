@@ -27,7 +27,7 @@ CHAT = "/v1/chat/completions"
 
 
 async def send(path: str, headers: Mapping[str, str], blocks: int = 400) -> tuple[int, Any, int]:
-    """Send a POST in blocks; return the status, the body and the number of blocks that were read."""
+    """Send a POST in blocks. Return the status, the body and the number of blocks that were read."""
     sent: list[Any] = []
     read_blocks = 0
 

@@ -57,7 +57,7 @@ def workers_in(numbers: Numbers) -> dict[str, float]:
 
 
 def call(server: Server, model: str = "one/lab") -> int:
-    """Make a call over a new connection; retry if its worker has just ended."""
+    """Make a call over a new connection, and retry if the worker process has just ended."""
     body = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
     headers = {"authorization": f"Bearer {server.key}"}
     while True:
