@@ -36,6 +36,7 @@ WITHOUT_A_ROOM: Mapping[str, str] = {
     "runbook": "the pages of docs/runbook, played",
     "house": "the rules that the source is held to",
     "lab": "the providers that fail on demand",
+    "mutants": "whether the tests notice a changed line",
     "ui": "every page in a real browser",
     "upgrade": "installations of earlier versions",
 }

@@ -1,0 +1,101 @@
+"""`python -m tests.mutants` changes what a test could notice, one place at a time, and keeps the other lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.mutants.__main__ import changed_lines
+from tests.mutants.choice import choose, group_tests
+from tests.mutants.mutations import find_mutations, is_sound
+
+
+def mutants_of(source: str) -> list[str]:
+    encoded = source.encode()
+    return [each.apply(encoded).decode() for each in find_mutations(encoded) if is_sound(each, encoded)]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("x = a < b", "x = a <= b"),
+        ("x = a is not b", "x = a is b"),
+        ("x = (a) not in (b)", "x = (a) in (b)"),
+        ("x = a and b and c", "x = a or b or c"),
+        ("x = a or b", "x = a"),
+        ("x = not (a or b)", "x = (a or b)"),
+        ("x = [7]", "x = [8]"),
+        ("x = a + b", "x = a - b"),
+        ("def f():\n    return True", "def f():\n    return False"),
+        ("def f(*, a=False): ...", "def f(*, a=True): ..."),
+        ('x = {"é", "b", "c"}', 'x = {"b", "c"}'),
+        ("for x in y:\n    if x:\n        continue\n    z()", "for x in y:\n    pass\n\n    z()"),
+    ],
+)
+def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
+    """The edit replaces the node's own characters, also after wide ones."""
+    assert expected in mutants_of(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""A text < another."""',
+        "x: Literal[1, 2]",
+        "def f(a: Sequence[1]) -> Tuple[2]: ...",
+        'logger.warning("%s", 3)',
+        'x = ngettext("one", "many", 1)',
+        '__all__ = ("a", "b", "c")',
+        "if TYPE_CHECKING:\n    x = [1]",
+        "MAX_BYTES = 64 * 1024",
+        'x = "a" + b',
+        'x = f"{a:>10}"',
+    ],
+)
+def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
+    """Types, sentences, log lines and tuned numbers have no mutants."""
+    assert mutants_of(source) == []
+
+
+def test_a_mutation_keeps_the_lines_after_it() -> None:
+    """A removed guard and a removed default of several lines leave as many lines."""
+    guard, default = "    if (\n        a\n    ):\n        return 1\n", "    x = (\n        a\n        or 1.5\n    )\n"
+    source = f"def f(a):\n{guard}{default}    return x\n"
+    found = mutants_of(source)
+    assert {text.count("\n") for text in found} == {source.count("\n")}
+    assert all(text.splitlines()[-1] == "    return x" for text in found)
+
+
+def test_a_survivor_is_shown_with_its_line_before_and_after() -> None:
+    assert changed_lines(b"a = 1\nb = 2\n", b"a = 1\nb = 3\n") == ["  b = 2  →  b = 3"]
+
+
+def test_the_same_seed_chooses_the_same_mutants_of_every_file() -> None:
+    """Another seed chooses others, and no file is asked twice before each was asked once."""
+    chosen = choose(1, 6, "routing_admin/upstream")
+    assert chosen == choose(1, 6, "routing_admin/upstream") != choose(2, 6, "routing_admin/upstream")
+    assert set(Counter(each.path for each in chosen).values()) == {1}
+
+
+def test_a_mutant_is_tested_by_its_own_room_and_the_nearest_tests_first() -> None:
+    """Tests that import the module come before those of its package, and these before the others."""
+    module = "capabilities.core.protocols.urls"
+    graph = {
+        "tests.protocols.test_a": ["capabilities.core.values"],
+        "tests.protocols.test_b": ["capabilities.core.protocols.media"],
+        "tests.protocols.test_c": [module],
+        "tests.gateway.test_d": [module],
+    }
+    expected = [[f"tests/protocols/test_{name}.py"] for name in "cba"]
+    assert group_tests("capabilities/core/protocols/urls.py", graph) == expected
+
+
+def test_a_module_that_its_room_does_not_import_is_tested_where_it_is() -> None:
+    graph = {
+        "tests.protocols.test_a": ["capabilities.core.values"],
+        "tests.gateway.test_d": ["capabilities.core.protocols.urls"],
+        "tests.gateway.test_e": [],
+    }
+    expected = [["tests/gateway/test_d.py"], ["tests/protocols/test_a.py"]]
+    assert group_tests("capabilities/core/protocols/urls.py", graph) == expected

@@ -1,0 +1,188 @@
+"""`python -m tests.mutants`: change one place of the source at a time, and see whether a test of its room fails.
+
+A mutant that survives is either equivalent or a test that is missing. Mutants live in a copy of the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import cache_from_source
+from multiprocessing import get_context
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.bench.table import show
+from tests.mutants.child import run_pytest
+from tests.mutants.choice import ROOMS, ROOT, Mutant, choose, group_tests, imports
+
+SEED, COUNT, SECONDS = 1, 100, 60
+HUNG, NOTHING_FAILED = 124, (0, 5)  # as timeout(1) says it, and pytest: passed, or nothing selected
+FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?::.+?)(?: - .*)?$", re.MULTILINE)
+PRELOADED = [
+    *("pytest", "hypothesis", "django.test", "django.db.models", "pydantic", "aiohttp", "httpx", "mcp", "jsonschema"),
+    *("openai", "prometheus_client", "redis", "obstore", "genai_prices", "cryptography.fernet"),
+]
+"""Packages that most tests import; loading them once saves most of a child's start."""
+COUNTS = re.compile(r"\d+ (?:passed|failed|skipped|errors?)\b[^\n]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    mutant: Mutant
+    noticed_by: str | None
+    """The test that failed, or how else the child ended; None if the mutant survived."""
+    ran: Sequence[str]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the tracked files, in which one mutant lives at a time."""
+
+    folder: Path
+
+    def judge(self, mutant: Mutant, seconds: float, unsound: Sequence[str] = ()) -> Verdict:
+        """Run the mutant's tests until one fails, the seconds are over, or all have passed."""
+        began, ran, left, noticed = time.monotonic(), [], seconds, None
+        skipped = [word for test in unsound for word in ("--deselect", test)]
+        with self.mutated(mutant):
+            for files in group_tests(mutant.path, imports()):
+                started = time.monotonic()
+                code, output = self.run(["-x", *skipped, *files], left)
+                left -= time.monotonic() - started
+                folders = sorted({path.split("/")[1] for path in files})
+                ran.append(f"{len(files)} files of {', '.join(folders)}: {(COUNTS.findall(output) or ['none'])[-1]}")
+                if code not in NOTHING_FAILED:
+                    noticed = (FAILED.findall(output) or [f"exit code {code}: {output.strip()[-200:]}"])[0]
+                if noticed or left <= 0:
+                    break
+        return Verdict(mutant=mutant, noticed_by=noticed, ran=ran, seconds=time.monotonic() - began)
+
+    def failing(self, tests: Sequence[str]) -> list[str]:
+        """Return which of these tests fail without any mutant."""
+        code, output = self.run(tests, 10 * SECONDS) if tests else (0, "")
+        return [] if code in NOTHING_FAILED else FAILED.findall(output)
+
+    @contextmanager
+    def mutated(self, mutant: Mutant) -> Iterator[None]:
+        path = self.folder / mutant.path
+        original = path.read_bytes()
+        try:
+            _write(path, mutant.mutation.apply(original))
+            yield
+        finally:
+            _write(path, original)
+
+    def run(self, words: Sequence[str], seconds: float) -> tuple[int, str]:
+        """Run pytest in a child and return its exit code and output; a child that hangs is killed with its servers."""
+        output = self.folder.parent / f"{self.folder.name}.output"
+        child = get_context("forkserver").Process(target=run_pytest, args=(self.folder, output, words, seconds))
+        child.start()
+        child.join(seconds + 2 * SECONDS)
+        hung = child.is_alive()
+        if hung and child.pid:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.join()
+        return HUNG if hung else child.exitcode or 0, output.read_text("utf-8", "replace")
+
+
+def _write(path: Path, source: bytes) -> None:
+    """Write a module and remove its bytecode, which counts as current if size and second are the same."""
+    path.write_bytes(source)
+    Path(cache_from_source(str(path))).unlink(missing_ok=True)
+
+
+@contextmanager
+def copies(count: int) -> Iterator[list[Copy]]:
+    """Copy what git tracks or would add, so often."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    paths = [path for path in listed.stdout.decode().split("\0") if path and (ROOT / path).is_file()]
+    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+        made = [Copy(Path(place) / str(number)) for number in range(count)]
+        for each in made:
+            for path in paths:
+                (each.folder / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / path, each.folder / path)
+            if (ROOT / ".venv").exists() and not (each.folder / ".venv").exists():
+                (each.folder / ".venv").symlink_to((ROOT / ".venv").resolve())
+        yield made
+
+
+def run(mutants: Sequence[Mutant], jobs: int, seconds: float) -> list[Verdict]:
+    """Judge the mutants, and again those that were noticed by a test that fails without a mutant."""
+    get_context("forkserver").set_forkserver_preload(PRELOADED)
+    free: SimpleQueue[Copy] = SimpleQueue()
+    unsound: list[str] = []
+
+    def judge(mutant: Mutant) -> Verdict:
+        copy = free.get()
+        try:
+            verdict = copy.judge(mutant, seconds, unsound)
+        finally:
+            free.put(copy)
+        fate = f"caught by {verdict.noticed_by}" if verdict.noticed_by else "SURVIVED"
+        place = f"{mutant.path}:{mutant.mutation.line} {mutant.mutation.kind}"
+        print(f"{place}: {fate} ({verdict.seconds:.0f} s)", flush=True)
+        return verdict
+
+    with copies(jobs) as made, ThreadPoolExecutor(jobs) as pool:
+        for each in made:
+            free.put(each)
+        verdicts = list(pool.map(judge, mutants))
+        unsound += made[0].failing(sorted({each.noticed_by for each in verdicts if "::" in (each.noticed_by or "")}))
+        for test in unsound:
+            print(f"{test} fails without a mutant, too")
+        return [judge(each.mutant) if each.noticed_by in unsound else each for each in verdicts]
+
+
+def report(verdicts: Sequence[Verdict]) -> None:
+    rows = []
+    for room in [*ROOMS, "together"]:
+        own = [each for each in verdicts if room in (each.mutant.room, "together")]
+        caught = sum(each.noticed_by is not None for each in own)
+        rows.append((room, len(own), caught, len(own) - caught, round(sum(each.seconds for each in own))))
+    show("mutants by room", ("room", "mutants", "caught", "survived", "seconds"), [row for row in rows if row[1]])
+    for each in verdicts:
+        if each.noticed_by is None:
+            source = (ROOT / each.mutant.path).read_bytes()
+            print(f"\n{each.mutant.path}:{each.mutant.mutation.line} {each.mutant.mutation.kind}")
+            print(*changed_lines(source, each.mutant.mutation.apply(source)), sep="\n")
+            print(*(f"  ran {line}" for line in each.ran), sep="\n")
+
+
+def changed_lines(before: bytes, after: bytes) -> list[str]:
+    pairs = zip(before.decode().splitlines(), after.decode().splitlines(), strict=True)
+    return [f"  {old.strip()}  →  {new.strip()}" for old, new in pairs if old != new]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--seed", type=int, default=SEED, help=f"which mutants are chosen ({SEED})")
+    parser.add_argument("--count", type=int, default=COUNT, help=f"how many ({COUNT})")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="only in files whose path begins so")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at once (1)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help=f"for how long each is tested ({SECONDS})")
+    wanted = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the copies are removed, too
+    report(run(choose(wanted.seed, wanted.count, wanted.only), wanted.jobs, wanted.seconds))
+
+
+if __name__ == "__main__":
+    main()

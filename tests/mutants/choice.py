@@ -1,0 +1,145 @@
+"""Choose the mutants of a run, and the tests of each: those of its own room, nearest by imports first."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.house.test_tests import WITHOUT_A_ROOM
+from tests.mutants.mutations import Mutation, find_mutations, is_sound
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = (
+    *("capabilities/core/delivery", "capabilities/core/protocols", "capabilities/core", "capabilities/access.py"),
+    *("artifacts/core", "routing_admin/core", "routing_admin/limits", "routing_admin/platform/auth"),
+    *("routing_admin/dispatch", "routing_admin/upstream", "routing_admin/gateway"),
+)
+"""What is mutated; a file belongs to the first room that it is below."""
+FOLDERS: Mapping[str, Sequence[str]] = {"capabilities/access.py": ("permissions", "server", "api")}
+"""Where the tests of a module are, if no folder has its name."""
+Graph = Mapping[str, Sequence[str]]
+"""What each module imports of ours."""
+TOPS = ("capabilities", "artifacts", "routing_admin", "tests")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    room: str
+    path: str
+    mutation: Mutation
+
+
+def choose(seed: int, count: int, only: str = "") -> list[Mutant]:
+    """Return so many mutants, evenly over rooms, then files; the choice in one room ignores the other rooms."""
+    queues = [_mutants_of(room, only, random.Random(f"{seed} {room}")) for room in ROOMS]
+    chosen: list[Mutant] = []
+    while queues and len(chosen) < count:
+        for queue in list(queues):
+            mutant = next(queue, None)
+            if mutant is None:
+                queues.remove(queue)
+            elif len(chosen) < count:
+                chosen.append(mutant)
+    return sorted(chosen, key=lambda each: (ROOMS.index(each.room), each.path, each.mutation.line))
+
+
+def room_of(path: str) -> str | None:
+    return next((room for room in ROOMS if path == room or path.startswith(f"{room}/")), None)
+
+
+def _mutants_of(room: str, only: str, chance: random.Random) -> Iterator[Mutant]:
+    """Yield one mutant of each file in turn, until every file is used up."""
+    files = [ROOT / room] if room.endswith(".py") else sorted((ROOT / room).rglob("*.py"))
+    paths = [path.relative_to(ROOT).as_posix() for path in files]
+    paths = [path for path in paths if path.startswith(only) and room_of(path) == room]
+    chance.shuffle(paths)
+    left: dict[str, list[Mutation]] = {}
+    while paths:
+        for path in list(paths):
+            source = (ROOT / path).read_bytes()
+            if path not in left:
+                left[path] = find_mutations(source)
+                chance.shuffle(left[path])
+            mutation = _take(left[path], source, chance)
+            if mutation:
+                yield Mutant(room=room, path=path, mutation=mutation)
+            else:
+                paths.remove(path)
+
+
+def _take(left: list[Mutation], source: bytes, chance: random.Random) -> Mutation | None:
+    """Remove and return a mutation of any kind, each as likely as the others: most candidates are integers."""
+    while left:
+        kind = chance.choice(sorted({each.kind for each in left}))
+        taken = next(each for each in left if each.kind == kind)
+        left.remove(taken)
+        if is_sound(taken, source):
+            return taken
+    return None
+
+
+def group_tests(path: str, graph: Graph) -> list[list[str]]:
+    """Return the test files of a module's room: those that import the module, those of its package, and the others.
+
+    The room's folder is named after the module or the innermost package that has tests. If no test in there imports
+    the module, the nearest tests of other folders are added. Each list begins with the nearest by imports.
+    """
+    module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    near = _distances(module, graph)
+    tests = [name for name in graph if name.startswith("tests.") and name.rpartition(".")[2].startswith("test_")]
+    roomed = {name: name.split(".")[1] for name in tests if name.count(".") > 1}
+    named = [part for part in reversed(module.split(".")) if part in roomed.values()][:1]
+    folders = FOLDERS.get(path, named)
+    files = [name for name, folder in roomed.items() if folder in folders]
+    if not any(near.get(name) == 1 for name in files):
+        others = [name for name, folder in roomed.items() if folder not in WITHOUT_A_ROOM and name in near]
+        closest = min((near[name] for name in others), default=0)
+        files += [name for name in others if near[name] == closest and name not in files]
+    files.sort(key=lambda name: (near.get(name, len(graph)), name))
+    package = module.rpartition(".")[0]
+    groups: list[list[str]] = [[], [], []]
+    for name in files:
+        distance = 1 if any(_below(each, package) for each in graph[name]) else 2
+        groups[0 if near.get(name) == 1 else distance].append(name.replace(".", "/") + ".py")
+    return [group for group in groups if group]
+
+
+def _below(module: str, package: str) -> bool:
+    """Return whether a module is in the package; a whole core or app is too wide to count."""
+    return package.count(".") > 1 and f"{module}.".startswith(f"{package}.")
+
+
+def _distances(module: str, graph: Graph) -> Mapping[str, int]:
+    """Return by how many imports each module is away from the one that it imports in the end."""
+    importers: dict[str, list[str]] = {}
+    for name, imported in graph.items():
+        for each in imported:
+            importers.setdefault(each, []).append(name)
+    distances, waiting = {module: 0}, deque([module])
+    while waiting:
+        name = waiting.popleft()
+        for each in importers.get(name, ()):
+            if each not in distances:
+                distances[each] = distances[name] + 1
+                waiting.append(each)
+    return distances
+
+
+@cache
+def imports() -> Graph:
+    sources = [path for top in TOPS for path in (ROOT / top).rglob("*.py")]
+    modules = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sources}
+    known = {name.removesuffix(".__init__") for name in modules.values()}
+    graph = {}
+    for path, name in modules.items():
+        found = []
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        graph[name.removesuffix(".__init__")] = [each for each in dict.fromkeys(found) if each in known]
+    return graph
