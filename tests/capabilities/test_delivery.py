@@ -450,3 +450,11 @@ def test_a_capability_never_makes_things_worse(file: FilePart, candidate: Reader
     capable = replace(candidate, capabilities=EVERYTHING)
     if decide(file, candidate, position).outcome in (Outcome.NATIVE, Outcome.HOISTED):
         assert decide(file, capable, position).outcome in (Outcome.NATIVE, Outcome.HOISTED)
+
+
+def test_a_request_without_anything_else_takes_a_file_of_its_whole_size() -> None:
+    """Nothing counts as sent before the first file: 44 bytes are 60 as base64."""
+    strict = reader("openai", "vision")
+    assert decide(PNG, replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 60}))).outcome is (
+        Outcome.NATIVE
+    )

@@ -335,3 +335,12 @@ def test_a_crowd_breaks_the_prefix_once() -> None:
         for message, parts in zip(growing_conversation(*(1,) * 6)[-1], wide, strict=True)
     ]
     assert count_breaks([messages[: 2 * number + 1] for number in range(6)], candidate) == 1
+
+
+def test_a_prediction_is_about_one_more_of_the_last_file() -> None:
+    """One more file of the first one's size would still fit."""
+    who = reader({"image": {"maxTotalBytes": 100}})
+    small, large = picture(0, 10), picture(1, 60)
+    for files, breaks in (((small, large), True), ((large, small), False)):
+        chat = ChatRequest(tuple(Message(Role.USER, (TextPart("look"), each)) for each in files))
+        assert (predict_break(chat, adapted(chat.messages, who), who, ENGLISH) is not None) is breaks

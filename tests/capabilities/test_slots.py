@@ -274,3 +274,23 @@ def test_the_seeds_tables_carry_every_type_and_any_size() -> None:
         for slot in slots.by_kind.values():
             assert slot.carries("application/x-never-heard-of")
             assert (slot.max_bytes, slot.max_count, slot.max_side, slot.min_bytes) == (None, None, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("template", "kind", "mib", "count"),
+    [
+        ("dashscope", Kind.IMAGE, 15, 250),
+        ("dashscope", Kind.VIDEO, 15, None),
+        ("deepseek", Kind.IMAGE, 24, 600),
+        ("minimax", Kind.IMAGE, 7.5, None),
+        ("nebius", Kind.IMAGE, 7.5, None),
+    ],
+)
+def test_measured_hosts_take_files_up_to_the_measured_size(
+    template: str, kind: Kind, mib: float, count: int | None
+) -> None:
+    """A host that limits the base64 of a file to 20 MiB takes files of 15 MiB."""
+    slot = slots_for("openai", template).by_kind[kind]
+    assert (slot.max_bytes or 0) / MIB == mib
+    if count is not None:
+        assert slot.max_count == count

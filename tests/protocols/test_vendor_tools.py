@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from enum import Enum
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -719,3 +721,9 @@ def test_a_client_of_geminis_takes_whatever_is_in_them(where: int, odd: Any) -> 
     decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(body).encode())
     if isinstance(decoded, Answer):
         gemini_types.GenerateContentResponse.model_validate(gemini_json(decoded, gemini_call(), "m", ""))
+
+
+def test_the_document_lists_the_words_that_are_allowed_unless_a_list_says_otherwise() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "data-plane.md").read_text("utf-8")
+    lines = [line for line in page.splitlines() if line.startswith("| `web_search` ")]
+    assert [set(re.findall(r"`([\w-]+)`", line)) for line in lines] == [set(RUN_BY_VENDOR)]

@@ -1,0 +1,26 @@
+"""A candidate that refused a file may be asked again without the capability that the file needed."""
+
+from __future__ import annotations
+
+import pytest
+
+from capabilities.core.delivery.decision import Reader
+from capabilities.core.delivery.model_endpoint import EVERYTHING, withhold
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.vocabulary import Capabilities
+
+
+@pytest.mark.parametrize(
+    ("withheld", "expected"),
+    [
+        ((), ("text", "vision", "file")),
+        (("vision",), ("text", "file")),
+        (("text",), ("text", "vision", "file")),
+        ((EVERYTHING,), ("text",)),
+    ],
+)
+def test_only_the_withheld_capabilities_are_removed_and_text_never(
+    withheld: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    reader = Reader(slots_for("openai"), Capabilities(("text", "vision", "file"), ("text",)))
+    assert withhold(reader, withheld).capabilities == Capabilities(expected, ("text",))
