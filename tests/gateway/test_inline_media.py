@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import tracemalloc
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -57,3 +58,13 @@ def test_a_web_page_inside_a_request_is_read_as_a_browser_shows_it() -> None:
     reader = Reader(slots=slots_for("openai"), policies=frozenset({ContentPolicy.EXTRACT}))
     assert decide(part, reader).outcome is Outcome.EXTRACTED
     assert "Hello there" in part.content.render().text
+
+
+def test_a_file_beyond_the_largest_upload_is_refused_before_it_is_decoded(settings: Any) -> None:
+    """The limit counts the bytes of the file, not the characters of its base64 nor those before it."""
+    settings.MAX_UPLOAD_BYTES = 3000
+    lead = "data:;base64,"
+    assert len(decode_base64(lead + base64.b64encode(bytes(3000)).decode(), "file", len(lead))) == 3000
+    with pytest.raises(BadRequestError) as refused:
+        decode_base64(base64.b64encode(bytes(3010)).decode(), "file")
+    assert (refused.value.status, refused.value.code) == (413, "file_too_large")

@@ -1,11 +1,13 @@
 """`python -m tests.mutants`: change one place of the source at a time, and see whether a test of its room fails.
 
-A mutant that survives is either equivalent or a test that is missing. Mutants live in a copy of the files.
+A mutant that survives is either equivalent or a test that is missing. One process loads all tests and judges each
+mutant in a fork, by exchanging functions. What differs during imports is changed in a copy of the files, one by one.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -19,23 +21,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import cache_from_source
-from multiprocessing import get_context
 from pathlib import Path
-from queue import SimpleQueue
 
 from tests.bench.table import show
-from tests.mutants.child import run_pytest
 from tests.mutants.choice import ROOMS, ROOT, Mutant, choose, group_tests, imports
 
 SEED, COUNT, SECONDS = 1, 100, 60
 HUNG, NOTHING_FAILED = 124, (0, 5)  # as timeout(1) says it, and pytest: passed, or nothing selected
-FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?::.+?)(?: - .*)?$", re.MULTILINE)
-PRELOADED = [
-    *("pytest", "hypothesis", "django.test", "django.db.models", "pydantic", "aiohttp", "httpx", "mcp", "jsonschema"),
-    *("openai", "prometheus_client", "redis", "obstore", "genai_prices", "cryptography.fernet"),
-]
-"""Packages that most tests import; loading them once saves most of a child's start."""
+FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
 COUNTS = re.compile(r"\d+ (?:passed|failed|skipped|errors?)\b[^\n]*")
+PYTEST = ("-m", "pytest", "-p", "tests.mutants.child", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +41,11 @@ class Verdict:
     ran: Sequence[str]
     seconds: float
 
+    def __str__(self) -> str:
+        fate = f"caught by {self.noticed_by}" if self.noticed_by else "SURVIVED"
+        place = f"{self.mutant.path}:{self.mutant.mutation.line} {self.mutant.mutation.kind}"
+        return f"{place}: {fate} ({self.seconds:.0f} s)"
+
 
 @dataclass(frozen=True)
 class Copy:
@@ -53,8 +53,43 @@ class Copy:
 
     folder: Path
 
+    def judge_all(self, mutants: Sequence[Mutant], seconds: float) -> list[Verdict]:
+        """Judge the mutants in forks, and then those that differ during imports."""
+        answers = list(self.answers(mutants, seconds))
+        verdicts = []
+        for mutant, answer in zip(mutants, answers, strict=True):
+            verdicts.append(answer or self.judge(mutant, seconds))
+            if answer is None:
+                print(verdicts[-1], flush=True)
+        return verdicts
+
+    def answers(self, mutants: Sequence[Mutant], seconds: float) -> Iterator[Verdict | None]:
+        """Yield the verdict of each mutant, None if its functions cannot be exchanged."""
+        plan = [
+            {
+                "path": each.path,
+                "files": [file for group in group_tests(each.path, imports()) for file in group],
+                "edits": [(start, end, new.decode()) for start, end, new in each.mutation.edits],
+            }
+            for each in mutants
+        ]
+        self.folder.with_suffix(".plan").write_text(json.dumps(plan), "utf-8")
+        reading, writing = os.pipe()
+        words = [f"--mutants={self.folder}.plan", f"--verdicts=/dev/fd/{writing}", f"--seconds={seconds:.0f}"]
+        words += sorted({file for each in plan for file in each["files"]})
+        host = self.start(words, writing)
+        os.close(writing)
+        with os.fdopen(reading) as lines:
+            for mutant, line in zip(mutants, lines, strict=True):
+                answer = json.loads(line)
+                files = f"{answer['ran']} tests of {', '.join(folders_of(group_tests(mutant.path, imports())))}"
+                verdict = Verdict(mutant=mutant, noticed_by=answer["by"], ran=[files], seconds=answer["seconds"])
+                print(verdict if answer["swapped"] else f"{mutant.path}: later", flush=True)
+                yield verdict if answer["swapped"] else None
+        host.wait()
+
     def judge(self, mutant: Mutant, seconds: float, unsound: Sequence[str] = ()) -> Verdict:
-        """Run the mutant's tests until one fails, the seconds are over, or all have passed."""
+        """Run the mutant's tests on a changed file until one fails, the seconds are over, or all have passed."""
         began, ran, left, noticed = time.monotonic(), [], seconds, None
         skipped = [word for test in unsound for word in ("--deselect", test)]
         with self.mutated(mutant):
@@ -62,8 +97,7 @@ class Copy:
                 started = time.monotonic()
                 code, output = self.run(["-x", *skipped, *files], left)
                 left -= time.monotonic() - started
-                folders = sorted({path.split("/")[1] for path in files})
-                ran.append(f"{len(files)} files of {', '.join(folders)}: {(COUNTS.findall(output) or ['none'])[-1]}")
+                ran.append(f"{', '.join(folders_of([files]))}: {(COUNTS.findall(output) or ['none'])[-1]}")
                 if code not in NOTHING_FAILED:
                     noticed = (FAILED.findall(output) or [f"exit code {code}: {output.strip()[-200:]}"])[0]
                 if noticed or left <= 0:
@@ -86,16 +120,31 @@ class Copy:
             _write(path, original)
 
     def run(self, words: Sequence[str], seconds: float) -> tuple[int, str]:
-        """Run pytest in a child and return its exit code and output; a child that hangs is killed with its servers."""
-        output = self.folder.parent / f"{self.folder.name}.output"
-        child = get_context("forkserver").Process(target=run_pytest, args=(self.folder, output, words, seconds))
-        child.start()
-        child.join(seconds + 2 * SECONDS)
-        hung = child.is_alive()
-        if hung and child.pid:
+        """Run pytest and return its exit code and output; if it hangs, it is killed with its servers."""
+        child = self.start([f"--seconds={seconds:.0f}", *words])
+        try:
+            code = child.wait(seconds + 2 * SECONDS)
+        except subprocess.TimeoutExpired:
+            code = HUNG
             os.killpg(child.pid, signal.SIGKILL)
-            child.join()
-        return HUNG if hung else child.exitcode or 0, output.read_text("utf-8", "replace")
+            child.wait()
+        return code, self.folder.with_suffix(".output").read_text("utf-8", "replace")
+
+    def start(self, words: Sequence[str], *passed: int) -> subprocess.Popen[bytes]:
+        with self.folder.with_suffix(".output").open("wb") as output:
+            return subprocess.Popen(
+                [sys.executable, *PYTEST, *words],
+                cwd=self.folder,
+                env=os.environ | {"TMPDIR": str(self.folder.parent)},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=passed,
+            )
+
+
+def folders_of(groups: Sequence[Sequence[str]]) -> list[str]:
+    return sorted({path.split("/")[1] for group in groups for path in group})
 
 
 def _write(path: Path, source: bytes) -> None:
@@ -127,29 +176,16 @@ def copies(count: int) -> Iterator[list[Copy]]:
 
 def run(mutants: Sequence[Mutant], jobs: int, seconds: float) -> list[Verdict]:
     """Judge the mutants, and again those that were noticed by a test that fails without a mutant."""
-    get_context("forkserver").set_forkserver_preload(PRELOADED)
-    free: SimpleQueue[Copy] = SimpleQueue()
-    unsound: list[str] = []
-
-    def judge(mutant: Mutant) -> Verdict:
-        copy = free.get()
-        try:
-            verdict = copy.judge(mutant, seconds, unsound)
-        finally:
-            free.put(copy)
-        fate = f"caught by {verdict.noticed_by}" if verdict.noticed_by else "SURVIVED"
-        place = f"{mutant.path}:{mutant.mutation.line} {mutant.mutation.kind}"
-        print(f"{place}: {fate} ({verdict.seconds:.0f} s)", flush=True)
-        return verdict
-
     with copies(jobs) as made, ThreadPoolExecutor(jobs) as pool:
-        for each in made:
-            free.put(each)
-        verdicts = list(pool.map(judge, mutants))
-        unsound += made[0].failing(sorted({each.noticed_by for each in verdicts if "::" in (each.noticed_by or "")}))
+        shares = [mutants[at::jobs] for at in range(jobs)]
+        lists = pool.map(lambda copy, share: copy.judge_all(share, seconds), made, shares)
+        verdicts = [verdict for share in lists for verdict in share]
+        unsound = made[0].failing(sorted({each.noticed_by for each in verdicts if "::" in (each.noticed_by or "")}))
         for test in unsound:
             print(f"{test} fails without a mutant, too")
-        return [judge(each.mutant) if each.noticed_by in unsound else each for each in verdicts]
+        return [
+            made[0].judge(each.mutant, seconds, unsound) if each.noticed_by in unsound else each for each in verdicts
+        ]
 
 
 def report(verdicts: Sequence[Verdict]) -> None:

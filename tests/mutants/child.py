@@ -1,40 +1,37 @@
-"""The process that tests one mutant: cheap tests first, the same examples each time, and an end in time."""
+"""A pytest plugin: tests one mutant in the file it replaces, or many in forks that exchange the code of functions.
+
+Cheap tests run first, with the same examples each time, and none is started after the mutant's time.
+"""
 
 from __future__ import annotations
 
+import gc
+import json
 import os
-import sys
-import tempfile
+import signal
 import time
-from collections.abc import Sequence
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
-ROOT = Path(__file__).resolve().parents[2]
-OPTIONS = ("-p", "tests.mutants.child", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header")
+from tests.mutants.mutations import Mutation
+
+HANGS_AFTER = 60.0
+"""Seconds beyond a mutant's time after which a test that is still running counts as failed."""
 DEADLINE = pytest.StashKey[float]()
-
-
-def run_pytest(folder: Path, output: Path, words: Sequence[str], seconds: float) -> None:
-    """Run pytest on a copy of the tree and exit with its code, in a session of its own."""
-    os.setsid()
-    os.chdir(folder)
-    with output.open("wb") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-    # What is kept for the interpreter's end would stay, because a forked child ends without it.
-    tempfile.tempdir = os.environ["TMPDIR"] = str(folder.parent)
-    sys.path[:] = [str(folder), *(path for path in sys.path if path not in ("", str(ROOT)))]
-    for name in list(sys.modules):
-        if name.split(".")[0] in ("capabilities", "artifacts", "routing_admin", "tests"):
-            del sys.modules[name]
-    sys.exit(pytest.main([*OPTIONS, f"--seconds={seconds:.0f}", *words]))
+Key = tuple[str, int]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seconds", type=float, default=60.0, help="for how long tests are started")
+    parser.addoption("--mutants", help="a JSON file with mutants and the tests of each")
+    parser.addoption("--verdicts", help="the file to which a line of JSON is added for each")
 
 
 @pytest.hookimpl(trylast=True)
@@ -50,3 +47,104 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_protocol(item: pytest.Item) -> None:
     if time.monotonic() > item.config.stash[DEADLINE]:
         pytest.exit("the time is over", returncode=0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """With `--mutants`, fork once for each instead of running what was collected."""
+    if session.config.getoption("--mutants") is None:
+        return None
+    for each in json.loads(Path(session.config.getoption("--mutants")).read_text("utf-8")):
+        with Path(session.config.getoption("--verdicts")).open("a") as verdicts:
+            verdicts.write(json.dumps(_judge_in_fork(session, each)) + "\n")
+    return True
+
+
+def _judge_in_fork(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
+    """Return which test failed (`by`), how many ran, and whether functions could be exchanged."""
+    began, seconds = time.monotonic(), session.config.getoption("--seconds")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setsid()  # so that servers of a test that hangs end with it
+        session.config.stash[DEADLINE] = began + seconds
+        try:
+            verdict = _judge(session, mutant)
+        except pytest.exit.Exception:
+            verdict = {"by": None}
+        except BaseException:  # outside of tests: the changed file decides
+            traceback.print_exc()
+            verdict = {"by": None, "swapped": False}
+        os.write(writing, json.dumps(verdict).encode())
+        os._exit(0)
+    os.close(writing)
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > began + seconds + HANGS_AFTER:
+            os.killpg(child, signal.SIGKILL)
+        time.sleep(0.02)
+    with os.fdopen(reading, "rb") as pipe:
+        verdict = json.loads(pipe.read() or '{"by": "a test that hangs"}')
+    return {"ran": 0, "swapped": True, **verdict, "seconds": time.monotonic() - began}
+
+
+def _judge(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
+    path = session.config.rootpath / mutant["path"]
+    source = path.read_bytes()
+    edits = tuple((start, end, new.encode()) for start, end, new in mutant["edits"])
+    if edits and not swap_functions(path, Mutation(kind="", line=0, edits=edits).apply(source)):
+        return {"by": None, "swapped": False}
+    ranks = {session.config.rootpath / file: rank for rank, file in enumerate(mutant["files"])}
+    places = {id(item): place for place, item in enumerate(session.items)}
+    from tests.conftest import NEEDS_MORE
+
+    def order(item: pytest.Item) -> tuple[bool, int, int]:
+        return bool(NEEDS_MORE & set(getattr(item, "fixturenames", ()))), ranks[item.path], places[id(item)]
+
+    items: Sequence[pytest.Item] = sorted((item for item in session.items if item.path in ranks), key=order)
+    for ran, (item, following) in enumerate(zip(items, [*items[1:], None], strict=True)):
+        if time.monotonic() > session.config.stash[DEADLINE]:
+            return {"by": None, "ran": ran}
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return {"by": item.nodeid, "ran": ran + 1}
+    return {"by": None, "ran": len(items)}
+
+
+def swap_functions(path: Path, source: bytes) -> bool:
+    """Give the module's functions the code of the mutated source; False if that is not all that differs."""
+    old, new = (compile(text, str(path), "exec", dont_inherit=True) for text in (path.read_bytes(), source))
+    if _skeletons(old) != _skeletons(new):
+        return False
+    keys = Counter(_key(code) for code in _functions(new))
+    codes = {_key(code): code for code in _functions(new) if keys[_key(code)] == 1}
+    live = [each for each in gc.get_objects() if type(each) is FunctionType]  # isinstance wakes lazy objects
+    known = {_key(code): code for code in _functions(old)}
+    changed = {key for key in known if key not in codes or known[key] != codes[key]}
+    found = [each for each in live if each.__code__.co_filename == str(path) and _key(each.__code__) in changed]
+    for each in found:
+        if (key := _key(each.__code__)) not in codes:
+            return False
+        each.__code__ = codes[key]
+    return bool(found)
+
+
+def _key(code: CodeType) -> Key:
+    return code.co_qualname, code.co_firstlineno
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    return (each for each in code.co_consts if isinstance(each, CodeType))
+
+
+def _functions(code: CodeType) -> Iterator[CodeType]:
+    for each in _nested(code):
+        if each.co_flags & 1:  # CO_OPTIMIZED: no body of a class
+            yield each
+        yield from _functions(each)
+
+
+def _skeletons(code: CodeType) -> list[object]:
+    """Return what the module and its classes do when they are imported."""
+    plain = [None if isinstance(each, CodeType) else (type(each), each) for each in code.co_consts]
+    own = [code.co_code, code.co_names, plain]
+    return [own, *(_skeletons(each) for each in _nested(code) if not each.co_flags & 1)]

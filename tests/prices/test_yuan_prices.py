@@ -42,3 +42,9 @@ def test_yuan_price_has_a_source_and_a_date():
     assert price is not None
     assert price.source.startswith("https://")
     assert price.checked_on is not None
+
+
+def test_the_first_tier_begins_at_nothing_and_each_other_where_the_one_before_ends():
+    price = yuan_price(BEIJING, "qwen3-max", NOW)
+    assert price is not None
+    assert [tier.above for tier in price.tiers] == [0, 32_000, 128_000]
