@@ -1,0 +1,69 @@
+"""Which agent a key stands for, and which header it is read from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capabilities.access import BAD_KEY, NO_KEY, Principal, act_for, authenticate, key_in, make_key, refuse_call
+from capabilities.models import AgentKey
+from tests.cast import key_of
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"authorization": "Bearer  a "}, "a"),
+        ({"authorization": "bearer a", "x-api-key": "b"}, "a"),
+        ({"authorization": "Basic a", "x-api-key": "b"}, "b"),
+        ({"x-api-key": " a "}, "a"),
+        ({"api-key": "a"}, "a"),
+        ({"x-goog-api-key": "a"}, "a"),
+        ({}, ""),
+    ],
+)
+def test_a_key_is_read_from_the_header_of_each_vendors_sdk(headers: dict[str, str], expected: str) -> None:
+    assert key_in(headers) == expected
+
+
+def test_a_key_belongs_to_its_own_agent_also_while_that_acts_for_another() -> None:
+    assert Principal("a", "k", frozenset()).key_owner == "a"
+    assert Principal("made", "k", frozenset(), acts_through="a").key_owner == "a"
+
+
+def test_a_call_without_a_row_or_a_scope_is_refused() -> None:
+    principal = Principal("a", "k", frozenset({"route"}))
+    assert refuse_call(principal, "POST", "/v1/chat/completions") is None
+    unlisted = refuse_call(principal, "POST", "/v1/unlisted")
+    missing = refuse_call(Principal("a", "k", frozenset()), "POST", "/v1/chat/completions")
+    assert [each and (each.status, each.code) for each in (unlisted, missing)] == [
+        (403, "forbidden"),
+        (403, "scope_missing"),
+    ]
+
+
+def test_only_a_stored_key_with_its_secret_is_accepted(demo: Any) -> None:
+    """A key of the right form without a row, and one with another secret, get the same refusal."""
+    key = key_of("text-agent")
+    other = make_key()[0]
+    forged = "_".join((*key.split("_")[:2], *other.split("_", 2)[2:]))
+    assert isinstance(authenticate({"authorization": f"Bearer {key}"}), Principal)
+    assert authenticate({}) == NO_KEY
+    assert [authenticate({"api-key": each}) for each in ("x", other, forged)] == [BAD_KEY] * 3
+
+
+def test_a_key_acts_as_its_own_agent_and_not_as_one_it_did_not_make(demo: Any) -> None:
+    principal = Principal("text-agent", "k", frozenset({"agents:write"}))
+    assert act_for(principal, "") == act_for(principal, "text-agent") == principal
+    refused = act_for(principal, "vision-agent")
+    assert not isinstance(refused, Principal)
+    assert (refused.status, refused.code) == (403, "agent_forbidden")
+
+
+def test_a_key_signed_with_an_older_secret_is_signed_anew_and_still_accepted(demo: Any) -> None:
+    headers = {"authorization": f"Bearer {key_of('text-agent')}"}
+    AgentKey.objects.update(signed_with="older")
+    assert isinstance(authenticate(headers), Principal)
+    assert not AgentKey.objects.filter(signed_with="older").exists()
+    assert isinstance(authenticate(headers), Principal)
