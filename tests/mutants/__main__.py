@@ -31,6 +31,7 @@ HUNG, NOTHING_FAILED = 124, (0, 5)  # as timeout(1) says it, and pytest: passed,
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
 COUNTS = re.compile(r"\d+ (?:passed|failed|skipped|errors?)\b[^\n]*")
 PYTEST = ("-m", "pytest", "-p", "tests.mutants.child", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header")
+STARTED: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +85,12 @@ class Copy:
                 answer = json.loads(line)
                 files = f"{answer['ran']} tests of {', '.join(folders_of(group_tests(mutant.path, imports())))}"
                 verdict = Verdict(mutant=mutant, noticed_by=answer["by"], ran=[files], seconds=answer["seconds"])
-                print(verdict if answer["swapped"] else f"{mutant.path}: later", flush=True)
+                print(
+                    verdict
+                    if answer["swapped"]
+                    else f"{mutant.path}:{mutant.mutation.line}: differs during imports, judged later",
+                    flush=True,
+                )
                 yield verdict if answer["swapped"] else None
         host.wait()
 
@@ -128,11 +134,13 @@ class Copy:
             code = HUNG
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+        if code == -signal.SIGKILL:
+            raise RuntimeError("pytest was killed")
         return code, self.folder.with_suffix(".output").read_text("utf-8", "replace")
 
     def start(self, words: Sequence[str], *passed: int) -> subprocess.Popen[bytes]:
         with self.folder.with_suffix(".output").open("wb") as output:
-            return subprocess.Popen(
+            child = subprocess.Popen(
                 [sys.executable, *PYTEST, *words],
                 cwd=self.folder,
                 env=os.environ | {"TMPDIR": str(self.folder.parent)},
@@ -141,10 +149,21 @@ class Copy:
                 start_new_session=True,
                 pass_fds=passed,
             )
+        STARTED.append(child)
+        return child
 
 
 def folders_of(groups: Sequence[Sequence[str]]) -> list[str]:
     return sorted({path.split("/")[1] for group in groups for path in group})
+
+
+def _copy_bytecode(source: Path, copy: Path) -> None:
+    """Copy the bytecode of an unchanged module: compiling all of them would take longer than most mutants."""
+    compiled = Path(cache_from_source(str(source)))
+    if source.suffix == ".py" and compiled.exists():
+        target = Path(cache_from_source(str(copy)))
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy2(compiled, target)
 
 
 def _write(path: Path, source: bytes) -> None:
@@ -169,6 +188,7 @@ def copies(count: int) -> Iterator[list[Copy]]:
             for path in paths:
                 (each.folder / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / path, each.folder / path)
+                _copy_bytecode(ROOT / path, each.folder / path)
             if (ROOT / ".venv").exists() and not (each.folder / ".venv").exists():
                 (each.folder / ".venv").symlink_to((ROOT / ".venv").resolve())
         yield made
@@ -208,6 +228,14 @@ def changed_lines(before: bytes, after: bytes) -> list[str]:
     return [f"  {old.strip()}  →  {new.strip()}" for old, new in pairs if old != new]
 
 
+def stop(*_: object) -> None:
+    """End every pytest, so that what waits for one ends as well and the copies are removed."""
+    for each in STARTED:
+        if each.poll() is None:
+            os.killpg(each.pid, signal.SIGKILL)
+    sys.exit(1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--seed", type=int, default=SEED, help=f"which mutants are chosen ({SEED})")
@@ -216,7 +244,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="how many at once (1)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"for how long each is tested ({SECONDS})")
     wanted = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the copies are removed, too
+    signal.signal(signal.SIGTERM, stop)
     report(run(choose(wanted.seed, wanted.count, wanted.only), wanted.jobs, wanted.seconds))
 
 
