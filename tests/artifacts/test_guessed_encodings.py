@@ -302,3 +302,10 @@ def test_few_bytes_that_decode_by_chance_are_no_text(blob: bytes) -> None:
 def test_few_words_in_a_legacy_encoding_are_text(text: str, encoding: str) -> None:
     """A few words suffice to detect text without a file name."""
     assert DETECT.detect(text.encode(encoding)).kind is Kind.TEXT
+
+
+@pytest.mark.parametrize("encoding", ["cp1251", "koi8-u"])
+def test_ukrainian_is_found_where_its_letters_are(encoding: str) -> None:
+    """Of the two KOI8 encodings, only koi8-u has the letters ґ, є, і and ї."""
+    text = "Щастя їй дісталося нелегко, але є ще їжа і ґанок.\n"
+    assert read(text.encode(encoding)) == text
