@@ -43,7 +43,7 @@ WITHOUT_A_ROOM: Mapping[str, str] = {
 """Folders of tests that concern the whole repository."""
 
 CLOCKS = {"monotonic", "perf_counter"}
-CONVENTIONS = {"_meta", "_replace"}
+CONVENTIONS = {"_meta", "_replace", "_exit"}
 
 
 def sources_of_tests() -> dict[str, str]:
@@ -121,7 +121,7 @@ def private_attributes(sources: Sources) -> list[str]:
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the private names used; `_meta` is a documented part of Django's models, `_replace` of named tuples."""
+    """Yield the private names used; `_meta`, `_replace` and `_exit` are documented by Django and Python."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from (alias.name for alias in node.names if is_private(alias.name))

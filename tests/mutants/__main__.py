@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
+from typing import Any
 
 from tests.bench.table import show
 from tests.mutants.choice import ROOMS, ROOT, Mutant, choose, group_tests, imports
@@ -66,10 +67,10 @@ class Copy:
 
     def answers(self, mutants: Sequence[Mutant], seconds: float) -> Iterator[Verdict | None]:
         """Yield the verdict of each mutant, None if its functions cannot be exchanged."""
-        plan = [
+        plan: list[dict[str, Any]] = [
             {
                 "path": each.path,
-                "files": [file for group in group_tests(each.path, imports()) for file in group],
+                "groups": group_tests(each.path, imports()),
                 "edits": [(start, end, new.decode()) for start, end, new in each.mutation.edits],
             }
             for each in mutants
@@ -77,7 +78,7 @@ class Copy:
         self.folder.with_suffix(".plan").write_text(json.dumps(plan), "utf-8")
         reading, writing = os.pipe()
         words = [f"--mutants={self.folder}.plan", f"--verdicts=/dev/fd/{writing}", f"--seconds={seconds:.0f}"]
-        words += sorted({file for each in plan for file in each["files"]})
+        words += sorted({file for each in plan for group in each["groups"] for file in group})
         host = self.start(words, writing)
         os.close(writing)
         with os.fdopen(reading) as lines:

@@ -93,12 +93,17 @@ def _judge(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
     edits = tuple((start, end, new.encode()) for start, end, new in mutant["edits"])
     if edits and not swap_functions(path, Mutation(kind="", line=0, edits=edits).apply(source)):
         return {"by": None, "swapped": False}
-    ranks = {session.config.rootpath / file: rank for rank, file in enumerate(mutant["files"])}
+    ranks = {
+        session.config.rootpath / file: (at, rank)
+        for at, group in enumerate(mutant["groups"])
+        for rank, file in enumerate(group)
+    }
     places = {id(item): place for place, item in enumerate(session.items)}
     from tests.conftest import NEEDS_MORE
 
-    def order(item: pytest.Item) -> tuple[bool, int, int]:
-        return bool(NEEDS_MORE & set(getattr(item, "fixturenames", ()))), ranks[item.path], places[id(item)]
+    def order(item: pytest.Item) -> tuple[int, bool, int, int]:
+        group, rank = ranks[item.path]
+        return group, bool(NEEDS_MORE & set(getattr(item, "fixturenames", ()))), rank, places[id(item)]
 
     items: Sequence[pytest.Item] = sorted((item for item in session.items if item.path in ranks), key=order)
     for ran, (item, following) in enumerate(zip(items, [*items[1:], None], strict=True)):
