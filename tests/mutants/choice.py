@@ -100,7 +100,7 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
         others = [name for name, folder in roomed.items() if folder not in WITHOUT_A_ROOM and name in near]
         closest = min((near[name] for name in others), default=0)
         files += [name for name in others if near[name] == closest and name not in files]
-    files.sort(key=lambda name: (near.get(name, len(graph)), name))
+    files.sort(key=lambda name: (near.get(name, len(graph)), [*folders, roomed[name]].index(roomed[name]), name))
     package = module.rpartition(".")[0]
     groups: list[list[str]] = [[], [], []]
     for name in files:
