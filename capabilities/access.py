@@ -35,10 +35,11 @@ KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 class Principal:
     """An authenticated agent and what its key permits.
 
-    `key` is the key's public id, `ends_at` the moment at which it stops working. `acts_through` is the key's own agent
-    where that acts for one it made. `limits` are those of the key's agent, `key_limits` the key's own (None if unset).
-    `rights` is what these and the makers' limits together allow, None for everything. `holders` are the holders whose
-    limits this call counts towards, `labels` those of the key.
+    `key` is the key's public id and `ends_at` its expiry. If an agent acts for another agent that it created, `agent`
+    is the created agent and `acts_through` the agent that owns the key. `limits` are the limits on the key's owner and
+    `key_limits` those on the key itself (None if unset). `rights` is what these limits and those on the agents that
+    created the owner allow together, None for everything. This call counts towards the limits of all `holders`.
+    `labels` are the labels of the key.
     """
 
     agent: str
@@ -54,7 +55,7 @@ class Principal:
 
     @property
     def key_owner(self) -> str:
-        """Return the agent that the key was issued to, also where it acts for another."""
+        """Return the agent that the key was issued to, even if it acts for another agent."""
         return self.acts_through or self.agent
 
     def may(self, scope: str) -> bool:
@@ -63,7 +64,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a caller was rejected. `scope` is the one that its key lacks, if that is the reason."""
+    """Why a caller was rejected. `scope` is the scope that its key lacks, if that is the reason."""
 
     status: int
     code: str
@@ -92,18 +93,18 @@ NOT_YOURS = Refusal(403, "agent_forbidden", "x-agent-id is not an agent this key
 def make_key(kind: str = "ra") -> tuple[str, str, str]:
     """Return a new key of this kind, its public id and the digest to store."""
     public, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-    # The checksum lets scanners recognise a leaked key and reject look-alikes without asking this server.
+    # With the checksum, scanners can tell a leaked key from a similar string without asking this server.
     check = f"{binascii.crc32(f'{public}_{secret}'.encode()):08x}"
     return f"{kind}_{public}_{secret}_{check}", public, digest_of(secret)
 
 
 def digest_of(secret: str) -> str:
-    # 256 random bits need no slow password hash (docs/decisions/0004).
+    # A secret of 256 random bits needs no slow password hash (docs/decisions/0004).
     return sign(secret.encode())
 
 
 def key_in(headers: Mapping[str, str]) -> str:
-    """Return the key from the first header that has one, or "" if none does."""
+    """Return the key from the first header that contains one, or "" if no header does."""
     kind, _, value = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return value.strip()
@@ -124,7 +125,7 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
         return NO_KEY
     match = KEY.fullmatch(key)
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=match[1]).first() if match else None
-    # The same answer for every kind of bad key, and a comparison even without a row.
+    # Every kind of bad key gets the same response, and the digest is compared even if no row was found.
     if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
         return BAD_KEY
     now = timezone.now()
@@ -137,7 +138,7 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
 
 
 def _renew_signature(row: AgentKey, secret: str) -> None:
-    # Re-sign after a rotation, since the key's secret is known only now. Then the older signing secret can go.
+    # Re-sign after a rotation, since the key's secret is known only now. Then the older signing secret can be removed.
     name = name_of_secret(newest_secret())
     if row.signed_with != name:
         with suppress(DatabaseError):  # the next call with this key tries again
@@ -146,7 +147,7 @@ def _renew_signature(row: AgentKey, secret: str) -> None:
 
 
 def principal_of_key_id(public_id: str, agent_id: str) -> Principal | None:
-    """Return the agent for which an earlier authenticated key is still valid, or None."""
+    """Return the agent for which a key that was authenticated earlier is still valid, or None."""
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=public_id).first()
     principal = _living_principal(row, timezone.now()) if row else None
     acting = act_for(principal, agent_id) if principal else None
@@ -154,8 +155,9 @@ def principal_of_key_id(public_id: str, agent_id: str) -> Principal | None:
 
 
 def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
-    # A key of an agent made at run time may do no more than its makers' limits allow, and counts towards theirs.
-    # None if the key is revoked, or it, its agent or a maker has expired.
+    # An agent that was created by another agent may do no more than its creators' limits allow, and its calls count
+    # towards these limits. The result is None if the key is revoked, or if the key, its agent or one of the creators
+    # has expired.
     makers = makers_of(row.agent)
     ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers))
     ends_at = min((end for end in ends if end), default=None)
@@ -182,7 +184,7 @@ def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
 
 
 def makers_of(agent: Agent) -> list[Agent]:
-    """Return the agent that made this one at run time, the maker of that one, and so on."""
+    """Return the agent that created this agent at run time, followed by that agent's own creator, and so on."""
     makers = []
     while (maker := agent.owner) is not None:
         makers.append(maker)
@@ -191,18 +193,18 @@ def makers_of(agent: Agent) -> list[Agent]:
 
 
 def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
-    """Return the principal acting as `agent_id`: itself, or an agent it made (scope `agents:write`)."""
+    """Return the principal acting as `agent_id`: itself, or an agent that it created (scope `agents:write`)."""
     if not agent_id or agent_id == principal.agent:
         return principal
     own_agents = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
-    # An unknown agent gets the same refusal as one of another owner.
+    # The refusal for an unknown agent is the same as for an agent with another owner.
     if not principal.may("agents:write") or not filter_living(own_agents).exists():
         return NOT_YOURS
     return replace(principal, agent=agent_id, acts_through=principal.agent)
 
 
 def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
-    """Return the refusal if the key lacks the call's scope. `path` is as the table writes it."""
+    """Return the refusal if the key lacks the call's scope. `path` is written as in the table of permissions."""
     scope = scope_of_call(method, path)
     if scope is None:
         return NO_ROW
@@ -229,7 +231,7 @@ def role_of(user: Any) -> UserRole:
 
 
 def can_edit(request: HttpRequest) -> bool:
-    """Return whether the user may change something on the requested page or one of the same subject."""
+    """Return whether the user may change something on the requested page or on a page about the same subject."""
     match = request.resolver_match
     return match is not None and can_change_near(role_of(request.user), match.view_name)
 

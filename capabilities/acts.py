@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A user, an agent, a command, or the system, and the address it acted from."""
+    """A user, an agent, a command or the system, and the IP address that it acted from."""
 
     kind: str
     name: str
@@ -21,7 +21,7 @@ SYSTEM = Actor("system", "routing_admin")
 
 @dataclass(slots=True)
 class AuditedAction:
-    """One entry of the audit log. `details` may be filled while the action runs, never with a secret."""
+    """An entry of the audit log. `details` may be filled while the action runs and must never contain a secret."""
 
     action: str
     object_kind: str = ""
@@ -29,5 +29,5 @@ class AuditedAction:
     details: dict[str, Any] = field(default_factory=dict)
     message: str = ""
     revision: int | None = None
-    """Number of the revision that the action made, None if the configuration is unchanged. Known once the outermost
-    change has been committed."""
+    """The number of the revision that the action created, or None if the configuration is unchanged. It is known once
+    the outermost change has been committed."""

@@ -1,4 +1,4 @@
-"""The Django app. It gives the cores their JSON codec."""
+"""The Django app. It sets the JSON codec of the `core` packages."""
 
 import orjson
 from django.apps import AppConfig
@@ -10,5 +10,5 @@ class CapabilitiesConfig(AppConfig):
     name = "capabilities"
 
     def ready(self) -> None:
-        # The cores import only the standard library, so orjson is handed to them here.
+        # The `core` packages import only the standard library, so orjson is passed to them here.
         give_codec(orjson.loads, orjson.dumps)

@@ -8,7 +8,7 @@ from django.db import connections
 def release_connections() -> None:
     """Return this thread's pooled connections to their pool, except those in a transaction.
 
-    The next query takes one again.
+    The next query takes a connection from the pool again.
     """
     for connection in connections.all(initialized_only=True):
         if getattr(connection, "pool", None) is not None and not connection.in_atomic_block:

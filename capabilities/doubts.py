@@ -1,7 +1,7 @@
-"""Record models that refused, in requests, what they are recorded to read.
+"""Record models that refused a kind of file although they are recorded as able to read it.
 
-The journal's writer notes refusals (routing_admin/request_log/entries.py), the server's upkeep writes them. A note lost
-in a crash is made again with the next refusal.
+The writer of the request log notes refusals in memory (routing_admin/request_log/entries.py). The server's periodic
+upkeep writes them to the database. A note that is lost in a crash is made again at the next refusal.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from capabilities.runtime import owned
 log = logging.getLogger(__name__)
 
 AGAIN = timedelta(minutes=1)
-"""A doubt gets a newer request as its evidence at most this often."""
+"""The least time before a newer request replaces the recorded evidence of a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A request in which a model refused a file. `capabilities` are those the file may have needed."""
+    """A request in which a model refused a file. `capabilities` are the capabilities that the file may have needed."""
 
     provider: str
     model: str
@@ -38,7 +38,7 @@ class RefusedFile:
 
 
 class NotedRefusals:
-    """Refusals that are not written yet, the latest of each model and kind of file."""
+    """Refusals that are not written yet: the latest of each model and set of capabilities."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, frozenset[str]], RefusedFile] = {}
@@ -48,11 +48,11 @@ class NotedRefusals:
         self._noted[refused.provider, refused.model, refused.capabilities] = refused
 
     def write(self) -> bool:
-        """Write what is noted in one transaction. On a database error keep it and return False."""
+        """Write the noted refusals in one transaction. On a database error, keep them and return False."""
         if not self._noted:
             return True
         with self._writing:
-            # A copy, since requests note refusals meanwhile.
+            # A copy, since requests may note refusals during the write.
             noted = dict(self._noted)
             try:
                 with transaction.atomic():

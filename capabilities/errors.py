@@ -1,4 +1,4 @@
-"""Errors of actions, each with one sentence for the page, the API and the log."""
+"""Errors raised by actions, each with one sentence for the page, the API and the log."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from capabilities.core.problems import Problem
 from capabilities.core.translatable import translatable
 
 MAX_LISTED = 200
-"""The most problems that an answer lists."""
+"""The most problems that an error message lists."""
 
 
 class ActionError(Exception):
-    """A requested action failed and changed nothing. `str()` is the sentence."""
+    """The requested action failed and changed nothing. `str()` returns the sentence."""
 
     code = "invalid"
     status = 422
@@ -24,21 +24,21 @@ class NotFoundError(ActionError):
 
 
 class InUseError(ActionError):
-    """Other things use the thing. The sentence names them."""
+    """The object cannot be changed because others use it. The sentence names them."""
 
     code = "in_use"
     status = 409
 
 
 class ConflictError(ActionError):
-    """The thing was changed by another request in the meantime. Nothing was written."""
+    """Another request has changed the object in the meantime. Nothing was written."""
 
     code = "changed_meanwhile"
     status = 409
 
 
 class TakenError(ActionError):
-    """Another request added a thing of that name at the same time. Nothing was written."""
+    """Another request added an object of that name at the same time. Nothing was written."""
 
     code = "taken"
     status = 409
@@ -55,7 +55,7 @@ class ForbiddenError(ActionError):
 
 
 class InvalidError(ActionError):
-    """The input is invalid. `problems` has every place."""
+    """The input is invalid. `problems` contains every problem found."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -63,7 +63,7 @@ class InvalidError(ActionError):
 
 
 def first_problems(problems: Sequence[Problem]) -> Sequence[Problem]:
-    """Return the problems to list, with one for the number of others."""
+    """Return the problems to list. If there are more, the last one says how many."""
     if len(problems) <= MAX_LISTED:
         return problems
     remainder = translatable(

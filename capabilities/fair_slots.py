@@ -12,13 +12,13 @@ from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 
 SHARE = 3
-"""A name may have at most this many times as many waiters as the queue has free places."""
+"""A name may have at most this many times as many waiting threads as the queue has free places."""
 OVERLOADED_MESSAGE = translatable(
     "This server is at its limit, overall or for you. Send the request again in a second."
 )
 
 requester: ContextVar[str] = ContextVar("requester", default="")
-"""The agent's name or the address that this task or thread works for; empty for the process itself."""
+"""The agent's name or the IP address that this task or thread works for; empty for the process itself."""
 
 
 class OverloadedError(Exception):
@@ -29,9 +29,9 @@ class OverloadedError(Exception):
 
 
 class FairSlots:
-    """A fair, bounded queue of threads. One name (an agent, an address) never fills slots and queue for others.
+    """A fair, bounded queue of threads. No single name (an agent or IP address) can use up the slots and the queue.
 
-    The name defaults to the `requester`. A name holds `own` slots at most.
+    The name defaults to the `requester`. A name holds at most `max_per_name` slots.
     """
 
     def __init__(self, slots: int, queue: int, wait_seconds: float, max_per_name: int | None = None) -> None:
@@ -49,11 +49,11 @@ class FairSlots:
 
     @contextmanager
     def hold(self, name: str = "") -> Iterator[None]:
-        """Hold a slot, once per thread however often it is nested; raise OverloadedError if none becomes free.
+        """Hold a slot; raise OverloadedError if none becomes free. Nested calls in a thread share its slot.
 
-        Hold it before taking a database's lock or connection, never the other way round.
+        Take the slot before a database lock or connection, never the other way round.
         """
-        # Nested: this thread has a slot, and waiting for a second one could block it for ever.
+        # Nested: this thread already has a slot, and waiting for a second one could block it for ever.
         if self._holder() is not None:
             yield
             return
@@ -71,7 +71,7 @@ class FairSlots:
     def pause(self) -> Iterator[None]:
         """Release this thread's slot, if it has one, while it waits for something else.
 
-        Raises `OverloadedError` afterwards if none becomes free in time.
+        Takes a slot again afterwards, and raises `OverloadedError` if none becomes free in time.
         """
         name = self._holder()
         if name is None:
@@ -89,7 +89,7 @@ class FairSlots:
         return getattr(self._thread, "name", None)
 
     def acquire(self, name: str) -> None:
-        """Take a slot, which the caller releases; raise OverloadedError as `hold` does."""
+        """Take a slot, which the caller must release; raise OverloadedError if none becomes free."""
         with self._lock:
             if self._take(name):
                 return
@@ -113,12 +113,12 @@ class FairSlots:
         if self._held.total() >= self.slots or self._held[name] >= self._max_per_name:
             return False
         self._held[name] += 1
-        # A counter of turns: the highest number was served last.
+        # Turns are numbered: the name with the highest number was served last.
         self._turns[name] = max(self._turns.values(), default=0) + 1
         return True
 
     def release(self, name: str) -> None:
-        """Release a slot. The next goes to the waiting name with the fewest, then to the one served longest ago."""
+        """Release a slot. It goes to the waiting name with the fewest slots that was served longest ago."""
         with self._lock:
             self._held -= Counter([name])  # drops names that hold none
             if not self._waiters:
@@ -135,4 +135,5 @@ class FairSlots:
 
 
 heavy_work = owned(lambda: FairSlots(slots=1, queue=64, wait_seconds=30.0))
-"""Threads that compute for long, one at a time: each holds the interpreter in turn, and small calls wait for it."""
+"""The slot for threads that compute for long. Only one runs at a time, since small calls wait while it holds the
+interpreter."""

@@ -1,4 +1,4 @@
-"""Parse JSON of requests: bounded before it is parsed, and in steps that block no other thread for long."""
+"""Parse the JSON of requests. Its size is limited before it is parsed, and no step blocks other threads for long."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from capabilities.core.json_codec import (
 from capabilities.core.translatable import Translatable, translatable
 
 AT_ONCE_BYTES = 4 * 1024 * 1024
-"""A text up to this size is parsed in one step, which takes some ten milliseconds."""
+"""JSON up to this size is parsed in one step, which takes some ten milliseconds."""
 LARGE_BYTES = 128 * 1024
-"""From this size on a text is scanned and parsed in a thread, unless it has few values."""
+"""From this size on, JSON is scanned and parsed in a thread, unless it has few values."""
 QUICK_BYTES, QUICK_VALUES = 2 * 1024 * 1024, 2_000
-"""A text up to this size with so few values is parsed faster than a thread is started and joined."""
+"""JSON up to this size with this few values is parsed faster than a thread is started and joined."""
 TOO_LARGE = "json_too_large"
 
 
 class JsonTooLargeError(ValueError):
-    """The text exceeds a limit. `sentence` names the setting."""
+    """The JSON exceeds a limit. `sentence` names the setting."""
 
     status, code = 413, TOO_LARGE
 
@@ -45,9 +45,10 @@ class JsonTooLargeError(ValueError):
 def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
     """Parse JSON; raise JsonTooLargeError, or ValueError for invalid JSON.
 
-    `counts_text` is for values that are sent on as JSON: long strings count towards its bytes, unless they are base64.
+    Set `counts_text` for values that are sent on as JSON: then the limit on JSON bytes includes long strings, except
+    base64.
     """
-    if len(data) <= settings.MAX_JSON_VALUES:  # a value has a byte at least
+    if len(data) <= settings.MAX_JSON_VALUES:  # a value takes at least one byte
         return orjson.loads(data)
     scan = check_json(data)
     if len(data) <= min(AT_ONCE_BYTES, settings.MAX_JSON_BYTES) or not scan.long_strings:
@@ -58,11 +59,11 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
         skeleton, texts = _lift(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
         return put_back(orjson.loads(skeleton), texts)
     except orjson.JSONDecodeError as error:
-        raise ValueError(error.msg) from None  # without line and column, which are those of a piece
+        raise ValueError(error.msg) from None  # without line and column, which would refer to a piece
 
 
 def lift_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
-    """Return a text that may be parsed at once, and the long strings by the names in their places.
+    """Return JSON that may be parsed in one step, and the long strings by the names that replace them.
 
     Raises as `load_json` does.
     """
@@ -81,7 +82,7 @@ def _long_bytes(scan: JsonScan) -> int:
 
 
 def check_json(data: bytes | bytearray) -> JsonScan:
-    """Scan a text that will be parsed; raise JsonTooLargeError if it exceeds a limit."""
+    """Return the scan of JSON that will be parsed; raise JsonTooLargeError if it exceeds a limit."""
     try:
         scan = scan_json(data, settings.MAX_JSON_VALUES)
     except TooManyValuesError:
@@ -92,7 +93,7 @@ def check_json(data: bytes | bytearray) -> JsonScan:
 
 
 def check_inner_json(texts: Sequence[str]) -> None:
-    """Scan strings that are JSON themselves; raise JsonTooLargeError if they have too many values together."""
+    """Raise JsonTooLargeError if strings that contain JSON have too many values together."""
     remaining = settings.MAX_JSON_VALUES
     if sum(map(len, texts)) <= remaining:
         return
@@ -114,7 +115,7 @@ def _too_many_values() -> JsonTooLargeError:
 
 
 def is_quick(data: bytes | bytearray) -> bool:
-    """Return whether a text can be parsed and read on an event loop without blocking others for long."""
+    """Return whether JSON can be parsed and read on an event loop without blocking other calls for long."""
     if len(data) <= LARGE_BYTES or len(data) > QUICK_BYTES:
         return len(data) <= LARGE_BYTES
     try:
@@ -136,7 +137,7 @@ def _too_many_bytes() -> JsonTooLargeError:
 
 
 def nests_too_deeply(value: Any) -> bool:
-    # Level by level and containers only: recursion could overflow the stack.
+    # Level by level, and containers only, since recursion could overflow the stack.
     level = [value] if type(value) is dict or type(value) is list else []
     for _ in range(settings.MAX_JSON_DEPTH):
         level = [
@@ -158,18 +159,18 @@ def too_deep() -> Translatable:
     )
 
 
-# Limits on the size of request bodies, in one table by path. The server and every call use it.
+# Limits on the size of request bodies by path. The server and every view use this table.
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """One row: paths, and the size of a body there: `uploads` of the largest uploads, but at least `least`.
+    """The limit on bodies sent to some paths: the size of `uploads` largest uploads, but at least `least` bytes.
 
-    `around` is what a form may add around its files. `margin` is for calls that read their body themselves: the server
-    lets so many bytes more through, so that the call can answer with its own error. `in_memory` says that such a call
-    holds the whole body while it is answered.
+    `around` is how many bytes a form may add around its files. `margin` is for views that read the body themselves: the
+    server accepts this many bytes more, so that the view can return its own error. `in_memory` says that the whole body
+    is held in memory until the response is sent.
     """
 
     addresses: re.Pattern[str]
@@ -184,7 +185,7 @@ class BodyLimit:
 
 
 def upload_limit() -> int:
-    """Return the bytes that one uploaded file may have (`ROUTING_ADMIN_MAX_UPLOAD_BYTES`)."""
+    """Return how many bytes an uploaded file may have (`ROUTING_ADMIN_MAX_UPLOAD_BYTES`)."""
     return int(settings.MAX_UPLOAD_BYTES)
 
 
@@ -195,8 +196,8 @@ LIMITS = (
     BodyLimit(re.compile(r"/(v1|v1beta|mcp)(/.*)?", re.S), uploads=3, least=64 * MIB, margin=MIB, in_memory=True),
     BodyLimit(re.compile(r".*", re.S), uploads=10, around=MIB),
 )
-"""The first row that fits counts. The rows are: one file, in a form; one file, bare; a call of the agents' API; a call
-to a model, with room for two of the largest uploads as base64; a page, with ten files at once."""
+"""The first row that matches counts. The rows are: one file in a form; one file without a form; a call to the agents'
+API; a call to a model, with room for two of the largest uploads as base64; a page, with ten files at once."""
 
 
 def body_limit(path: str) -> int:

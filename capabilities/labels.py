@@ -48,7 +48,7 @@ PRICE_LABELS: Mapping[str, Any] = {
     "outputImage": _("Image output"),
     "reasoning": _("Reasoning"),
 }
-"""Labels of the amounts of a price, the most used first."""
+"""Labels of the amounts of a price, the most common first."""
 
 KINDS: Mapping[str, str | Promise] = {
     Kind.TEXT: pgettext_lazy("kind", "Text"),
@@ -106,7 +106,7 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "revoked": ("bad", "x", _("Revoked")),
     "expired": ("warn", "clock", _("Expired")),
 }
-"""Status word → (tone, icon, label): always an icon and a word beside the colour."""
+"""Status → (tone, icon, label). The status is never shown by colour alone: there is always an icon and a label."""
 
 NOTE_ICONS: Mapping[str, str] = {"ok": "check", "info": "info", "warn": "warn", "bad": "stop", "": "info"}
 """The icon of a note by its tone."""
@@ -115,7 +115,7 @@ SOURCES = (
     gettext_noop("patterns of model names, kept by hand from the vendors' model pages"),
     gettext_noop("vendors' announcements, kept by hand"),
 )
-"""Sources of our own catalogue tables, listed for translators, since the text is in the data."""
+"""Names of sources in our own catalogue data, repeated here so that `makemessages` finds them."""
 
 
 def capability_label(name: str) -> str:
@@ -123,12 +123,12 @@ def capability_label(name: str) -> str:
 
 
 def content_word(name: str) -> str:
-    """Return what a model with this capability reads, for use in sentences: images for vision."""
+    """Return what a model with this capability reads, for use in sentences: "images" for vision."""
     return str(CONTENTS.get(name) or capability_label(name))
 
 
 def actor_label(name: str) -> str:
-    """Return an actor's name, translated for the nightly probe and for a user's token."""
+    """Return an actor's name. The names of the nightly probe and of users' tokens are translated."""
     owner, is_token, token = name.partition("'s token ")
     if is_token:
         return gettext("%(owner)s's token %(name)s") % {"owner": owner, "name": token}
@@ -140,7 +140,7 @@ def role_label(role: str) -> str:
 
 
 def label_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a reason's facts for users: a capability by label and id, a kind of file by its label."""
+    """Return the values of a reason's sentence as users read them: capabilities by label and id, kinds by label."""
     labelled = dict(facts)
     if "capability" in labelled:
         capability = str(labelled["capability"])

@@ -1,7 +1,7 @@
 """Record when each agent key was last used, without a write during the request.
 
-Uses are noted in memory and written by the server's upkeep (routing_admin/platform/server/upkeep.py). A crash loses at
-most a minute of them, and pages show what is noted before it is written.
+Uses are noted in memory and written by the server's periodic upkeep (routing_admin/platform/server/upkeep.py). A crash
+loses at most the last minute. Pages also show uses that are noted but not written yet.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LastUses:
         self._writing = threading.Lock()
 
     def note(self, row: AgentKey, now: datetime) -> None:
-        """Note that the key was used now, unless a use within the last minute is written already."""
+        """Note that the key was used now, unless a use within the last minute has already been written."""
         if row.last_used_at is None or now - row.last_used_at > EVERY:
             self._noted[row.public_id] = now
 
@@ -41,9 +41,9 @@ class LastUses:
         return list(self._noted)
 
     def write(self) -> bool:
-        """Write what is noted in one transaction. On a database error keep it and return False."""
+        """Write the noted uses in one transaction. On a database error, keep them and return False."""
         with self._writing:
-            # A copy, since requests note uses meanwhile.
+            # A copy, since requests may note uses during the write.
             noted = dict(self._noted)
             try:
                 self._update(noted)

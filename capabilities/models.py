@@ -1,6 +1,6 @@
 """The rows of providers, model services, agents and their keys.
 
-Only the console's actions write them. They validate, and record the revision and the audit event.
+Only the actions in `console` write these rows. The actions validate, and record the revision and the audit event.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from capabilities.core.vocabulary import Source
 
 
 class StoredKey(models.Model):
-    """A provider key, encrypted and bound to the origin it may be sent to. History has only its fingerprint."""
+    """A provider key, encrypted and bound to the origin it may be sent to. Revisions contain only its fingerprint."""
 
     fingerprint = models.CharField(max_length=64, unique=True)
     origin = models.CharField(max_length=300)
@@ -27,9 +27,9 @@ class StoredKey(models.Model):
 
 
 class VariableOrigin(models.Model):
-    """An origin to which the key in an environment variable may be sent: first used there, or allowed.
+    """An origin to which the key in an environment variable may be sent: the first one used, or one that was allowed.
 
-    Rows outlive the providers that made them, so that a restored revision needs no new permission.
+    A row remains after its provider is deleted, so that a restored revision needs no new permission.
     """
 
     variable = models.CharField(max_length=200)
@@ -43,7 +43,7 @@ class VariableOrigin(models.Model):
 
 
 class Provider(models.Model):
-    """A base URL where models are called, and its key. DeepSeek is a row that speaks the `openai` protocol."""
+    """The base URL of an API for models, and its key. DeepSeek, for example, is a row with the protocol `openai`."""
 
     class KeySource(models.TextChoices):
         NONE = "none", _("needs no key")
@@ -86,7 +86,7 @@ class Provider(models.Model):
 
 
 class ProviderKey(models.Model):
-    """A further key of a provider, besides the one in the provider's row."""
+    """A further key of a provider, besides the key in the provider's row."""
 
     provider = models.ForeignKey(Provider, models.CASCADE, related_name="more_keys")
     name = models.CharField(_("name"), max_length=60)
@@ -112,7 +112,7 @@ class ProviderKey(models.Model):
 
 
 class KeyTest(models.Model):
-    """The result of the last test of one of a provider's keys, by both names; not part of the configuration."""
+    """The result of the last test of a provider key, by the names of both; not part of the configuration."""
 
     provider = models.CharField(max_length=120)
     key = models.CharField(max_length=60)
@@ -128,7 +128,7 @@ class KeyTest(models.Model):
 
 
 class ProviderTest(models.Model):
-    """The result of a provider's last test, by its name; not part of the configuration."""
+    """The result of a provider's last test, by the provider's name; not part of the configuration."""
 
     name = models.CharField(primary_key=True, max_length=120)
     at = models.DateTimeField()
@@ -140,7 +140,7 @@ class ProviderTest(models.Model):
 
 
 class Service(models.Model):
-    """One (provider, model) and what it can read and write: an entry of `llmservices.json`."""
+    """A model at a provider, and what it can read and write: an entry of `llmservices.json`."""
 
     service_id = models.CharField(_("id"), max_length=200, unique=True)
     name = models.CharField(_("name"), max_length=200)
@@ -170,12 +170,12 @@ class Service(models.Model):
 
     @property
     def knows_the_rest(self) -> bool:
-        """Return whether a capability without a cell is declared absent, rather than unknown."""
+        """Return whether a capability without a row is declared absent rather than unknown."""
         return self.declares_capabilities and not any(cell.source == Source.UNKNOWN for cell in self.capabilities.all())
 
 
 class ServiceCapability(models.Model):
-    """One cell of the capability matrix: service, side, capability, value and source."""
+    """A cell of the capability matrix: service, side, capability, value and source."""
 
     class Side(models.TextChoices):
         INPUT = "input", _("input")
@@ -202,7 +202,8 @@ class ServiceCapability(models.Model):
 class ProbeTranscript(models.Model):
     """The questions and answers of a probe of one capability: evidence, not configuration.
 
-    Each capability has at most two: the last that `decided`, and a later one that proved nothing.
+    Each capability has at most two transcripts: of the last probe that `decided`, and of a later probe that proved
+    nothing.
     """
 
     provider = models.CharField(max_length=120)
@@ -230,8 +231,8 @@ class ProbeTranscript(models.Model):
 class Drift(models.Model):
     """An observation that contradicts or changed a model's recorded capability: evidence, not configuration.
 
-    `request` is the request that showed it, `revision` the one that recorded it. A dismissed one is kept, so that the
-    same observation is not shown again the next day.
+    `request` is the request that showed it, `revision` the revision that recorded it. A dismissed row is kept, so that
+    the same observation is not shown again the next day.
     """
 
     provider = models.CharField(max_length=120)
@@ -253,7 +254,7 @@ class Drift(models.Model):
 
 
 class NightlyProbe(models.Model):
-    """A service whose model is probed every night, and the last night it was; not part of the configuration."""
+    """A service whose model is probed every night, and the last night it was probed; not part of the configuration."""
 
     service_id = models.CharField(primary_key=True, max_length=200)
     last_night = models.DateField()
@@ -265,7 +266,7 @@ class NightlyProbe(models.Model):
 class CatalogueEdition(models.Model):
     """A catalogue of models from a file or a provider, compressed, under a name made of its sources.
 
-    The installation's settings say which one is in use.
+    The installation's settings say which edition is in use.
     """
 
     name = models.CharField(max_length=300, unique=True)
@@ -312,11 +313,11 @@ class Agent(models.Model):
 
 
 class AgentKey(models.Model):
-    """A key of an agent: its secret is kept only as an HMAC, and its public id finds the row.
+    """An agent's key. Its secret is stored only as an HMAC, and the row is found by its public id.
 
-    `signed_with` names the installation's secret of that HMAC; empty for keys issued before this was recorded. `terms`
-    are what `core/services/agents.py` reads, `issued_terms` those at issue: later changes are part of the
-    configuration, and can be undone.
+    `signed_with` names the signing secret of that HMAC; empty for keys issued before this was recorded. `terms` are
+    read by `core/services/agents.py`. `issued_terms` are the terms when the key was issued. Later changes are part of
+    the configuration and can be undone.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="keys")
@@ -342,7 +343,7 @@ class AgentKey(models.Model):
 class AgentLink(models.Model):
     """A read-only link to an agent's own page, for its developer, stored like a key.
 
-    `with_bodies` shows the recorded bodies of the agent's calls. `signed_with` names the HMAC's secret.
+    `with_bodies` shows the recorded bodies of the agent's calls. `signed_with` names the signing secret of the HMAC.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="links")

@@ -1,10 +1,10 @@
-"""Format bytes and durations for people, in the unit that reads best."""
+"""Format numbers of bytes and durations for users, in the unit that reads best."""
 
 from __future__ import annotations
 
 
 def size_text(count: int) -> str:
-    """Return bytes as `1023 B`, `1.0 KB`, `1.2 MB`."""
+    """Return a number of bytes as `1023 B`, `1.0 KB`, `1.2 MB`."""
     if count < 1024:
         return f"{count} B"
     units = ("KB", "MB", "GB", "TB")

@@ -1,11 +1,11 @@
 """Objects that live as long as the process: made on first use, stopped in reverse order, renewed for each test.
 
-A module declares what the process has one of, and calls the declaration to get it:
+A module declares an object that exists once per process, and calls the declaration to get it:
 
     journal = owned(Journal)
     journal().write(entry)
 
-One call of `renew()` gives a test a process without a past.
+A test calls `renew()` to start without the objects of earlier tests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Runtime:
-    """The objects of one process, for any thread."""
+    """The objects of one process. Every method is thread-safe."""
 
     def __init__(self) -> None:
         self.made: dict[owned[Any], Any] = {}
@@ -34,12 +34,12 @@ class Runtime:
             return cast(T, self.made[declared])
 
     def discard(self, declared: owned[Any]) -> None:
-        """Drop the object. The next use makes another one."""
+        """Drop the object. The next use creates another one."""
         with self._lock:
             self.made.pop(declared, None)
 
     def at_end(self, stop: Callable[[], object]) -> None:
-        """Call `stop` when the process ends, before those added earlier."""
+        """Call `stop` when the process ends, before the functions added earlier."""
         self._stops.append(stop)
 
     def stop(self) -> None:
@@ -55,13 +55,13 @@ def runtime() -> Runtime:
 
 
 class owned(Generic[T]):  # noqa: N801  # a decorator
-    """Declares an object of the process, which `make` makes once. Call the declaration to get it."""
+    """Declares an object that `make` creates once per process. Call the declaration to get the object."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self.make = make
 
     def __call__(self) -> T:
-        # Straight from the mapping: a call to a model asks a dozen times.
+        # Read directly from the mapping, since a call to a model does this a dozen times.
         try:
             value: T = _runtime.made[self]
         except KeyError:

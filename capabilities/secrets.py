@@ -1,4 +1,4 @@
-"""Store provider keys: encrypted, bound to the origin they may be sent to, found by fingerprint."""
+"""Store provider keys: encrypted, bound to the origin they may be sent to, and identified by a fingerprint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.signing import read_secrets_again, sign_lastingly
 
 
 class KeyUnreadableError(Exception):
-    """A stored key cannot be opened. `reason` is a sentence, about its encryption or its address."""
+    """A stored key cannot be opened. `reason` is a sentence about its encryption or its origin."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -26,7 +26,7 @@ OTHER_ADDRESS = translatable("the stored key was entered for another address; en
 
 
 def origin_of(endpoint: str) -> str:
-    """Return the origin that a key is bound to, e.g. `https://api.openai.com:443`; text that is no URL is unchanged."""
+    """Return the origin a key is bound to, e.g. `https://api.openai.com:443`, or text that is not a URL unchanged."""
     try:
         parts = urlsplit(endpoint)
     except ValueError:
@@ -35,7 +35,7 @@ def origin_of(endpoint: str) -> str:
         port = parts.port
     except ValueError:
         port = None
-    # The default port is written out, so that both spellings are one origin.
+    # The default port is written out, so that URLs with and without it have the same origin.
     port = port or {"https": 443, "http": 80}.get(parts.scheme)
     return f"{parts.scheme}://{(parts.hostname or '').lower()}" + (f":{port}" if port else "")
 
@@ -45,16 +45,16 @@ def cipher() -> MultiFernet:
 
 
 def fingerprint_of(key: str, origin: str) -> str:
-    """Return an HMAC that identifies a (key, origin) without revealing it."""
+    """Return an HMAC that identifies a key at an origin without revealing the key."""
     return sign_lastingly(f"{origin}\n{key}".encode())
 
 
 def store_key(key: str, endpoint: str) -> StoredKey:
-    """Return the stored form of a provider key, created once per (key, origin)."""
+    """Return the stored form of a provider key. There is one row per key and origin."""
     origin = origin_of(endpoint)
-    # The origin is encrypted with the key, so that a changed row cannot redirect it.
+    # The origin is encrypted together with the key, so that a changed row cannot send the key elsewhere.
     sealed = cipher().encrypt(json.dumps({"key": key, "origin": origin}).encode()).decode()
-    # Four characters of a short key would reveal too much of it.
+    # The last four characters of a short key would reveal too much of it.
     last_four = key[-4:] if len(key) >= 12 else ""
     stored, _ = StoredKey.objects.get_or_create(
         fingerprint=fingerprint_of(key, origin),
@@ -84,10 +84,10 @@ def _decrypt(ciphertext: bytes) -> bytes:
 def rotate() -> int:
     """Re-encrypt every stored key with the newest encryption key, and return how many there are.
 
-    Raises `KeyUnreadableError` if no encryption key opens one, before any is written.
+    Raises `KeyUnreadableError`, before anything is written, if a stored key cannot be decrypted.
     """
     engine = cipher()
-    # Locked, so that no key is stored with an old encryption key meanwhile.
+    # Locked, so that no key is stored with an old encryption key in the meantime.
     rows = list(StoredKey.objects.select_for_update())
     for row in rows:
         try:

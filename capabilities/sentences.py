@@ -1,4 +1,4 @@
-"""Translate sentences of the cores, and join sentences and lists of words."""
+"""Translate sentences of the `core` packages, and join sentences and lists of words."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from capabilities.core.translatable import Fact, Translatable, insert_facts
 from capabilities.errors import ActionError, InvalidError
 
 WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
-"""An end of text after which Chinese has no space. Closing tags behind it are ignored."""
+"""Text that ends in a full-width sign, after which no space is written. Closing tags behind the sign are ignored."""
 
 
 LOOKED_AT = 100
-"""Characters that contain the end of a text and its tags."""
+"""The number of last characters in which the end of a text and its closing tags are looked for."""
 
 
 def translate_sentence(text: str) -> str:
-    """Return a core's sentence in the current language. Other text, such as a provider's, is unchanged."""
+    """Return a `Translatable` in the current language. Other text, such as a provider's message, is unchanged."""
     if not isinstance(text, Translatable):
         return text
     translation = gettext(text.template)
@@ -37,7 +37,7 @@ def join_words(items: Iterable[object]) -> str:
 
 
 def join_sentences(sentences: Iterable[str]) -> str:
-    """Join sentences without the empty ones: a space between them, none after a full-width sign.
+    """Join the sentences that are not empty, with a space between them but none after a full-width sign.
 
     Text inside a sentence, such as a provider's own words, is unchanged.
     """
@@ -56,7 +56,7 @@ def _fact(fact: Fact) -> str | int:
 
 
 def translate_without_path(problem: Problem) -> str:
-    """Return the sentence of a problem for a place that shows its path already."""
+    """Return the sentence of a problem without its path, for pages that already show the path."""
     return translate_sentence(problem.message).removeprefix(problem.field).lstrip(":： ")
 
 

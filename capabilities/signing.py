@@ -1,7 +1,7 @@
-"""The installation's signing secrets, newest first: the first one signs, and signatures of all are valid.
+"""The installation's signing secrets, newest first. The first one signs, and signatures by any of them are valid.
 
-To rotate, put another secret in front. A serving process reads it from the file when a signature matches none of its
-own secrets, without a restart.
+To rotate, put another secret in front. A running server needs no restart: it reads the file again when a signature
+matches none of its secrets.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def sign(message: bytes) -> str:
 
 
 def sign_lastingly(message: bytes) -> str:
-    """Return the HMAC under the oldest secret, which stays the same until that one is removed."""
-    # Names of stored things are looked up by it, so it must not change with each rotation.
+    """Return the HMAC under the oldest secret, which stays the same until that secret is removed."""
+    # Stored objects are looked up by this HMAC, so it must not change with each rotation.
     return _sign(settings.SIGNING_SECRETS[-1], message)
 
 
@@ -31,7 +31,7 @@ def signatures(message: bytes) -> list[str]:
 
 
 def is_signed(message: bytes, signature: str) -> bool:
-    """Return whether one of the secrets made that signature, in constant time. If none did, changed files are read."""
+    """Return whether a secret made this signature, in constant time. If none did, changed files are read again."""
     return _fits(message, signature) or (read_secrets_again() and _fits(message, signature))
 
 
@@ -40,18 +40,18 @@ def newest_secret() -> str:
 
 
 def name_of_secret(secret: str) -> str:
-    """Return a short name of a secret that reveals nothing of it."""
+    """Return a short name for a secret that does not reveal it."""
     return _sign(secret, b"name of this secret")[:16]
 
 
 def read_secrets_again() -> bool:
     """Read the secrets in the data directory's files, and return whether they changed.
 
-    Those set in the environment are unchanged, and so is the secret of sessions, for all processes alike, until the
-    next start.
+    Secrets from environment variables are unchanged. In every process, the secret that signs sessions also stays the
+    same until the next start.
     """
     stamps = {name: _stamp(path) for name, path in settings.SECRET_FILES.items()}
-    # Files are read again only if one has changed: every bad key leads here.
+    # Every request with a bad key gets here, so the files are read only if one has changed.
     if stamps == _stamps():
         return False
     _stamps().clear()
@@ -92,6 +92,6 @@ def _sign(secret: str, message: bytes) -> str:
 
 
 def _fits(message: bytes, signature: str) -> bool:
-    # Compare with all of them, so that the time does not depend on which one fits.
+    # Compare with every signature, so that the time does not depend on which one matches.
     matches = [hmac.compare_digest(signature, expected) for expected in signatures(message)]
     return any(matches)

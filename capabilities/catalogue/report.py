@@ -1,7 +1,7 @@
 """Count how far the sources agree on each fact, and write the counts into `docs/catalogue.md`.
 
-Run as `python -m capabilities.catalogue.report`. It counts first-party models only: those that their maker lists at
-its own host.
+Run as `python -m capabilities.catalogue.report`. It counts only first-party models, which are the models that their
+vendor offers on its own host.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
 
 def fill(text: str, counts: str) -> str:
     begin, end = MARKS
-    # A function, since backslashes in a replacement text would be interpreted.
+    # A function, since backslashes in a replacement string would be interpreted.
     return re.sub(f"{begin}.*?{end}", lambda _found: f"{begin}\n{counts}\n{end}", text, flags=re.S)
 
 

@@ -1,1 +1,1 @@
-"""Values and rules in plain Python, with the standard library only."""
+"""Values and rules in plain Python that import only the standard library."""

@@ -10,11 +10,11 @@ class Gravity(StrEnum):
     """How serious a consequence is. The values are the pages' colours."""
 
     STOPS = "bad"
-    """Requests that were answered before fail."""
+    """Requests that succeeded before will fail."""
     DEGRADES = "warn"
-    """Requests get less than before."""
+    """Requests will get less than before."""
     CHANGES = "info"
-    """Requests get another answer, or something unused disappears."""
+    """Requests will get a different answer, or something unused disappears."""
 
 
 @dataclass(frozen=True, slots=True)

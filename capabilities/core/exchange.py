@@ -1,4 +1,4 @@
-"""Convert amounts between currencies, by rates that an administrator set. Nothing is fetched or guessed."""
+"""Convert amounts between currencies by rates that an administrator has set. No rate is fetched or guessed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
-    """What one unit of a currency is worth in another, as decimal text, on which day and by which source."""
+    """What one unit of a currency is worth in another, as decimal text, with the date and the source of the rate."""
 
     currency: str
     into: str
@@ -32,30 +32,30 @@ class ExchangeRate:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeTable:
-    """All rates. They convert into one currency."""
+    """All exchange rates. They all lead to the same currency, `into`."""
 
     rates: tuple[ExchangeRate, ...] = ()
 
     @property
     def into(self) -> str:
-        """Return the currency that all amounts can be converted to, "" without rates."""
+        """Return the currency that all amounts can be converted to, or "" if there are no rates."""
         return self.rates[0].into if self.rates else ""
 
     def total(self, sums: Mapping[str, int]) -> int | None:
-        """Return sums of several currencies in `into`, or None if one has no rate or there are no rates."""
+        """Return the total of sums in several currencies, in `into`, or None if a rate is missing."""
         amounts = [self.convert(nanos, currency, self.into) for currency, nanos in sums.items()]
         return None if not self.into or None in amounts else sum(amount for amount in amounts if amount is not None)
 
     def convert(self, nanos: int, currency: str, target: str) -> int | None:
-        """Return an amount in another currency, or None if there is no rate. Free stays free."""
-        # What is free has no currency and needs no rate.
+        """Return an amount in another currency, or None if there is no rate. A free amount needs no rate."""
+        # A free amount has no currency and needs no rate.
         if currency in (target, NO_CURRENCY):
             return nanos
         factor = self._factor(currency, target)
         return None if factor is None else _whole(nanos * factor)
 
     def price_in(self, price: Price, target: str) -> Price | None:
-        """Return a price in another currency, or None if there is no rate. Free stays free."""
+        """Return a price in another currency, or None if there is no rate. A free price needs no rate."""
         if price.currency in (target, NO_CURRENCY):
             return replace(price, currency=target)
         factor = self._factor(price.currency, target)
@@ -69,14 +69,14 @@ class ExchangeTable:
         return source_value / target_value if source_value is not None and target_value is not None else None
 
     def _value(self, currency: str) -> Decimal | None:
-        # Rates lead into one currency, and others are converted by way of it.
+        # All rates lead to one currency, so other pairs are converted by way of it.
         if self.into and currency == self.into:
             return Decimal(1)
         return next((Decimal(rate.rate) for rate in self.rates if rate.currency == currency), None)
 
 
 def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) -> Iterator[Problem]:
-    """Yield the problems of a rate beside the others, which all convert into one currency."""
+    """Yield the problems of a rate, by itself and together with the other rates, which all lead to one currency."""
     for name in ("currency", "into"):
         if not CURRENCY.fullmatch(getattr(rate, name)) or getattr(rate, name) == NO_CURRENCY:
             yield Problem(name, translatable("A currency is three capital letters, such as USD or CNY."), "type")

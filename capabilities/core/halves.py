@@ -1,6 +1,6 @@
-"""Join or replace lone halves of surrogate pairs: JSON can escape one alone, and no encoding can write it.
+"""Join or replace lone halves of surrogate pairs, which JSON can escape but no encoding can write.
 
-A provider that cuts its answer by UTF-16 units sends an emoji as two halves, each in an event of its own.
+A provider that cuts its answer by UTF-16 units may send an emoji as two halves in two events.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _FIRST_HALVES = ("\ud800", "\udbff")
 
 
 def may_hold_half(json_text: str | bytes) -> bool:
-    """Return whether JSON escapes a half, alone or in a pair."""
-    # Only escapes matter: unescaped halves are not valid UTF-8 and never get here.
+    """Return whether JSON contains an escaped half, alone or in a pair."""
+    # Only escapes are looked for, since unescaped halves are not valid UTF-8 and never get here.
     if isinstance(json_text, bytes):
         return b"\\ud" in json_text or b"\\uD" in json_text
     return "\\u" in json_text and ("\\ud" in json_text or "\\uD" in json_text)
@@ -29,12 +29,12 @@ def mend_text(text: str) -> str:
     """Return the text with neighbouring halves joined, and every other half as U+FFFD."""
     if text.isascii() or not _HALF.search(text):
         return text
-    # UTF-16 joins two halves by itself, and marks a lone one on decoding.
+    # Decoding UTF-16 joins two halves, and replaces a lone half.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def mend(value: T) -> T:
-    """Return the same JSON value or dataclass with every text in it mended; raise RecursionError if nested too deep."""
+    """Return the JSON value or dataclass with every string in it mended; raise RecursionError if nested too deep."""
     return _mend(value)  # type: ignore[no-any-return]
 
 
@@ -56,13 +56,13 @@ def _mend(value: Any) -> Any:
 
 
 class HalfJoiner:
-    """Joins halves of a pair that arrive in two pieces of a text. Texts are identified by a key."""
+    """Joins the halves of a pair that arrive in two pieces of a streamed text. Each text has a key."""
 
     def __init__(self) -> None:
         self._waiting: dict[Any, str] = {}
 
     def join(self, key: Any, piece: str) -> str:
-        """Return the text that can be sent now. A first half at its end waits for the next piece."""
+        """Return the text that can be sent now. A first half at the end of a piece is kept for the next piece."""
         if not piece:
             return ""
         text = self._waiting.pop(key, "") + piece
@@ -72,6 +72,6 @@ class HalfJoiner:
         return mend_text(text)
 
     def rest(self) -> dict[Any, str]:
-        """Return by key what still waits at the end, mended."""
+        """Return the halves that are still kept at the end of the stream, mended, by key."""
         waiting, self._waiting = self._waiting, {}
         return {key: mend_text(half) for key, half in waiting.items()}

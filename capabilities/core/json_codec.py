@@ -1,8 +1,8 @@
-"""Read and write JSON with the codec that the program provides at start-up, else with the standard library.
+"""Read and write JSON with the codec that the program sets at start-up, or else with the standard library.
 
-Cores import only the standard library. A faster codec gives the same values. What it rejects (NaN, half a surrogate
-pair, encodings other than UTF-8, numbers beyond its range) is left to the standard library. Half a pair is never
-written: it is joined with its neighbour, or becomes U+FFFD.
+The `core` packages import only the standard library, so a faster codec is passed in. It gives the same values. What it
+rejects (NaN, half a surrogate pair, encodings other than UTF-8, numbers beyond its range) is left to the standard
+library. Half a pair is never written: it is joined with its neighbour or becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from typing import Any
 
 from capabilities.core.halves import may_hold_half, mend, mend_text
 
-# Scan a JSON text before it is parsed: count its values and find its long strings.
-#
-# A parser makes an object of 60 bytes from the two letters of `[]`, in one step that no other thread interrupts. So
-# the text is counted first, in short steps, and a parser gets only what it may parse at once.
+# Scan JSON before it is parsed: count its values and find its long strings. From the two characters `[]`, a parser
+# creates an object of 60 bytes, and no other thread can interrupt it. So the values are counted first, in short steps,
+# and a parser gets only as many as it may parse in one step.
 
 BLOCK = 16 * 1024
-"""Bytes scanned in one step. A shorter string is never long."""
+"""Bytes scanned in one step. A shorter string never counts as long."""
 MAX_ANSWER_VALUES = 100_000
-"""Values of JSON in a provider's answer or in one event of it. This many are parsed in ten milliseconds."""
+"""The most values in a provider's response or in one event of a stream. They take ten milliseconds to parse."""
 NUMBERS_PER_ANSWER_VALUE = 16
-"""Numbers weigh less in answers: a batch of embeddings has a million of them and more."""
+"""The `numbers_per_value` of responses. Numbers weigh less there: a batch of embeddings can have more than a
+million."""
 MAX_INNER_VALUES = 20_000
-"""Values of JSON within a string: a tool's arguments or its result."""
+"""The most values of JSON inside a string, such as a tool's arguments or result."""
 NUMBERS_PER_VALUE = 4
-"""This many numbers, or words like `true`, cost as much as one string or container."""
+"""This many numbers (or literals like `true`) count as much as one string or container."""
 PIECE = 256 * 1024
 """Bytes of a long string that are decoded in one step."""
 SAMPLE = 1024
-"""Bytes at the start of a piece that decide whether it is text or base64."""
+"""Bytes at the start of a piece from which text and base64 are told apart."""
 BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
-"""The bytes of base64, and the backslash of its escaped slashes and line ends."""
+"""The bytes of base64, and the backslash for escaped slashes and line ends in it."""
 MAX_ESCAPE = 12
 """Characters of an escaped surrogate pair."""
 OPEN_END = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
@@ -50,7 +50,7 @@ class TooManyValuesError(ValueError):
 
 @dataclass(slots=True)
 class JsonScan:
-    """The counts so far. `long_strings` has the start and end of each long string's contents."""
+    """The counts so far. `long_strings` has the start and end of the content of each long string."""
 
     strings: int = 0
     containers: int = 0
@@ -60,12 +60,12 @@ class JsonScan:
 
     @property
     def values(self) -> int:
-        """Return the weighted number of values: strings (names included) and containers count 1, others less."""
+        """Return the weighted number of values: 1 for each string (also names) and container, less for others."""
         return self.strings + self.containers + self.commas // self.numbers_per_value
 
 
 def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int = NUMBERS_PER_VALUE) -> JsonScan:
-    """Count the values of a JSON text, in linear time. Invalid JSON gets some count.
+    """Return the counts of the values in JSON, in linear time. For invalid JSON the counts are arbitrary.
 
     Raises `TooManyValuesError` as soon as there are more than `max_values`.
     """
@@ -79,7 +79,7 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
                 start = _last_safe_offset(data, start, quote)
         block, length = _mask_escapes(data[start : start + BLOCK])
         if not in_string or b'"' in block:
-            # With escaped quotes masked, the pieces are outside and inside strings in turn.
+            # Escaped quotes are masked, so the pieces lie outside and inside strings by turns.
             pieces = block.split(b'"')
             if in_string and start + len(pieces[0]) - string_start > BLOCK:
                 scan.long_strings.append((string_start, start + len(pieces[0])))
@@ -90,14 +90,14 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
             if scan.values > max_values:
                 raise TooManyValuesError
             in_string ^= len(pieces) % 2 == 0
-            # Where the contents begin of a string that the block does not end.
+            # The start of the content of a string that does not end in this block.
             string_start = start + length - len(pieces[-1])
         start += length
     return scan
 
 
 def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
-    # The last place up to a far quote that no escape spans, or `start`, which is one, if there is none.
+    # The last offset before a distant quote that is not within an escape, or `start`, which is never within one.
     last = len(data[quote - BLOCK : quote].rstrip(b"\\"))
     return quote - BLOCK + last if last else start
 
@@ -105,7 +105,7 @@ def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
 def is_bounded(
     text: str | bytes, max_values: int = MAX_INNER_VALUES, numbers_per_value: int = NUMBERS_PER_VALUE
 ) -> bool:
-    """Return whether JSON inside a caller's string may be parsed. The bound on its body does not count it."""
+    """Return whether JSON inside a string of the caller may be parsed. The limit on the body does not cover it."""
     # A value takes at least one character.
     if len(text) <= max_values:
         return True
@@ -118,17 +118,17 @@ def is_bounded(
 
 
 def _mask_escapes(block: bytes | bytearray) -> tuple[bytes | bytearray, int]:
-    # An escape must not cross the end of the block, so a lone backslash is left to the next one.
+    # An escape must not cross the end of the block, so a lone backslash is left to the next block.
     if block.endswith(b"\\") and (len(block) - len(block.rstrip(b"\\"))) % 2 and len(block) > 1:
         block = block[:-1]
     if b'\\"' not in block:
         return block, len(block)
-    # Replaced by as many bytes, so that places stay the same.
+    # Replaced by the same number of bytes, so that offsets stay the same.
     return block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), len(block)
 
 
 class TooMuchTextError(ValueError):
-    """The document has longer texts than may be parsed."""
+    """The document has more text in long strings than may be parsed."""
 
 
 def lift_strings(
@@ -138,7 +138,7 @@ def lift_strings(
     mark: str,
     max_text: float = math.inf,
 ) -> tuple[bytes, dict[str, str]]:
-    """Return the document with a name in place of each long string, and the strings by these names.
+    """Return the document with each long string replaced by a name, and the strings by these names.
 
     Each string is decoded by `parse`, a piece at a time. Its errors are passed on. `mark` is a word that no string of
     the document can begin with. Raises `TooMuchTextError` once strings that are not base64 have more than `max_text`
@@ -181,21 +181,21 @@ def _safe_end(view: memoryview, start: int, stop: int) -> int:
     end = start + PIECE
     if end >= stop:
         return stop
-    # Not within a character: UTF-8 continues with bytes 10xxxxxx.
+    # Do not cut within a character, whose further bytes in UTF-8 are 10xxxxxx.
     while end > start + PIECE - 3 and view[end] & 0xC0 == 0x80:
         end -= 1
     if b"\\" not in bytes(view[end - MAX_ESCAPE : end]):
         return end
-    # Not within an escape or a surrogate pair: an escaped backslash begins none.
+    # Do not cut within an escape or a surrogate pair. An escaped backslash does not begin one.
     tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-MAX_ESCAPE:]
     match = OPEN_END.search(tail)
     return end - (len(tail) - match.start()) if match else end
 
 
 def put_back(value: Any, texts: dict[str, str]) -> Any:
-    """Return the value with each long string in place of its name, as a value or as a member's name."""
+    """Return the value with each name replaced by its long string, both in values and in members' names."""
     whole = [value]
-    # A list instead of recursion, since the value may nest deeply.
+    # A list instead of recursion, since the value may be deeply nested.
     waiting: list[Any] = [whole]
     while waiting:
         container = waiting.pop()
@@ -205,7 +205,7 @@ def put_back(value: Any, texts: dict[str, str]) -> Any:
             elif type(member) is dict or type(member) is list:
                 waiting.append(member)
         if type(container) is dict and not texts.keys().isdisjoint(container):
-            # Rebuilt as a whole, which keeps the order of the members.
+            # The object is rebuilt as a whole, to keep the order of its members.
             members = [(texts.get(key, key), member) for key, member in container.items()]
             container.clear()
             container.update(members)
@@ -221,47 +221,47 @@ def _write_plain(value: Any, default: Callable[[Any], Any]) -> bytes:
 
 
 DIGITS = 20
-"""Digits and sign of the longest number that every codec reads exactly."""
+"""The number of digits, with the sign, of the longest number that every codec reads exactly."""
 _given: list[tuple[Read, Write]] = []
 
 
 def give_codec(read: Read, write: Write) -> None:
-    """Use this codec from now on; both functions raise ValueError or TypeError for what they reject."""
+    """Use this codec from now on. Both functions raise ValueError or TypeError for values that they reject."""
     _given[:] = [(read, write)]
 
 
 def read_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
-    """Return the value of a JSON text; raise ValueError, or RecursionError if nested too deep.
+    """Return the value of JSON; raise ValueError if it is invalid, or RecursionError if nested too deep.
 
-    Raises `TooManyValuesError` for more values than a provider may send, unless the text `is_trusted`.
+    Raises `TooManyValuesError` if there are more values than a provider may send, unless the JSON `is_trusted`.
     """
     if not is_trusted and not is_bounded(data, MAX_ANSWER_VALUES, NUMBERS_PER_ANSWER_VALUE):
         raise TooManyValuesError
     for read, _ in _given:
         try:
             return read(data)
-        # The standard library decides on what the faster codec rejects.
+        # The standard library decides about JSON that the faster codec rejects.
         except ValueError:
             break
     return json.loads(data, parse_int=_read_int)
 
 
 def _read_int(text: str) -> int | float:
-    # Faster codecs read an integer beyond 64 bits as a float, so this does, too.
+    # Faster codecs read an integer beyond 64 bits as a float, so the standard library must as well.
     number = int(text) if len(text) <= DIGITS else float(text)
     return number if isinstance(number, float) or -(2**63) <= number < 2**64 else float(number)
 
 
 def read_mended_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
-    """Return the value with half surrogate pairs joined or replaced by U+FFFD: half a pair cannot be written."""
+    """Return the value with halves of surrogate pairs joined or replaced by U+FFFD, since a half cannot be written."""
     value = read_json(data, is_trusted=is_trusted)
     return mend(value) if may_hold_half(data) else value
 
 
 def write_json(value: Any, make_default: Callable[[], Callable[[Any], Any]]) -> bytes:
-    """Return the value as compact UTF-8 JSON. Each writer gets a fresh `default` for unknown types.
+    """Return the value as compact UTF-8 JSON. Each writer gets its own `default` for unknown types.
 
-    Raises `TypeError` for a value that no writer takes, `ValueError` for one that refers to itself.
+    Raises `TypeError` for a value that no writer accepts, and `ValueError` for a value that contains itself.
     """
     for _, write in _given:
         try:

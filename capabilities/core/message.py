@@ -1,7 +1,7 @@
 """The canonical message: a caller's request before it is adapted to any candidate.
 
-A request keeps its canonical message unchanged. For each candidate, `adaptation.adapt` derives one in which every
-`FilePart` has become a `NativePart` or a `TextPart`, and the candidate's protocol encodes it.
+A request keeps its canonical message unchanged. For each candidate model, `adaptation.adapt` derives a message in which
+every `FilePart` is replaced by a `NativePart` or a `TextPart`. The candidate's protocol encodes that message.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class UnreadableError(Exception):
 class Blob:
     """Bytes that are read only when they are sent: `size` in bytes, `blocks()` starts a fresh pass over them.
 
-    `blocks` may be called once per attempt. It raises `UnreadableError` when the bytes are missing or corrupt. A remote
-    blob is read from another machine, so an event loop must not wait for it.
+    `blocks` may be called once per attempt. It raises `UnreadableError` if the bytes are missing or corrupt. A remote
+    blob is read from another machine, so it must not be read on an event loop.
     """
 
     size: int
@@ -52,9 +52,9 @@ def blob_of(data: bytes) -> Blob:
 
 @value_class
 class Text:
-    """Text of a file. `source` says how it was obtained, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
+    """The text of a file. `source` says how it was obtained, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
 
-    `share` is the part of the file's words it contains: 1 for all, None if unknown. Anything but 1 has a `note`.
+    `share` is the fraction of the file's words that it contains, or None if unknown. There is a `note` unless it is 1.
     """
 
     text: str
@@ -67,7 +67,7 @@ class Text:
 class Converted:
     """A file in another form, e.g. a BMP as PNG: its bytes, type, and size in pixels if it is an image.
 
-    `original_pixels` is how many the decoder saw: a crop that the file itself asks for is not a loss.
+    `original_pixels` is how many pixels the decoder saw, so that a crop which the file itself specifies is not a loss.
     """
 
     blob: Blob
@@ -87,7 +87,7 @@ class PageImages:
 
 @value_class
 class Inspection:
-    """Facts found only inside a file: its playing time (None if unknown), and whether it needs a password."""
+    """What only a look into the file shows: its playing time (None if unknown), and whether it needs a password."""
 
     seconds: float | None = None
     locked: bool = False
@@ -95,7 +95,7 @@ class Inspection:
 
 @value_class
 class ConvertTo:
-    """What a converted image must satisfy: one of these types, at most so many bytes, and pixels per side."""
+    """What a converted image must satisfy: its type, its size in bytes, and its pixels per side."""
 
     mime_types: tuple[str, ...]
     max_bytes: int | None = None
@@ -103,7 +103,7 @@ class ConvertTo:
 
 
 class Content(Protocol):
-    """Access to a file's content. Every method may raise `UnreadableError`."""
+    """Gives access to a file's content. Every method may raise `UnreadableError`."""
 
     def blob(self) -> Blob: ...
 
@@ -116,7 +116,7 @@ class Content(Protocol):
 
 @runtime_checkable
 class Rendered(Protocol):
-    """Content with marked-up text that can also be rendered."""
+    """Content in a markup language, such as HTML, that can be rendered."""
 
     def render(self) -> Text | None:
         """Return the words of a web page without its markup, or None if there are none."""
@@ -127,7 +127,7 @@ class Drawable(Protocol):
     """Content whose pages can be drawn."""
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
-        """Return at most `count` first pages, each satisfying `target`, or None if none can be drawn."""
+        """Return up to `count` first pages, each satisfying `target`, or None if no page can be drawn."""
 
 
 @runtime_checkable
@@ -139,9 +139,10 @@ class Inspectable(Protocol):
 
 @value_class
 class CacheMark:
-    """The end of a prefix to cache: for how many seconds (None: the vendor's default), and where it was set.
+    """The end of a prefix that the vendor shall cache. `path` is its place in the request.
 
-    It is written as Anthropic's `cache_control` or OpenAI's `prompt_cache_breakpoint`, depending on the candidate.
+    `seconds` is how long to cache it (None for the vendor's default). The mark is written as Anthropic's
+    `cache_control` or OpenAI's `prompt_cache_breakpoint`, depending on the candidate.
     """
 
     seconds: int | None = None
@@ -150,7 +151,7 @@ class CacheMark:
 
 @value_class
 class TextPart:
-    """Words. `cache` marks the end of a prefix."""
+    """Text. `cache` marks it as the end of a prefix to cache."""
 
     text: str
     cache: CacheMark | None = None
@@ -158,11 +159,11 @@ class TextPart:
 
 @value_class
 class FilePart:
-    """A file inside a message: what is known of it, and `content` to read its bytes (None for a remote URL).
+    """A file inside a message: what is known about it, and `content` to read it (None for a remote URL).
 
-    `size` in bytes, `seconds` of audio or video, `width`/`height` in pixels; None if unknown. `unreadable` is set if
-    the bytes are known to be missing or corrupt. `led` marks media that arrived as a ContentRouteResult, which a line
-    with its name introduces. `detail` is OpenAI's level of detail for images.
+    `size` is in bytes, `seconds` is the playing time of audio or video, `width` and `height` are in pixels; None if
+    unknown. `unreadable` is set if the bytes are known to be missing or corrupt. `led` says that the file arrived as a
+    ContentRouteResult and is introduced by a line with its name. `detail` is OpenAI's level of detail for images.
     """
 
     kind: Kind
@@ -186,8 +187,8 @@ class FilePart:
 class NativePart:
     """A file as one candidate receives it natively: bytes or, if the protocol takes it, a URL.
 
-    `kind` picks the protocol's slot (image, audio, video, document). `mime_type` is what those bytes are, `width` and
-    `height` the pixels of what was converted or drawn for it.
+    `kind` selects the protocol's field (image, audio, video, document). `mime_type` is the type of the bytes. `width`
+    and `height` are the pixels of an image that was converted or drawn for this candidate.
     """
 
     kind: Kind
@@ -206,11 +207,11 @@ Part = TextPart | FilePart | NativePart
 
 @value_class
 class ToolCall:
-    """A model's call of a tool. `arguments` is JSON as the model wrote it, or any text for a `custom` tool.
+    """A model's call to a tool. `arguments` is JSON as the model wrote it, or any text for a `custom` tool.
 
     `signature` is the opaque proof that some protocols require back in the history (Gemini's thoughtSignature), and
-    `origin` the model that signed it, as in `ReasoningBlock`; empty if unknown. `caller` is the program at Anthropic
-    that makes the call, None where the model makes it itself.
+    `origin` identifies the model that signed it, as in `ReasoningBlock`; empty if unknown. `caller` is the program in
+    Anthropic's API that makes the call, or None if the model makes it directly.
     """
 
     id: str
@@ -222,18 +223,18 @@ class ToolCall:
     caller: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def signature_for(self, origin: str) -> str | None:
-        """Return the signature if it is of this origin or of unknown origin."""
-        # A signature of another model would be rejected.
+        """Return the signature if its origin is this one or unknown."""
+        # A model rejects another model's signature.
         return self.signature if self.origin in ("", origin) else None
 
 
 @value_class
 class VendorItem:
-    """Something only one protocol can express, as its caller or model wrote it: a tool, field, block or item.
+    """A tool, field, block or item that only one protocol can express, as the caller or the model wrote it.
 
-    `name` is its word in a provider's `vendorTools`, `path` its place in the request. In a turn it follows `offset`
-    characters, `calls` tool calls and `thoughts` blocks of reasoning. `origin` is the model that signed a part of
-    Gemini's, as in `ReasoningBlock`.
+    `name` is its name in a provider's `vendorTools`, `path` its place in the request. In a turn it follows `offset`
+    characters of text, `calls` tool calls and `thoughts` reasoning blocks. `origin` identifies the model that signed it
+    (only in Gemini's API), as in `ReasoningBlock`.
     """
 
     protocol: str
@@ -247,20 +248,21 @@ class VendorItem:
 
     @property
     def covered(self) -> int:
-        """Return how many characters of the turn it repeats, as a text with its vendor's citations does."""
+        """Return how many characters of the turn's text this item repeats, which only text with citations does."""
         return len(self.value["text"]) if self.name == CITATIONS and self.value.get("type") == "text" else 0
 
 
 CITATIONS = "citations"
 METADATA = "metadata"
-"""The `name` for a vendor's own fields about a whole answer. They are not content."""
+"""The `name` for fields of one vendor that describe a whole answer. They are not content."""
 
 
 @value_class
 class Message:
-    """One turn. `tool_call_id` is the call that a `tool` message answers, `is_error` says that the tool failed.
+    """One turn. `tool_call_id` is the call whose result a `tool` message is. `is_error` says that the tool failed.
 
-    `reasoning` is an assistant's reasoning as readable text, `thoughts` the blocks that their origin requires back.
+    `reasoning` is an assistant's reasoning as readable text. `thoughts` are the blocks that must be sent back to the
+    model that made them.
     """
 
     role: Role
@@ -281,10 +283,10 @@ class Message:
 def weave(
     thoughts: Sequence[ReasoningBlock], vendor: Sequence[VendorItem], origin: str | None = None
 ) -> list[ReasoningBlock | VendorItem]:
-    """Return a turn's reasoning blocks, of one origin or of all, and its vendor items, in their order."""
+    """Return a turn's reasoning blocks (of one origin, or all) and its vendor items, in order."""
     if not vendor:
         return [thought for thought in thoughts if origin in (None, thought.origin)]
-    # Sorted by place in the turn. At the same place a vendor's block goes before the reasoning after it.
+    # Sorted by place in the turn. At the same place, a vendor item goes before the reasoning that follows it.
     blocks: list[tuple[tuple[int, ...], ReasoningBlock | VendorItem]] = [
         ((thought.offset, thought.calls, at, 1), thought)
         for at, thought in enumerate(thoughts)
@@ -295,8 +297,8 @@ def weave(
 
 
 def find_opening_system(messages: Sequence[Message]) -> int | None:
-    """Return the index of the first system message if it precedes any answer, else None."""
-    # Text added there stays in every later turn, because the messages before the first answer never change.
+    """Return the index of the first system message, or None if there is none before the first answer."""
+    # Text added to this message is the same in every later turn, since messages before the first answer never change.
     for at, message in enumerate(messages):
         if message.role in (Role.SYSTEM, Role.ASSISTANT):
             return at if message.role is Role.SYSTEM else None
@@ -307,7 +309,7 @@ def find_opening_system(messages: Sequence[Message]) -> int | None:
 class Tool:
     """A function the model may call. `parameters` is its JSON Schema.
 
-    `custom` is set for OpenAI's tools of free text: the format of their input, empty for any text.
+    `custom` is set for OpenAI's tools with free text: it is the format of their input, empty for any text.
     """
 
     name: str
@@ -322,11 +324,11 @@ class Tool:
 class ChatRequest:
     """A caller's request, independent of the model that will answer.
 
-    `tool_choice` is `none`, `auto`, `required` or a tool's name in `tool_name`. `allowed_tools` are those it is limited
-    to, empty for all. `response_format` is OpenAI's object (`json_object` or `json_schema`) or None. `extra` holds
-    OpenAI parameters without a field of their own (seed, penalties, reasoning_effort …), unchanged; `inner` the paths
-    below the top level that not every protocol has, e.g. `messages[2].content[0].cache_control`; `vendor` the tools,
-    fields and betas of one vendor's API.
+    `tool_choice` is `none`, `auto` or `required`, unless `tool_name` names a tool. `allowed_tools` are the tools that
+    the model may choose from, empty for all. `response_format` is OpenAI's object (`json_object` or `json_schema`) or
+    None. `extra` holds OpenAI's other parameters (seed, penalties, reasoning_effort …), unchanged. `inner` lists paths
+    below the top level that not every protocol has, e.g. `messages[2].content[0].cache_control`. `vendor` holds the
+    tools, fields and betas of one vendor's API.
     """
 
     messages: tuple[Message, ...]

@@ -1,8 +1,8 @@
-"""The table of permissions: users by role on every page, agents by scope in every call.
+"""The table of permissions: what each role may do on each page, and which scope each call of an agent needs.
 
-Pages are named by their URL name, calls by method and path. What is not listed is refused for everyone, so a new page
-or call begins with its row. A new role is one more column: a member of `UserRole` and a cell in each row. A test walks
-the URLconf and compares it with this table.
+Pages are listed by URL name, calls by method and path. What is not listed is refused to everyone, so every new page or
+call needs a row. A new role is one more column: a member of `UserRole` and a cell in each row. A test compares the
+URLconf with this table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class UserRole(StrEnum):
 
 
 class Right(Flag):
-    """What a cell allows. `TRY` sends a form that stores nothing: a draft, a simulation."""
+    """What a cell allows. `TRY` allows sending a form that stores nothing, such as a draft or a simulation."""
 
     NOTHING = 0
     SEE = auto()
@@ -47,10 +47,10 @@ BOTH, DRAFT = SEE | CHANGE, SEE | TRY
 # The columns: anonymous, viewer, editor, administrator.
 
 PARTS: Mapping[PagePart, Cells] = {
-    PagePart.RECORDED_BODIES: (NOTHING, NOTHING, SEE, SEE),  # what agents wrote, where the settings have it recorded
+    PagePart.RECORDED_BODIES: (NOTHING, NOTHING, SEE, SEE),  # what agents wrote, if the settings say to record it
     PagePart.ARTIFACT_BYTES: (NOTHING, NOTHING, SEE, SEE),  # the file, its text, its thumbnail, and attaching it
-    PagePart.EXPORTS: (NOTHING, NOTHING, SEE, SEE),  # both configuration files, whatever for
-    PagePart.REAL_REQUESTS: (NOTHING, NOTHING, CHANGE, CHANGE),  # sending to a provider, which may cost money
+    PagePart.EXPORTS: (NOTHING, NOTHING, SEE, SEE),  # both configuration files, for any purpose
+    PagePart.REAL_REQUESTS: (NOTHING, NOTHING, CHANGE, CHANGE),  # requests to a provider, which may cost money
 }
 
 READINGS: Mapping[PagePart, str] = {
@@ -58,7 +58,7 @@ READINGS: Mapping[PagePart, str] = {
     PagePart.ARTIFACT_BYTES: "artifact.read",
     PagePart.EXPORTS: "configuration.export",
 }
-"""Reads that the audit log records, and their names there. Thumbnails are left out."""
+"""The pages whose views are recorded in the audit log, and the action's name in it. Thumbnails are not recorded."""
 
 PAGES: Mapping[str, Mapping[str, Cells]] = {
     "oneself": {
@@ -156,7 +156,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "agent_link_make": (NOTHING, NOTHING, NOTHING, CHANGE),
         "agent_link_revoke": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
-    "agents' own pages": {  # by the secret in their address
+    "agents' own pages": {  # authorised by the secret in the URL
         "own_page": (SEE, SEE, SEE, SEE),
         "own_call": (SEE, SEE, SEE, SEE),
     },
@@ -226,7 +226,7 @@ PAGE_OF_KIND: Mapping[str, str] = {
     "budget": "budget_save",
     "configuration": "config_import",
 }
-"""The page that changes each kind of configured thing. A user who may not use that page may not restore or undo such a
+"""The page that changes each kind of configured object. A user who may not use this page may not restore or undo such a
 change either."""
 
 SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
@@ -290,7 +290,7 @@ CALLS: Mapping[str, str] = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "DELETE /v1/files/{ref}": "artifacts:write",
 }
-"""Every call of an agent and the scope its key needs. HEAD is treated as GET."""
+"""Every call of an agent and the scope that its key needs. HEAD is treated as GET."""
 
 ADMIN_SCOPES = (
     *("providers:read", "providers:write", "services:read", "services:write", "routes:read", "routes:write"),
@@ -298,16 +298,16 @@ ADMIN_SCOPES = (
     *("settings:read", "settings:write", "requests:read"),
     *("history:read", "history:write", "config:read", "config:write"),
 )
-"""The scopes of an administrator's token for scripts. Agent keys have none of these, and tokens none of the agents'."""
+"""The scopes of an administrator's token for scripts. They are separate from the scopes of agent keys."""
 
-# Reading the configuration files is not for viewers: they may not export on the pages either.
+# Viewers may not read the configuration files, since they may not export them on the pages either.
 _READING = frozenset(scope for scope in ADMIN_SCOPES if scope.endswith(":read")) - {"config:read"}
 ROLE_SCOPES: Mapping[UserRole, frozenset[str]] = {
     UserRole.VIEWER: _READING,
     UserRole.EDITOR: _READING | {"config:read", "services:write", "routes:write", "agents:write", "history:write"},
     UserRole.ADMINISTRATOR: frozenset(ADMIN_SCOPES),
 }
-"""What each role can do on the pages, as scopes. A token can give a user no role with more scopes than the token
+"""What each role can do on the pages, as scopes. A token cannot give a user a role with more scopes than the token
 has."""
 
 ADMIN_CALLS: Mapping[str, str] = {
@@ -365,7 +365,7 @@ ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/config/{name}": "config:read",
     "POST /api/v1/admin/config/import": "config:write",
 }
-"""Every call of a script and the scope its token needs, in addition to its owner being an administrator."""
+"""Every call of a script and the scope that its token needs. Its owner must be an administrator as well."""
 
 TOOL_SCOPES: Mapping[str, str] = {
     "get_artifact": "artifacts:read",
@@ -374,13 +374,13 @@ TOOL_SCOPES: Mapping[str, str] = {
     "get_my_capabilities": "registry:read",
     "list_artifacts": "artifacts:read",
 }
-"""Every tool that agents call at `/mcp` and the scope its key needs. Any valid key may list its tools."""
+"""Every tool that agents call at `/mcp` and the scope that their key needs. Any valid key may list the tools."""
 
 MACHINES = frozenset({"agents-api", "gateway", "probes"})
-"""URL namespaces that machines call with their own keys. A browser's session has no effect there."""
+"""URL namespaces that machines call with their own keys. A browser's session has no effect in them."""
 
 ROWS = "admin"
-"""URL namespace of Django's own admin, if installed: superusers may view rows there and change none."""
+"""URL namespace of Django's own admin, if installed. In it, superusers may view rows but not change them."""
 
 WITHOUT_A_KEY = frozenset(
     {
@@ -388,31 +388,31 @@ WITHOUT_A_KEY = frozenset(
         "agents-api:openapi-json",
         "agents-api:openapi-view",
         "agents-api:unknown-call",
-        "agents-api:receive_upload",  # by the secret in its address
+        "agents-api:receive_upload",  # authorised by the secret in the URL
         "gateway:unknown_url",
         "probes:healthz",
         "probes:readyz",
         "probes:metrics",
     }
 )
-"""Answered without a key: the API's description, 404 with the right URL, health."""
+"""Views that need no key: the API's description, the 404 response that suggests the right URL, and health."""
 
 _ROWS = {name: cells for family in PAGES.values() for name, cells in family.items()}
 _FAMILIES = {name: tuple(family.values()) for family in PAGES.values() for name in family}
 
 
 def right_on_page(role: UserRole, name: str) -> Right:
-    """Return what a role may do at that URL name, NOTHING if it has no row."""
+    """Return what a role may do at this URL name, or NOTHING if the name has no row."""
     return _cell(_ROWS[name], role) if name in _ROWS else NOTHING
 
 
 def is_offered(name: str, right: Right) -> bool:
-    """Return whether any role has one of these rights there. If none has, the page does not have the method."""
+    """Return whether any role has one of these rights on the page. If none has, the page does not offer the method."""
     return any(cell & right for cell in _ROWS.get(name, ()))
 
 
 def can_change_near(role: UserRole, name: str) -> bool:
-    """Return whether a role may change something on a page of the same subject."""
+    """Return whether a role may change something on a page about the same subject."""
     return any(_cell(cells, role) & CHANGE for cells in _FAMILIES.get(name, ()))
 
 
@@ -425,7 +425,7 @@ def kinds_changed_by(role: UserRole) -> frozenset[str]:
 
 
 def least_role(name: str, right: Right) -> UserRole:
-    """Return the lowest role that has one of these rights there, ADMINISTRATOR if none has."""
+    """Return the lowest role that has one of these rights on the page, or ADMINISTRATOR if none has."""
     return next((role for role in UserRole if right_on_page(role, name) & right), UserRole.ADMINISTRATOR)
 
 
@@ -438,7 +438,7 @@ def _cell(cells: Cells, role: UserRole) -> Right:
 
 
 def scope_of_call(method: str, path: str) -> str | None:
-    """Return the scope an agent's call needs, or None if it has no row. `path` is as the table writes it."""
+    """Return the scope that an agent's call needs, or None if it has no row. `path` is written as in the table."""
     # HEAD is GET without the body.
     return CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 
@@ -449,7 +449,7 @@ def scope_of_admin_call(method: str, path: str) -> str | None:
 
 @cache
 def methods_of_call(path: str) -> tuple[str, ...]:
-    """Return the methods that a path takes, with HEAD beside GET; none if it has no row."""
+    """Return the methods that a path accepts, including HEAD if it accepts GET. A path without a row has none."""
     rows = [
         method for method, _, call_path in (call.partition(" ") for call in (*CALLS, *ADMIN_CALLS)) if call_path == path
     ]
@@ -458,5 +458,5 @@ def methods_of_call(path: str) -> tuple[str, ...]:
 
 @cache
 def path_of_route(route: str) -> str:
-    """Return a Django route as the table writes it: `v1/files/<str:ref>` becomes `/v1/files/{ref}`."""
+    """Return a Django route in the table's notation: `v1/files/<str:ref>` becomes `/v1/files/{ref}`."""
     return "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)

@@ -1,6 +1,6 @@
-"""Prices of tokens: rates per million of each sort, and the exact cost of a usage, in whole numbers.
+"""Prices of tokens: rates per million tokens of each sort, and the exact cost of a usage, in integers.
 
-Money is a whole number of nanos (a thousand-millionth of the currency's unit), so that sums of many small calls are
+Money is an integer number of nanos (thousand-millionths of the currency's unit), so that sums over many small calls are
 exact. The sorts of tokens are those of `capabilities.core.wire.Usage`.
 """
 
@@ -22,10 +22,10 @@ from capabilities.core.wire import Usage
 NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
 MAX_NANOS = 10**15
-"""A million units for one call. A higher cost is miscounted or mispriced, and is cut to this."""
+"""The highest cost of one call, a million units. A higher cost must be an error and is reduced to this."""
 CURRENCY = re.compile(r"[A-Z]{3}")
 NO_CURRENCY = "XXX"
-"""ISO 4217's code for no currency, used for what is free wherever it is billed."""
+"""ISO 4217's code for no currency, used for what is free."""
 _SCALE = 1_000_000
 """Rates are stored in millionths of the currency's unit, as finely as any vendor writes them."""
 
@@ -34,9 +34,9 @@ _SCALE = 1_000_000
 class Rates:
     """What a million tokens of each sort cost, in millionths of the currency's unit.
 
-    A rate of None is not priced apart: those tokens cost what the whole they are part of costs. Cached tokens, audio
-    and images are parts of the input; audio, images and reasoning parts of the output. `cache_write_1h` defaults to
-    `cache_write`.
+    If a rate is None, these tokens have no price of their own and cost the same as the input or output that they are
+    part of. Cached tokens, audio and images are parts of the input. Audio, images and reasoning are parts of the
+    output. `cache_write_1h` defaults to `cache_write`.
     """
 
     input: int | None = None
@@ -53,7 +53,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """The rates of a request that reads more tokens than `above`. They apply to all of its tokens."""
+    """The rates of a request with more input tokens than `above`. They apply to all of its tokens."""
 
     above: int
     rates: Rates
@@ -61,10 +61,10 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs at a provider: its tiers, the lowest first, in a currency by its three letters.
+    """What a model costs at a provider: its tiers, the lowest first, in a currency given by its three-letter code.
 
-    `source` says who states it (empty: the administrator), `checked_on` when that was looked up. `others` is what other
-    lists state of the same model (`capabilities.core.providers.catalogue.price_verdicts`).
+    `source` says who states the price (empty for the administrator), and `checked_on` when it was looked up. `others`
+    is what other price lists state for the same model (`capabilities.core.providers.catalogue.price_verdicts`).
     """
 
     currency: str
@@ -75,15 +75,16 @@ class Price:
 
     def rates_for(self, prompt_tokens: int) -> Rates:
         fitting = [tier for tier in self.tiers if prompt_tokens > tier.above]
-        # Tiers are sorted: the last one that fits has the highest threshold. Below all of them, the first counts.
+        # Tiers are sorted, so the last one that fits has the highest threshold. Below all thresholds the first tier
+        # applies.
         return (fitting or self.tiers)[-1 if fitting else 0].rates
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a call in nanos, and how much more it would have been without the provider's cache.
+    """The cost of a call in nanos, and how much more the call would have cost without the provider's cache.
 
-    `saving` is negative where a cache was written and not read yet.
+    `saving` is negative if the call wrote to the cache and read little from it.
     """
 
     nanos: int
@@ -92,7 +93,7 @@ class Cost:
 
 
 FREE = Price(NO_CURRENCY, (Tier(0, Rates(0, 0)),), "the embedded provider")
-"""The price of the embedded provider, which answers in this process."""
+"""The price of the embedded provider, which runs in this process."""
 
 
 def rate_of(amount: Decimal | None) -> int | None:
@@ -105,19 +106,19 @@ def amount_of(rate: int) -> Decimal:
 
 
 def cost_of(usage: Usage, price: Price) -> Cost | None:
-    """Return the cost of a usage, or None if the provider did not count or a used sort of token has no rate."""
+    """Return the cost of a usage, or None if the provider reported none or a sort of token in it has no rate."""
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     rates = price.rates_for(usage.prompt_tokens or 0)
     input_parts, output_parts = _input_parts(usage, rates), _output_parts(usage, rates)
-    # A partly unknown price is unknown, never a lower cost.
+    # If part of the cost is unknown, the cost is unknown. It must never appear lower than it is.
     if any(count and rate is None for count, rate in (*input_parts, *output_parts)):
         return None
     output_sum = _sum(output_parts)
     nanos = _nanos(_sum(input_parts) + output_sum)
     if not (usage.cached_tokens or usage.cache_write_tokens):
         return Cost(nanos, price.currency)
-    # The same usage with all cached tokens at the rate of plain input.
+    # The cost of the same usage with all cached tokens at the rate of plain input.
     uncached = _sum(_input_parts(_without_cache(usage), rates)) + output_sum
     return Cost(nanos, price.currency, _nanos(uncached) - nanos)
 
@@ -127,7 +128,7 @@ Part = tuple[int, int | None]
 
 
 def _input_parts(usage: Usage, rates: Rates) -> list[Part]:
-    # Tokens kept for an hour are part of all that were written to the cache.
+    # Tokens that are cached for an hour are part of all tokens written to the cache.
     hour = usage.cache_write_1h_tokens or 0
     return _split(
         usage.prompt_tokens,
@@ -158,7 +159,7 @@ def _split(whole: int | None, rate: int | None, sorts: Sequence[tuple[int | None
     remaining, parts = whole or 0, list[Part]()
     for count, part_rate in sorts:
         if count and part_rate is not None:
-            # A provider's parts may add up to more than its whole. No token is billed twice.
+            # The parts that a provider states may add up to more than its total. No token must be billed twice.
             part_count = min(max(count, 0), remaining)
             parts.append((part_count, part_rate))
             remaining -= part_count
@@ -178,7 +179,7 @@ def _sum(parts: Sequence[Part]) -> int:
 
 
 def _nanos(total: int) -> int:
-    # Tokens times millionths per million tokens are 1/1000 nanos. The limit leaves room for the sum of many costs.
+    # Tokens times millionths per million tokens gives thousandths of a nano. The limit leaves room for sums of costs.
     return min((total + 500) // 1000, MAX_NANOS)
 
 
@@ -188,7 +189,7 @@ def money_text(nanos: int, currency: str) -> str:
 
 
 def money_texts(sums: Mapping[str, int]) -> list[str]:
-    """Return the sum of each currency, sorted; free usage is left out beside paid."""
+    """Return the sum in each currency, sorted. Free usage is left out if any usage is paid."""
     paid = {currency: nanos for currency, nanos in sums.items() if currency != NO_CURRENCY} or sums
     return [money_text(nanos, currency) for currency, nanos in sorted(paid.items())]
 
@@ -206,10 +207,10 @@ def amount_text(nanos: int) -> str:
     return text.rstrip("0").rstrip(".") if decimals > 2 else text
 
 
-# Prices as administrators write them: amounts per million tokens, in a currency.
+# Prices in the form in which administrators write them: amounts per million tokens, in a currency.
 
 DEAREST = 1_000_000
-"""The most that a million tokens may cost. More is a typing error."""
+"""The most that a million tokens may cost. A higher amount must be a typing error."""
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "input": "input",
@@ -224,12 +225,12 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "reasoning": "reasoning",
     }
 )
-"""The amounts by their names in JSON, and the sort of tokens each is for. The first two are required."""
+"""The names of the amounts in JSON, and the sort of tokens that each is for. The first two are required."""
 REQUIRED = ("currency", "input", "output")
 
 
 def check_price(data: object, path: str = "price") -> tuple[Problem, ...]:
-    """Return the problems in a price. An unknown field is only a warning, and an empty object is no price."""
+    """Return the problems in a price. An unknown field is only a warning. An empty object means no price."""
     if not isinstance(data, Mapping):
         example = "{'currency': 'USD', 'input': 2.5, 'output': 10}"
         return (
@@ -283,6 +284,6 @@ def price_of(data: Mapping[str, Any]) -> Price | None:
     if not data or any(problem.severity == "error" for problem in check_price(data)):
         return None
     amounts = {field: data.get(name) for name, field in FIELDS.items()}
-    # By way of text: a float's own digits would carry its rounding error into the rate.
+    # Converted by way of text, since a float's rounding error would otherwise get into the rate.
     rates = {field: rate_of(Decimal(str(value))) for field, value in amounts.items() if value is not None}
     return Price(data["currency"], (Tier(0, Rates(**rates)),))

@@ -1,4 +1,4 @@
-"""Problems of a configuration, as values that pages, commands and the API show."""
+"""Problems found in a configuration, as values that pages, commands and the API show."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Problem:
     @property
     def line(self) -> str:
         """Return the problem as one line that names its place once."""
-        # Many sentences begin with their place already.
+        # Many sentences already begin with their place.
         names_field = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
         return self.message if names_field else f"{self.field}: {self.message}"
 
 
 MAX_PROBLEMS = 20_000
-"""The check stops after this many problems."""
+"""Checks stop after this many problems."""

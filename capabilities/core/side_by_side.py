@@ -12,16 +12,16 @@ WORD = re.compile(r"[A-Za-z0-9_]+|.", re.DOTALL)
 """A run of word characters, or one other character. Chinese is compared character by character."""
 
 MAX_LINE = 1000
-"""Characters of a line up to which its words are compared. A longer one counts as different as a whole."""
+"""The longest line, in characters, whose words are compared. A longer line counts as different as a whole."""
 
 MAX_PAIRS = 20_000
 MAX_REPEATS = 8
 
 ALIKE = 0.3
-"""The share of equal words from which on two lines count as one that was changed. Others differ as a whole."""
+"""The similarity from which on two lines count as one line that was changed. Other lines differ as a whole."""
 
 Parts = tuple[tuple[str, bool], ...]
-"""A line in pieces, each with whether it differs from the other line."""
+"""The pieces of a line, each with whether it differs from the other line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class SideBySideRow:
 
 
 def compare_lines(before: str, after: str, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """Return the rows of two texts. Unchanged parts are cut to `context` lines, and equal texts give none."""
+    """Return the rows of two texts. Unchanged parts are cut to `context` lines. Equal texts give no rows."""
     return tuple(_rows(before.splitlines(), after.splitlines(), context))
 
 
@@ -58,7 +58,7 @@ def _rows(left: Sequence[str], right: Sequence[str], context: int) -> Iterator[S
 
 def _matcher(left: Sequence[str], right: Sequence[str]) -> difflib.SequenceMatcher[str]:
     # SequenceMatcher's time grows with the pairs of equal items: 32,000 equal lines on both sides would take minutes.
-    # So where there are too many, repeated items are compared only beside the others.
+    # So if there are too many, repeated items are compared only next to items that match.
     counts = Counter(right)
     if sum(counts[piece] for piece in left) <= MAX_PAIRS:
         return difflib.SequenceMatcher(None, left, right, autojunk=False)
@@ -70,7 +70,7 @@ def _number_line(lines: Sequence[str], index: int | None) -> tuple[int | None, s
 
 
 def mark_words(text: str, other_text: str) -> Parts:
-    """Return the line in pieces, marked where the other line differs."""
+    """Return the pieces of the line, marking those that differ from the other line."""
     if not text or not other_text or len(text) > MAX_LINE or len(other_text) > MAX_LINE:
         return ((text, False),)
     pieces, other_pieces = WORD.findall(text), WORD.findall(other_text)

@@ -1,8 +1,8 @@
-"""Restrict values to what every database returns exactly as it was written.
+"""Restrict values to those that every database returns exactly as they were written.
 
-User input that cannot be stored is rejected with its path. Events (logs, answers) are settled: they become the nearest
-storable value, the same on every engine. Text has no NUL and no half of a surrogate pair. PostgreSQL's JSON has neither
-−0.0 nor exponents: 1e16 is returned as a whole number.
+User input that cannot be stored is rejected, and the error names its path. Events (logs, responses) are settled, which
+means replaced by the nearest value that can be stored, the same on every engine. Stored text cannot contain NUL or half
+of a surrogate pair. PostgreSQL's JSON has neither −0.0 nor exponents: it returns 1e16 as an integer.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ ODD_TEXT = re.compile(
 )
 EXPONENT = re.compile(r"[0-9][eE]\+?[0-9]")
 ODD_NUMBER = re.compile(r"(?:^|[\[:, ])(?:-0\.0(?!\d)|-?[0-9][0-9.]*[eE]\+?[0-9]|-?Infinity|NaN)")
-"""Parts of JSON to settle: an escape of NUL or of half a pair, −0.0, an exponent, not a number. Text may match."""
+"""Parts of JSON that may need settling: an escaped NUL or half pair, −0.0, an exponent, NaN. Text may match by
+chance."""
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 LARGEST = 2**63
-"""The bound of whole numbers, and of others."""
+"""The bound on integers and on other numbers."""
 WHOLE_FROM = 1e16
-"""From here on Python writes a float with an exponent, and every float is a whole number."""
+"""From this number on, Python writes a float with an exponent, and every float is an integer."""
 DEPTH = 100
-"""Levels of nesting that are stored. A configuration has six."""
+"""The most levels of nesting that are stored. A configuration has six."""
 
 Place = tuple[str | int, ...]
-"""Keys and indexes of the path to a value."""
+"""The keys and indexes on the path to a value."""
 
 
 def is_storable(text: str) -> bool:
@@ -45,12 +46,12 @@ def storable_text(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text is on one line, without control characters."""
+    """Return whether a string is a single line without control characters."""
     return not CONTROL.search(text)
 
 
 def settle(value: Any) -> Any:
-    """Return the value as every database returns it. A number that is not finite becomes None."""
+    """Return the value in the form in which every database returns it. A number that is not finite becomes None."""
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, float):
@@ -71,8 +72,8 @@ def write_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str
 
 
 def settle_json(text: str) -> str:
-    """Return the JSON of the settled value of a JSON text, or the text itself if nothing needs settling."""
-    # The cheap searches first: most texts have nothing to settle and need not be parsed.
+    """Return JSON with its value settled, or the same string if nothing needs settling."""
+    # The cheap searches come first: most strings have nothing to settle and need not be parsed.
     is_odd = "\\u" in text and ODD_TEXT.search(text)
     if not is_odd and ("-0.0" in text or "NaN" in text or "Infinity" in text or EXPONENT.search(text)):
         is_odd = ODD_NUMBER.search(text)
@@ -80,13 +81,13 @@ def settle_json(text: str) -> str:
 
 
 def path_of(path: Iterable[str | int]) -> str:
-    """Return a place as problems write it: `message.attachments[0].type`."""
+    """Return a place in the notation of problems: `message.attachments[0].type`."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
 def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> Iterator[Problem]:
-    """Yield a problem for each text, number or level of a JSON value that cannot be stored unchanged."""
-    # A list instead of recursion, since input may nest without end.
+    """Yield a problem for each string, number or level of a JSON value that cannot be stored unchanged."""
+    # A list instead of recursion, since input may be nested to any depth.
     waiting: list[tuple[Place, Any]] = [((), value)]
     while waiting:
         path, item = waiting.pop()
@@ -100,7 +101,7 @@ def find_unstorable(value: Any, path_of: Callable[[Place], str] = path_of) -> It
             yield Problem(message_path, message, "range")
         elif isinstance(item, Mapping | list | tuple):
             if len(path) > DEPTH:
-                # The beginning of the path is enough. The whole has a hundred parts.
+                # The beginning of the path is enough, since the whole path has a hundred parts.
                 message_path = path_of(path[:3])
                 message = translatable(
                     "%(path)s is nested more than %(depth)s levels deep.", path=message_path, depth=DEPTH

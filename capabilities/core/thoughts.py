@@ -1,7 +1,7 @@
-"""A model's reasoning in a turn, in the form its vendor requires back: blocks in order, marked by their origin.
+"""A model's reasoning in a turn, as its vendor requires it to be sent back: blocks in order, marked by origin.
 
 A signature is valid only for the model and the account that issued it (Anthropic: extended thinking; Google: thought
-signatures; OpenRouter: preserving reasoning blocks). Any other model gets the turn without it.
+signatures; OpenRouter: preserving reasoning blocks). Any other model receives the turn without the reasoning.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 
 
 class ThoughtForm(StrEnum):
-    """How reasoning can be read: in full, as a summary, or by its vendor only."""
+    """Whether reasoning can be read in full, as a summary, or only by its vendor."""
 
     TEXT = "text"
     SUMMARY = "summary"
@@ -23,10 +23,11 @@ class ThoughtForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReasoningBlock:
-    """One block of reasoning. `proof` is the signature of its text or, if encrypted, all of it.
+    """A block of reasoning. `proof` is the signature of its text or, if it is encrypted, the whole block.
 
-    It follows the first `offset` characters of the turn's text and its first `calls` tool calls. `origin` is the
-    `origin_of` its model, empty if unknown. `id` and `dialect` are the vendor's id and its name for the notation.
+    The block follows the first `offset` characters of the turn's text and its first `calls` tool calls. `origin` is
+    what `origin_of` returns for its model, empty if unknown. `id` is the vendor's id of the block, `dialect` its name
+    for the notation.
     """
 
     form: ThoughtForm
@@ -41,8 +42,8 @@ class ReasoningBlock:
 
 @lru_cache(maxsize=1000)
 def origin_of(protocol: str, provider: str, model: str) -> str:
-    """Return a short hash that identifies one model at one provider through one protocol."""
-    # NUL separates the names, so that no two triples hash the same text.
+    """Return a short hash that identifies a model at a provider, called through a protocol."""
+    # NUL separates the names, so that different triples never give the same input.
     return hashlib.sha256("\0".join((protocol, provider, model)).encode()).hexdigest()[:12]
 
 

@@ -1,8 +1,8 @@
-"""English text that keeps its template and facts, so that a page can translate it.
+"""English text that keeps its template and the values in it (its facts), so that a page can translate it.
 
-A core writes `translatable("%(path)s is missing.", path=path)` and returns a `str` like any other. Commands, logs and
-the API show it unchanged. Pages translate it with `capabilities.sentences`. A row or a file stores its `data_of`, code
-and facts. English is never parsed back (docs/decisions/0007).
+Code in a `core` package writes `translatable("%(path)s is missing.", path=path)`. The result is a `str` like any other,
+which commands, logs and the API show unchanged. Pages translate it with `capabilities.sentences`. Rows and files store
+its `data_of`, which has its template and facts. English text is never parsed to get these back (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 Fact = str | int | tuple[str, ...]
-"""A value in a sentence. A tuple is a list of words, and a fact may be a sentence itself."""
+"""A value in a sentence. A tuple is a list of words. A fact may itself be a translatable sentence."""
 
 
 class Translatable(str):  # a str subclass cannot have slots of its own
@@ -23,13 +23,13 @@ class Translatable(str):  # a str subclass cannot have slots of its own
     facts: Mapping[str, Fact]
 
     def __new__(cls, template: str, facts: Mapping[str, Fact] | None = None) -> Self:
-        # Without facts a percent sign is just text.
+        # Without facts, a percent sign is ordinary text.
         instance = super().__new__(cls, template % _english(facts) if facts else template)
         instance.template, instance.facts = str(template), dict(facts or {})
         return instance
 
     def change_texts(self, change: Callable[[str], str]) -> Translatable:
-        """Return the sentence with every text among its facts changed, also in sentences inside it."""
+        """Return the sentence with every string among its facts changed, including those of sentences inside it."""
         return Translatable(self.template, {name: _change_fact(fact, change) for name, fact in self.facts.items()})
 
 
@@ -39,7 +39,7 @@ def translatable(template: str, **facts: Fact) -> Translatable:
 
 
 def data_of(text: str) -> Any:
-    """Return a text as JSON: a sentence as its code (the template) and facts, other text as it is."""
+    """Return text as JSON: a translatable sentence as its code (the template) and facts, other text unchanged."""
     if not isinstance(text, Translatable):
         return str(text)
     return {"code": text.template, "facts": {name: _fact_data(fact) for name, fact in text.facts.items()}}
@@ -78,10 +78,9 @@ def _fact_of(data: Any) -> Fact:
     return data if isinstance(data, int) else text_of(data)
 
 
-# Spacing of facts in Chinese sentences: one space beside Latin words and digits, none beside Chinese.
-#
-# A translator cannot know whether `%(file)s` becomes 图片 or report.pdf, so the space is decided here, where both are
-# known. Sentences in Latin letters have no Chinese beside their placeholders, and are unchanged.
+# How facts are spaced in Chinese sentences: one space next to Latin words and digits, none next to Chinese. A
+# translator cannot know whether `%(file)s` becomes 图片 or report.pdf, so the space is decided when the value is
+# inserted. Sentences in Latin letters have no Chinese next to their placeholders and are unchanged.
 
 _HAN = "[\u3400-\u9fff]"
 _WIDE = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
@@ -89,7 +88,7 @@ _HOLE = re.compile(rf"(?P<before>(?<={_HAN}) ?)?%\((?P<name>\w+)\)s(?P<after> ?(
 
 
 def insert_facts(sentence: str, facts: Mapping[str, object]) -> str:
-    """Return the sentence with its facts; raise KeyError for a missing one."""
+    """Return the sentence with its facts inserted; raise KeyError if a fact is missing."""
     return _HOLE.sub(lambda hole: _fill_hole(hole, facts), sentence)
 
 
@@ -108,9 +107,9 @@ def _space(edge: str, space: str) -> str:
     return " " if edge.isalnum() else space
 
 
-# Counts in the English of commands and errors. Pages use `ngettext`.
+# Counts in the English text of commands and errors. Pages use `ngettext`.
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """Return `1 request` or `2,000 requests`, with `plural` for a noun that needs more than an s."""
+    """Return `1 request` or `2,000 requests`. `plural` is for nouns whose plural is not formed with an s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

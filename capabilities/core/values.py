@@ -13,7 +13,7 @@ def value_class(cls: type[T]) -> type[T]:
     """Make a dataclass with slots, compared and hashed by its fields, that is frozen for the type checker only.
 
     A frozen dataclass sets each field through `object.__setattr__`, which makes it four times as slow to create. Use
-    this for the values of requests and their neighbours in those modules, `@dataclass(frozen=True, slots=True)`
+    this for values that are created per request, and in the same modules. Use `@dataclass(frozen=True, slots=True)`
     elsewhere.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)
@@ -25,6 +25,6 @@ TEMPERATURE = (0, 2)
 MAX_TOKENS = (1, 2**31 - 1)
 RETRIES = (0, 10)
 MAX_SECONDS = 86_400
-"""The longest timeout, a day: for a connection, a first content, a whole answer."""
+"""The longest timeout, a day: for a connection, for the first content, and for a whole answer."""
 SHORTEST_SECONDS = 0.1
-"""The shortest timeout that a page offers. A file may set any above 0."""
+"""The shortest timeout that a page offers. A configuration file may set any timeout above 0."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 class Kind(StrEnum):
-    """What a file is to a model (ABR-1.2). `text` is readable by every model."""
+    """The kind of a file as a model sees it (ABR-1.2). Every model can read `text`."""
 
     TEXT = "text"
     IMAGE = "image"
@@ -28,11 +28,11 @@ class Direction(StrEnum):
 
 
 Cell = tuple[str, str]
-"""A side, `input` or `output`, and a capability: `("input", "vision")` is one cell of the matrix."""
+"""A side (`input` or `output`) and a capability. `("input", "vision")` is one cell of the capability matrix."""
 
 
 class Source(StrEnum):
-    """The source of a capability's value. An earlier member takes precedence, and contested counts as no."""
+    """The source of a capability's value. Earlier members take precedence. A contested capability counts as absent."""
 
     DECLARED = "declared"
     PROBED = "probed"
@@ -42,7 +42,7 @@ class Source(StrEnum):
 
 
 STANDARD_CAPABILITIES = ("text", "vision", "audio", "video", "file", "structured_output", "tool_calling")
-"""The standard types of MCR-1.3, and `video`. Any other non-empty word is accepted, too."""
+"""The standard types of MCR-1.3, and `video`. Any other non-empty word is accepted as well."""
 
 CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
     {
@@ -89,13 +89,13 @@ TEXT_TYPES = frozenset(
 
 
 def is_text_mime(mime: str) -> bool:
-    """Return whether the normalised type is text a model reads directly. SVG and XML are, RTF is not."""
+    """Return whether a model can read this normalised type directly as text. It can read SVG and XML, but not RTF."""
     return mime.startswith("text/") or mime in TEXT_TYPES or mime.endswith(("+json", "+xml", "+yaml", "/json", "/xml"))
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a model reads and writes, each list in the order it was declared."""
+    """What a model reads and writes, each in the order in which it was declared."""
 
     input: tuple[str, ...] = ("text",)
     output: tuple[str, ...] = ("text",)

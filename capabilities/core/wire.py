@@ -1,7 +1,7 @@
 """Values exchanged with providers: requests, answers, failures, stream events.
 
 A protocol turns an adapted `ChatRequest` into an `UpstreamRequest`, and bytes back into `Answer | Failure` or events.
-It never touches a socket. `routing_admin/upstream/` does.
+Protocols never use a socket, which only `routing_admin/upstream/` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class Fault(StrEnum):
-    """Every way in which a call can fail, as a closed list. See docs/faults.md."""
+    """Every way in which a call can fail. The list is complete. See docs/faults.md."""
 
     DNS_ERROR = "dns_error"
     CONNECT_REFUSED = "connect_refused"
@@ -84,10 +84,10 @@ class Fault(StrEnum):
 
 @value_class
 class Target:
-    """Where one candidate's request goes: provider, endpoint, key, model and options.
+    """Where a request to one candidate model is sent: provider, endpoint, key, model and options.
 
-    `endpoint` is the base URL, or the full URL if its path ends in the protocol's call. `quirks` are the provider's
-    compatibility options. `extra_body` is merged into the payload last.
+    `endpoint` is the base URL, or the full URL if its path ends in that of the protocol's call. `quirks` are the
+    provider's compatibility options. `extra_body` is merged into the payload last.
     """
 
     provider: str
@@ -117,7 +117,7 @@ class MediaData:
 
 Piece = bytes | MediaData
 BodyPiece = Piece | Blob
-"""Bytes, a placeholder for a file's base64, or a file sent as it is."""
+"""Bytes, a placeholder for a file's base64, or a file whose bytes are sent unchanged."""
 
 
 def piece_length(piece: BodyPiece) -> int:
@@ -137,12 +137,12 @@ class UpstreamRequest:
     dropped_params: tuple[str, ...] = ()
 
     def pieces(self) -> tuple[BodyPiece, ...]:
-        """Return the body in order: JSON bytes, and placeholders for files between them."""
+        """Return the body's pieces in order: JSON bytes, and placeholders for files between them."""
         return split_payload(self.payload)
 
     @property
     def content_length(self) -> int:
-        """Return the bytes of the whole body, without reading a file."""
+        """Return the size of the whole body in bytes, without reading a file."""
         return sum(map(piece_length, self.pieces()))
 
     def elide(self) -> Any:
@@ -155,7 +155,7 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
     mark = ""
 
     def start_collecting() -> Callable[[Any], Any]:
-        # A second writer starts over if the first one fails.
+        # If the first JSON writer fails, a second one starts from the beginning.
         media_found.clear()
         return collect
 
@@ -166,10 +166,11 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
         if not isinstance(value, MediaData):
             raise TypeError(f"{type(value).__name__} cannot be written as JSON")
         media_found.append(value)
-        mark = mark or f"media:{secrets.token_hex(16)}:"  # unguessable: no caller's text can contain it
+        mark = mark or f"media:{secrets.token_hex(16)}:"  # cannot be guessed, so no caller's text contains it
         return mark
 
-    # Files are marked and cut out afterwards, so their bytes never pass through the JSON writer.
+    # The JSON writer writes a mark for each file, and the JSON is split at these marks. So it never handles files'
+    # bytes.
     text = write_json(payload, start_collecting)
     if not media_found:
         return (text,)
@@ -181,7 +182,7 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
 
 
 def elide(value: Any) -> Any:
-    """Return the JSON value with each `MediaData` as its prefix and `<N bytes>`."""
+    """Return the JSON value with each `MediaData` replaced by its prefix and `<N bytes>`."""
     if isinstance(value, MediaData):
         return f"{value.prefix}<{value.blob.size} bytes>"
     if isinstance(value, Mapping):
@@ -192,7 +193,7 @@ def elide(value: Any) -> Any:
 
 
 def base64_blocks(blob: Blob) -> Iterator[bytes]:
-    """Yield the blob's base64 in blocks, with the memory of one block."""
+    """Yield the blob's base64 in blocks, holding only one block in memory."""
     rest = b""
     for block in blob.blocks():
         data = rest + block
@@ -206,11 +207,11 @@ def base64_blocks(blob: Blob) -> Iterator[bytes]:
 
 
 WriteData = Callable[[Blob, str], Any]
-"""Returns a file's value in an answer: its base64 after the lead, or a placeholder for it."""
+"""Returns the value of a file in a response: its base64 after a prefix, or a placeholder for it."""
 
 
 def base64_text(blob: Blob, lead: str = "") -> str:
-    """Return the blob's base64 after `lead`, for answers that must contain it."""
+    """Return the blob's base64 after `lead`, for responses that must contain it."""
     # Built in place: joining blocks would hold two copies of a large file.
     text = bytearray(lead.encode("utf-8"))
     for block in base64_blocks(blob):
@@ -219,19 +220,20 @@ def base64_text(blob: Blob, lead: str = "") -> str:
 
 
 def open_media(blob: Blob, lead: str = "") -> MediaData:
-    """Return the placeholder for a file that is written later, once; raise UnreadableError now if it cannot."""
-    # Opens the file now, while an error can still be answered.
+    """Return the placeholder for a file that is written once, later; raise UnreadableError now if it is unreadable."""
+    # The file is opened now, while an error response can still be sent.
     blocks = blob.blocks()
     return MediaData(replace(blob, blocks=lambda: blocks), json.dumps(lead, ensure_ascii=False)[1:-1])
 
 
 @value_class
 class Usage:
-    """Tokens as the provider counted them; None if it did not.
+    """Tokens as the provider counted them; None for those that it did not count.
 
-    All that follow `total_tokens` are parts of the prompt or of the completion. `cached_tokens` were read from the
-    provider's cache; `cache_write_tokens` were written to it, `_5m` and `_1h` of them to be kept so long. `tool_tokens`
-    are what the provider's own tools gave the model to read. The `_requests` count calls of such tools.
+    All fields after `total_tokens` count parts of the prompt or the completion. `cached_tokens` were read from the
+    provider's cache. `cache_write_tokens` were written to it, of which `_5m` and `_1h` are kept for that long.
+    `tool_tokens` are what the provider's own tools gave the model to read. Fields ending in `_requests` count calls to
+    such tools.
     """
 
     prompt_tokens: int | None = None
@@ -262,7 +264,7 @@ class Usage:
         return self.prompt_tokens is not None or self.completion_tokens is not None
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum of both. A sort that neither counts stays None."""
+        """Return the sum of two usages. A field that neither of them counts stays None."""
         pairs = ((field.name, getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         return Usage(
             **{
@@ -275,10 +277,10 @@ class Usage:
 
 @value_class
 class AnswerDetails:
-    """A provider's own details of an answer; None where it has none.
+    """Details of an answer that only its provider states; None for those that it does not state.
 
-    `stop_reason` is its own word where that differs from OpenAI's, `stop_details` its explanation. `stop_sequence` is
-    the caller's stop sequence that was met, `vendor` further fields that only its own API has.
+    `stop_reason` is the provider's word if it differs from OpenAI's, `stop_details` the explanation. `stop_sequence` is
+    the caller's stop sequence that ended the answer. `vendor` has further fields of the provider's API.
     """
 
     stop_reason: str | None = None
@@ -294,10 +296,10 @@ NO_DETAILS = AnswerDetails()
 
 @value_class
 class Media:
-    """Something that a model made: its base64, or its URL.
+    """A file that a model made: its base64 or its URL.
 
-    Audio has OpenAI's fields: `id`, the transcript, and when the vendor deletes it (Unix seconds). In a stream it
-    arrives in pieces. `size` in bytes and `artifact_id` are set once it is stored.
+    Audio has OpenAI's fields: `id`, the transcript, and when the vendor deletes it (Unix seconds). In a stream, audio
+    arrives in pieces. `size` (in bytes) and `artifact_id` are set once the file is stored.
     """
 
     kind: Kind
@@ -312,7 +314,7 @@ class Media:
 
 
 Annotation = Mapping[str, Any]
-"""The source of words in an answer, in OpenAI's form."""
+"""The source of a passage in an answer, in OpenAI's format."""
 
 
 @value_class
@@ -342,9 +344,10 @@ class Answer:
 class Failure:
     """Why a call failed.
 
-    `message` is the provider's message, shortened and without secrets. `retry_after` is in seconds, None if the
-    provider stated none. `param` is the parameter it rejected, `further_params` others it names, `refuses_value_only`
-    that it accepts other values. `usage` is what it counted, and bills, before it failed; None if it stated nothing.
+    `message` is the provider's message, shortened and without secrets. `retry_after` is in seconds, or None if the
+    provider stated none. `param` is the parameter that the provider rejected, `further_params` are others that it
+    names. `refuses_value_only` says that it accepts other values of the parameter. `usage` is what the provider counted
+    and bills from before the failure, or None if it stated nothing.
     """
 
     fault: Fault
@@ -364,7 +367,7 @@ class Failure:
 
 @value_class
 class ToolCallDelta:
-    """A piece of a tool call: id and name are in the first piece of an index, arguments in fragments."""
+    """A piece of a tool call. The first piece of an index has the id and the name. The arguments come in fragments."""
 
     index: int
     id: str | None = None
@@ -378,7 +381,7 @@ class ToolCallDelta:
 class Delta(NamedTuple):
     """A piece of a streamed answer; empty if the event had nothing for the caller.
 
-    `vendor` are events of blocks or items that only one API has, for callers of that API; or such blocks, whole.
+    `vendor` has the blocks or items that exist only in one vendor's API, whole or as events for callers of that API.
     """
 
     text: str = ""
@@ -399,9 +402,9 @@ class Supplement(NamedTuple):
 
 @value_class
 class Finish:
-    """The end of an answer: the reason, and the usage if the provider sends it.
+    """The end of an answer: the finish reason, and the usage if the provider sends it.
 
-    `explains_silence` says that the reason explains an answer without text.
+    `explains_silence` says that the finish reason explains why an answer has no text.
     """
 
     finish_reason: str
@@ -416,14 +419,14 @@ StreamEvent = Delta | Supplement | Finish | Failure
 
 
 class StreamDecoder(Protocol):
-    """Decodes the bytes of one streamed answer into events, independent of how blocks are cut."""
+    """Decodes the bytes of one streamed answer into events, however they are divided into blocks."""
 
     @property
     def due(self) -> bool:
         """Return whether the stop reason has arrived, after which only usage and the end may follow."""
 
     def feed(self, block: bytes) -> list[StreamEvent]:
-        """Return the events completed by this block. Keep-alive comments give none."""
+        """Return the events that this block completes. Keep-alive comments give none."""
 
     def close(self) -> list[StreamEvent]:
         """Return the events due at the end of the body: a `Failure` if it ended too early."""
@@ -437,13 +440,13 @@ class AnswerDecoder(Protocol):
 
 
 class WireProtocol(AnswerDecoder, Protocol):
-    """One vendor's wire format. They are listed in `protocols/__init__.py`."""
+    """One vendor's wire format. All protocols are listed in `protocols/__init__.py`."""
 
     @property
     def name(self) -> str: ...
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """Return the request for an adapted chat. `dropped_params` lists what cannot be expressed."""
+        """Return the request for an adapted chat. `dropped_params` lists the parameters that cannot be expressed."""
 
     def decoder(self) -> StreamDecoder:
         """Return a new decoder for one streamed response with status 200."""

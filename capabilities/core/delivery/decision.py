@@ -1,8 +1,9 @@
-"""Decide how a file reaches a model: a pure function of file, reader and position, without I/O.
+"""Decide how a file reaches a model, as a pure function of the file, the receiving model and the position.
 
-Preview, get_artifact, messages between agents and every candidate of a request call it, so what is previewed is
-what is sent. A file that fits its slot goes natively. Otherwise the first of `OBSTACLES` that applies is the reason,
-the reader's policies may find another form that fits, and the last resort is a description.
+The preview, get_artifact, messages between agents and every attempt of a request call `decide`, so what is previewed is
+what is sent. The receiving model is a `Reader`, and its protocol has a `Slot` for each kind of file that it accepts. A
+file that fits its slot is sent natively. Otherwise the first of `OBSTACLES` that applies is the reason. The reader's
+policies may then allow another form of the file, and the last resort is a description.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = [
 
 
 class Outcome(StrEnum):
-    """The seven possible results. Every file of every message ends in exactly one."""
+    """The seven possible results. Every file of every message gets exactly one of them."""
 
     NATIVE = "native"
     CONVERTED = "converted"
@@ -48,7 +49,7 @@ class Outcome(StrEnum):
 
 
 class DeliveryForm(StrEnum):
-    """The four results shown to users. `cut` is a file that arrives as it is or converted, but not whole."""
+    """The four results shown to users. A `cut` file arrives, unchanged or converted, but not as a whole."""
 
     AS_IS = "as_is"
     CONVERTED = "converted"
@@ -67,17 +68,17 @@ FORMS: Mapping[Outcome, DeliveryForm] = MappingProxyType(
         Outcome.REFUSED: DeliveryForm.DESCRIBED,
     }
 )
-"""The form of a file that arrives whole."""
+"""The form of a file that arrives as a whole."""
 
 
 @value_class
 class Delivery:
     """What happens to a file and why.
 
-    `reason` says what prevented native delivery. `mime_type` is the type that arrives, `hoist` whether the file moves
-    behind the tool results. `target` is set for `converted`. `loss` and `description` are known once the delivery was
-    carried out: the part of the file that does not arrive, and the text written by `describer`. `describer` is empty
-    where only the file's facts are sent.
+    `reason` says what prevented native delivery. `mime_type` is the type that arrives, `hoist` whether the file is
+    moved behind the tool results. `target` is set for `converted`. `loss` (the part of the file that does not arrive)
+    and `description` (by the model `describer`) are known once the delivery has been carried out. `describer` is empty
+    if only the file's metadata is sent.
     """
 
     outcome: Outcome
@@ -96,11 +97,11 @@ class Delivery:
 
 
 ANYWHERE = Position()
-"""A first file in a user's message."""
+"""The position of a first file in a user message."""
 
 
 def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Delivery:
-    """Return how this file reaches this reader at this position. The same arguments give the same answer."""
+    """Return how this file reaches this reader at this position. The same arguments give the same result."""
     if file.unreadable or not (file.content or file.url):
         return Delivery(Outcome.DESCRIBED, because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed"))
     slot = reader.slots.get(file.kind)
@@ -111,7 +112,7 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
     if reasons or slot is None:
         return _decide_without_native(file, reader, position, slot, reasons)
     capability = next(name for name in slot.capabilities if reader.capabilities.has(name))
-    # A file that the slot takes, but not inside a tool result, moves behind the results.
+    # A file that the slot accepts, but not inside a tool result, is moved behind the results.
     hoist = hoists(slot, reader, position)
     fits = because(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
@@ -120,15 +121,14 @@ def decide(file: FilePart, reader: Reader, position: Position = ANYWHERE) -> Del
 MARKED_UP = frozenset(
     {"text/html", "application/xhtml+xml", "application/x-ipynb+json", "message/rfc822", "multipart/related"}
 )
-"""Types of text whose words are between markup. Policy `extract` drops the markup, which can cost more tokens than the
-words."""
+"""Types of text with markup. Policy `extract` drops the markup, which can cost more tokens than the words."""
 
 
 ARCHIVES = frozenset(
     {"application/zip", "application/java-archive", "application/x-tar", "application/gzip"}
     | {"application/x-bzip2", "application/x-xz"}
 )
-"""Types that contain files. `extract` lists their names, sizes and dates."""
+"""Types of archives. Policy `extract` lists the names, sizes and dates of the files in them."""
 
 
 def _decide_text(file: FilePart, reader: Reader) -> Outcome:
@@ -137,17 +137,18 @@ def _decide_text(file: FilePart, reader: Reader) -> Outcome:
 
 
 def can_read(file: FilePart, reader: Reader) -> bool:
-    """Return whether this reader would get the file other than as a description, given its bytes."""
+    """Return whether this reader would get the file in any form but a description, assuming its bytes are available."""
     at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AvailableContent()))
-    # This fills the list of agents in a description, for this very file with its type and size. A model that could only
-    # get a document's words or pages does not count: the reader of the description could have these as well.
+    # The result is used to list, in a description, the agents that can read this file with its type and size. A model
+    # that could only get a document's text or pages does not count, since the reader of the description could get these
+    # as well.
     itself = without_describer(reader) if file.kind is Kind.IMAGE else replace(reader, policies=frozenset())
     return decide(at_hand, itself).form is not DeliveryForm.DESCRIBED
 
 
 @value_class
 class _AvailableContent:
-    """Content that is present and never read."""
+    """Stands for content that is available. It is never read."""
 
     def blob(self) -> Blob:
         raise UnreadableError("failed")
@@ -168,7 +169,7 @@ def _decide_without_native(
         if target.mime_types:
             hoist = hoists(slot, reader, position)
             return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
-    # With `extract`, words have precedence. Pages are drawn only if there are none (see `writing`).
+    # With `extract`, text takes precedence. Pages are drawn only if there is no text (see `writing`).
     image_slot = None if ContentPolicy.EXTRACT in reader.policies else page_slot(file, reader, position)
     if image_slot is not None:
         return Delivery(Outcome.CONVERTED, reason, image_slot, hoist=hoists(image_slot, reader, position))
@@ -180,20 +181,20 @@ PAGED = frozenset({"application/pdf"})
 
 
 def page_slot(file: FilePart, reader: Reader, position: Position) -> Slot | None:
-    """Return the image slot that takes the document's pages, or None if this reader cannot see them."""
+    """Return the image slot for the document's pages, or None if this reader cannot see them."""
     slot = reader.slots.get(Kind.IMAGE)
     if slot is None or ContentPolicy.CONVERT not in reader.policies or file.mime_type not in PAGED:
         return None
     types = conversion_target(slot, reader, position).mime_types
     if file.content is None or not types:
         return None
-    # The size of a page is unknown before it is drawn, so only type, role and counts are checked here.
+    # The size of a page is unknown before it is drawn, so only type, role and counts are checked.
     page = FilePart(Kind.IMAGE, types[0], content=file.content)
     return None if any(obstacle(page, reader, slot, position) for obstacle in OBSTACLES) else slot
 
 
 def decide_in_words(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
-    """Return the delivery as words: those in the file if policy and type allow, else a description."""
+    """Return the delivery as text: the text in the file if policy and type allow it, else a description."""
     has_words = file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES
     if ContentPolicy.EXTRACT in reader.policies and has_words and file.content is not None:
         return Delivery(Outcome.EXTRACTED, reason, mime_type="text/plain")
@@ -201,25 +202,24 @@ def decide_in_words(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
 
 
 def decide_description(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
-    """Return the last resort: refused, described by a model if one is to be asked, or by its facts."""
+    """Return the last resort: a refusal, a description by another model, or the file's metadata."""
     outcome = describe_or_refuse(reader, reason)
     describer = find_describer(file, reader, reason) if outcome is Outcome.DESCRIBED else ""
     return Delivery(outcome, reason, describer=describer)
 
 
 SAME_FOR_EVERYONE = frozenset({ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY})
-"""Reasons that apply to every candidate, so skipping one because of them would not help."""
+"""Reasons that apply to every candidate, so that skipping a candidate would not help."""
 
 
 def _pick_reason(reader: Reader, reasons: list[Reason]) -> Reason:
-    # Under native_only, a reason that every candidate shares goes first, so that the request is not refused by all of
-    # them.
+    # Under native_only, a reason that applies to every candidate comes first, so that not all candidates are skipped.
     hopeless = [reason for reason in reasons if reason.code in SAME_FOR_EVERYONE]
     return hopeless[0] if hopeless and ContentPolicy.NATIVE_ONLY in reader.policies else reasons[0]
 
 
 def describe_or_refuse(reader: Reader, reason: Reason) -> Outcome:
-    """Return REFUSED where the policy is `native_only` and another candidate could do better, else DESCRIBED."""
+    """Return REFUSED if the policy is `native_only` and another candidate might accept the file, else DESCRIBED."""
     strict = ContentPolicy.NATIVE_ONLY in reader.policies and reason.code not in SAME_FOR_EVERYONE
     return Outcome.REFUSED if strict else Outcome.DESCRIBED
 
@@ -233,7 +233,7 @@ CONVERSION_HELPS = frozenset(
         ReasonCode.REQUEST_FULL,
     }
 )
-"""Reasons that another type, fewer pixels or fewer bytes may resolve. The converted image is checked again."""
+"""Obstacles that another type, fewer pixels or fewer bytes may remove. The converted image is checked again."""
 
 
 CONVERTIBLE = frozenset(
@@ -244,7 +244,7 @@ CONVERTIBLE = frozenset(
         *("x-portable-pixmap", "x-portable-graymap", "x-portable-bitmap", "x-portable-anymap"),
     )
 )
-"""Image types that the decoder reads (HEIC if the extra is installed). Camera raw formats are not among them."""
+"""Image types that the decoder reads (HEIC if the extra is installed). Camera raw formats are not included."""
 
 
 def _convertible(file: FilePart, reasons: list[Reason]) -> bool:
@@ -253,7 +253,7 @@ def _convertible(file: FilePart, reasons: list[Reason]) -> bool:
 
 
 IMAGE_TARGETS = ("image/png", "image/jpeg", "image/webp")
-"""Types that images are converted to, by preference."""
+"""Types that images are converted to, the preferred type first."""
 
 
 def conversion_target(slot: Slot, reader: Reader, position: Position) -> ConvertTo:
@@ -263,5 +263,5 @@ def conversion_target(slot: Slot, reader: Reader, position: Position) -> Convert
 
 
 def hoists(slot: Slot, reader: Reader, position: Position) -> bool:
-    """Return whether a file for this slot moves from a tool result into the user message behind it."""
+    """Return whether a file for this slot is moved from a tool result into the user message behind it."""
     return position.role is Role.TOOL and not tool_result_slot(slot, reader, position)

@@ -1,8 +1,8 @@
 """Tables of what each protocol and provider accepts: media types, bytes, counts, pixels, pages.
 
-Vendors change these numbers, so each has its source and the day it was looked up, and an administrator can override
-it on a service in the same form (`slot_choice.slots_for`). `maxBytes` counts the bytes of the file itself, before
-base64. `None` in place of a slot means that the provider has none for that kind of content.
+Vendors change these numbers, so each table states its source and the day on which it was looked up. An administrator
+can override them on a service in the same form (`slot_choice.slots_for`). `maxBytes` counts the bytes of the file
+itself, before base64. `None` in place of a slot means that the provider does not accept that kind of content.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAPERS = [
 
 
 def _add_source(source: str, *, checked: str = CHECKED, **slots: Any) -> Limits:
-    # Pages show source and day beside each limit.
+    # Pages show the source and the day next to each limit.
     origin = {"source": source, "checkedOn": checked}
     return MappingProxyType(
         {key: {**origin, **value} if isinstance(value, dict) else value for key, value in slots.items()}
@@ -46,7 +46,7 @@ OPENAI_IMAGES: Limits = MappingProxyType(
     {
         "capabilities": ["vision"],
         "mimeTypes": PHOTOS,
-        # 1,500 images a request. The sum of 50 MB is measured, see below.
+        # At most 1,500 images per request. The total of 50 MB was measured, see below.
         "maxCount": 1500,
         "maxTotalBytes": 50 * MIB,
         "maxSide": 5500,
@@ -161,17 +161,17 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
         ),
     }
 )
-"""The slots of each protocol. What single providers do differently is in `TEMPLATES`.
+"""The slots of each protocol. Providers that differ from their protocol are in `TEMPLATES`.
 
 Pages: developers.openai.com/api/docs/guides/images-vision and file-inputs (512 MB and 1,500 images a request, 30,000
-patches; that 50 MB of images are refused is measured), platform.claude.com/docs/en/build-with-claude/vision and
-pdf-support, ai.google.dev/gemini-api/docs/file-input-methods (100 MB inline since January 2026, 20 MB before).
+patches; that more than 50 MB of images are rejected was measured), platform.claude.com/docs/en/build-with-claude/vision
+and pdf-support, ai.google.dev/gemini-api/docs/file-input-methods (100 MB inline since January 2026, 20 MB before).
 """
 
 MODELS: Mapping[str, tuple[tuple[re.Pattern[str], Limits], ...]] = MappingProxyType(
     {"anthropic": ((re.compile(CLAUDE_FROM_4_6), {"image": {"maxCount": 600}, "file": {"maxPages": 600}}),)}
 )
-"""What single models of a protocol accept beyond its slots: Claude has a window of a million tokens from 4.6 on."""
+"""Models that accept more than their protocol's slots: Claude has a context window of a million tokens from 4.6 on."""
 
 CLAUDE_ON_A_CLOUD: Limits = _add_source(
     translatable("Anthropic: vision, on Bedrock and Vertex (5 MB of base64 an image, no addresses; AWS: 100 pages)"),
@@ -184,7 +184,7 @@ VIDEO_URL: Limits = _add_source(
     translatable("the video_url part that several compatible servers accept"),
     video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
 )
-"""The video slot of a provider whose compatibility options say that it takes videos."""
+"""The video slot of a provider whose compatibility options say that it accepts videos."""
 
 _MEASURED = translatable("measured request limits of hosted models, 2026-09-19")
 
@@ -263,7 +263,7 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
         "vertex": CLAUDE_ON_A_CLOUD,
     }
 )
-"""What single providers do differently, by the name of their preset or host."""
+"""Slots of providers that differ from their protocol, by the name of their preset or host."""
 
 _SEEDS = translatable("the table of the original specification")
 
@@ -275,7 +275,7 @@ MESSAGES: Limits = _add_source(
     video={"name": "video", "capabilities": ["video"], "minBytes": 0},
     file={"name": "file", "capabilities": ["file"], "minBytes": 0},
 )
-"""Messages between agents: only the capability matters (MCR-2.1 to 2.6)."""
+"""The slots for messages between agents, where only the capability matters (MCR-2.1 to 2.6)."""
 
 GET_ARTIFACT: Limits = _add_source(
     _SEEDS,
@@ -284,4 +284,5 @@ GET_ARTIFACT: Limits = _add_source(
     video={"name": "file", "capabilities": ["file", "video"], "minBytes": 0},
     file={"name": "file", "capabilities": ["file"], "minBytes": 0},
 )
-"""get_artifact: audio and video also go to a service that has `file` (ABR-4.1); text needs no slot (ABR-5.1)."""
+"""The slots for get_artifact. A service with the capability `file` also gets audio and video (ABR-4.1). Text needs no
+slot (ABR-5.1)."""

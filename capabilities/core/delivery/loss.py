@@ -1,4 +1,4 @@
-"""The part of a file that does not arrive: a text cut short, an image scaled down."""
+"""The part of a file that does not arrive, e.g. because text is cut or an image is scaled down."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capabilities.core.translatable import Translatable, translatable
 
 
 class LossKind(StrEnum):
-    """How something is lost. The value appears in the `x-routing-adaptation` header."""
+    """How a part of a file is lost. The value appears in the `x-routing-adaptation` header."""
 
     CUT = "cut"
     SCALED = "scaled"
@@ -25,19 +25,19 @@ SENTENCES: Mapping[tuple[LossKind, bool], str] = MappingProxyType(
         (LossKind.SCALED, False): translatable("Scaled down."),
     }
 )
-"""Sentences by kind and whether the share is known, in English for the pages to translate."""
+"""English sentences, which the pages translate, by the kind of loss and whether its share is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Part of a file does not arrive. `share` is how much (0 to 1), None if unknown."""
+    """A part of a file that does not arrive. `share` is how much of the file it is (0 to 1), or None if unknown."""
 
     kind: LossKind
     share: float | None = None
 
     @property
     def percent(self) -> int | None:
-        # Never 0 and never 100: something is lost, and something arrives.
+        # The percentage is never 0 or 100, since something is lost and something arrives.
         return None if self.share is None else min(max(round(self.share * 100), 1), 99)
 
     def sentence(self) -> Translatable:
@@ -47,5 +47,5 @@ class Loss:
 
 
 def loss_of(kind: LossKind, arrives: float, whole: float) -> Loss | None:
-    """Return the loss if `arrives` of `whole` arrives, in any one unit, or None if all of it does."""
+    """Return the loss if only `arrives` of `whole` arrives (both in the same unit), or None if all of it arrives."""
     return Loss(kind, 1 - arrives / whole) if arrives < whole else None

@@ -1,6 +1,6 @@
 """Another model's description of a file, for a model that cannot read the file.
 
-The description is passed in as a value, so a delivery stays a pure function and no model is called here.
+No model is called in this module. Deliveries get the description as a value, so that they stay pure functions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ModelDescription:
 
 
 FindDescription = Callable[[FilePart, str, int], ModelDescription]
-"""(file, describing model, index of its message) → what is known of that description."""
+"""(file, describing model, index of the file's message) → what is known about that description."""
 
 
 def find_no_description(file: FilePart, describer: str, message: int) -> ModelDescription:
@@ -62,14 +62,15 @@ NOT_FOR_A_DESCRIBER = frozenset(
         *(ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL),
     }
 )
-"""Reasons for which no model is asked: the file shows nothing, or the reader could see it and only lacks room."""
+"""Reasons for which no model is asked: the file has no content, or the reader could read it but the request has no
+room."""
 
 
 def find_describer(file: FilePart, reader: Reader, reason: Reason) -> str:
-    """Return the model that describes a file not delivered for this reason, or "" if none does."""
+    """Return the model that describes a file that cannot be delivered for this reason, or "" if none does."""
     if ContentPolicy.DESCRIBER not in reader.policies or reason.code in NOT_FOR_A_DESCRIBER:
         return ""
-    # A describer needs the bytes: a URL alone, or an empty file, is described by its facts.
+    # A describing model needs the bytes. For an empty file, or a URL alone, only metadata is sent.
     if file.content is None or file.unreadable or not file.size:
         return ""
     return reader.describer_for(file)

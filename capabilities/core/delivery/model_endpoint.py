@@ -1,6 +1,6 @@
 """The endpoint a request is sent to: a model at a provider, what it reads, and its protocol.
 
-Preview, simulation and every attempt call `prepare`, so what is previewed is what is sent.
+The preview, the simulation and every attempt call `prepare`, so what is previewed is what is sent.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target, UpstreamRequest, WireProtocol
 
 EVERYTHING = "*"
-"""In place of capabilities to withhold: all but text."""
+"""Stands for all capabilities but text in a list of capabilities to withhold."""
 
 
 @value_class
 class ModelEndpoint:
-    """The wire protocol, the target, and the reader that deliveries are decided for.
+    """The wire protocol, the target, and the `Reader` that deliveries are decided for.
 
-    `service_id` is None for a (provider, model) without a service row, which counts as text only. `passes` maps the
-    caller's headers that are forwarded to the names they are sent under. `vendor_tools` names the vendor's own tools
-    that may be used.
+    `service_id` is None for a model at a provider without a service row, which counts as text only. `passes` maps the
+    names of the caller's headers that are forwarded to the names under which they are sent. `vendor_tools` names the
+    vendor's own tools that may be used.
     """
 
     protocol: WireProtocol
@@ -61,8 +61,8 @@ class ModelEndpoint:
 class Prepared:
     """A request ready to be sent to one endpoint, and how each file was delivered.
 
-    `tool_names` maps the names under which tools are sent to the caller's own. `custom_tools` are the caller's tools of
-    free text that are sent as functions.
+    `tool_names` maps the names under which tools are sent to the caller's names. `custom_tools` are the caller's tools
+    with free text as input that are sent as functions.
     """
 
     request: UpstreamRequest
@@ -94,21 +94,21 @@ def model_endpoint(
 ) -> ModelEndpoint:
     """Return the endpoint for a target, with the slots of its protocol and host and the administrator's limits.
 
-    `content` is the content policy of the service or, if it has one, of the route: `{"policy": "extract+convert"}`.
-    `vendor_tools` is the provider's list, None if it has none of its own.
+    `content` is the content policy of the route, or else of the service: `{"policy": "extract+convert"}`.
+    `vendor_tools` is the provider's list, or None for the default.
     """
     quirks = quirks_for(target.endpoint, target.quirks)
     template = limits_template(target.endpoint, protocol)
     slots = slots_for(protocol, template, limits or None, quirks, target.model)
     reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
-    # The embedded provider answers in this process, so there is nothing to forward headers to.
+    # The embedded provider runs in this process, so headers are not forwarded.
     passes = passed_headers(quirks, protocol) if protocol != "echo" else {}
     tool_words = words_at(protocol, target.endpoint, vendor_tools)
     return ModelEndpoint(PROTOCOLS[protocol], target, reader, service_id, tokens, passes, tool_words)
 
 
 def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
-    """Return the policies of `content`. An unknown word, as an older file may hold, counts as `describe`."""
+    """Return the policies in `content`. An unknown word, which an older file may contain, counts as `describe`."""
     try:
         return policies_of(content.get("policy"))
     except (ValueError, AttributeError):
@@ -125,7 +125,7 @@ def prepare(
 ) -> Prepared | CannotRead:
     """Return the request for this endpoint in its protocol, or `CannotRead` under policy `native_only`.
 
-    `without_capabilities` are treated as missing, after the model rejected such content.
+    `without_capabilities` are treated as missing, because the model has rejected such content.
     """
     adapted = adapt(chat, withhold(endpoint.reader, without_capabilities), style)
     if isinstance(adapted, CannotRead):
@@ -134,7 +134,7 @@ def prepare(
 
 
 def with_forwarded_headers(prepared: Prepared, passes: Mapping[str, str], headers: Mapping[str, str]) -> Prepared:
-    # Names differ: a caller's x-request-id is X-Client-Request-Id at OpenAI.
+    # Names differ: x-request-id is sent to OpenAI as X-Client-Request-Id.
     forwarded = {
         provider_name: headers[caller_name] for caller_name, provider_name in passes.items() if headers.get(caller_name)
     }
@@ -156,11 +156,11 @@ def encode_adapted(adapted: Adapted, endpoint: ModelEndpoint, *, stream: bool, l
 
 
 def rename_limit(endpoint: ModelEndpoint, name: str | None) -> ModelEndpoint:
-    """Return the endpoint with its token limit sent under `name`, also in its extra fields; None changes nothing."""
+    """Return the endpoint with its token limit sent as `name`, also in its extra fields; None changes nothing."""
     if name is None:
         return endpoint
     quirks = {**endpoint.target.quirks, LIMIT_FIELD: name}
-    # The extra fields of a service may contain the limit, too.
+    # The extra fields of a service may also contain the limit.
     extra = {name if key in LIMIT_NAMES else key: value for key, value in endpoint.target.extra_body.items()}
     return replace(endpoint, target=replace(endpoint.target, quirks=quirks, extra_body=extra))
 

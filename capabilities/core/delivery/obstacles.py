@@ -1,4 +1,4 @@
-"""Obstacles to native delivery: each a function that returns the reason, or None."""
+"""Obstacles to native delivery. Each is a function that returns the reason, or None if the file passes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 
 
 class ReasonCode(StrEnum):
-    """Every reason that can decide a delivery, as a closed list.
+    """Every reason that can decide a delivery.
 
-    The first block allows it, the second names what prevents it, the last concerns only descriptions by another model.
+    Reasons in the first block allow native delivery, those in the second prevent it. Those in the last block concern
+    only descriptions by another model.
     """
 
     FITS = "fits"
@@ -94,7 +95,7 @@ SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason and the values for its sentence (bytes and pixels as plain numbers)."""
+    """A reason, and the values in its sentence (bytes and pixels as plain numbers)."""
 
     code: ReasonCode
     facts: Mapping[str, str | int] = field(default_factory=dict)
@@ -140,7 +141,7 @@ def _only_a_url(file: FilePart, reader: Reader, slot: Slot | None, _: Position) 
 
 
 def tool_result_slot(slot: Slot, reader: Reader, position: Position) -> bool:
-    """Return whether media stays inside the tool result: reader and slot both accept it there."""
+    """Return whether media stays inside the tool result, which both the reader and the slot must accept."""
     native = reader.media_from_tools is ToolMedia.NATIVE
     return position.role is Role.TOOL and native and slot.in_tool_result
 
@@ -154,7 +155,7 @@ def _in_tool_result(file: FilePart, reader: Reader, slot: Slot | None, position:
 
 
 def _wrong_type(file: FilePart, reader: Reader, slot: Slot | None, position: Position) -> Reason | None:
-    # The type behind a URL is the caller's guess. The provider that fetches it will know.
+    # The type of a file at a URL is the caller's guess. The provider that fetches the file will know it.
     if slot is None or file.content is None:
         return None
     if slot.carries(file.mime_type, in_tool_result=tool_result_slot(slot, reader, position)):
@@ -172,7 +173,7 @@ def wire_bytes(size: int | None) -> int:
 
 
 def _exceeds(code: ReasonCode, actual: int | None, limit: int | None, **facts: str) -> Reason | None:
-    # What cannot be measured never prevents a delivery.
+    # Measures that are unknown never prevent a delivery.
     if actual is None or limit is None or actual <= limit:
         return None
     return because(code, actual=actual, limit=limit, **facts)
@@ -183,7 +184,7 @@ def _too_large(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Re
 
 
 def _too_wide(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
-    # An image whose size could not be read has no sides and passes.
+    # An image whose width and height could not be read passes.
     sides = [side for side in (file.width, file.height) if side is not None]
     return _exceeds(ReasonCode.TOO_WIDE, max(sides), slot.side(position.total)) if slot and sides else None
 
@@ -228,4 +229,4 @@ OBSTACLES: tuple[Obstacle, ...] = (
     _too_much_of_a_kind,
     _request_full,
 )
-"""All obstacles in order of precedence: the first that applies is the reason shown."""
+"""All obstacles in order of precedence. The first one that applies is the reason shown."""

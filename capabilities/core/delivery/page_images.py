@@ -1,7 +1,7 @@
-"""Draw a document's pages as images, for a model that sees but does not take the document itself.
+"""Draw a document's pages as images, for a model that accepts images but not the document itself.
 
-This is tried after a document's words and before its description. A scan has no words to extract. Each page is
-decided like any image, and as many are sent as there is room for.
+This is tried after extracting the document's text, which a scan does not have, and before a description. Each page is
+decided like any image. As many are sent as there is room for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from capabilities.core.message import Converted, Drawable, FilePart
 from capabilities.core.vocabulary import Kind
 
 MAX_PAGES = 20
-"""Pages of one document that are sent as images: about as many tokens as a long text."""
+"""The most pages of a document that are sent as images. They take about as many tokens as a long text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
         return None
     max_pages = _most_pages(slot)
     max_pages = max_pages if slot.max_count is None else min(max_pages, slot.max_count - _count(position))
-    # Always drawn at the size for a crowded request, whatever else this one contains.
+    # Pages are always drawn at the size for a request with many images, whatever else the request contains.
     crowded = replace(position, total=slot.crowd_count + 1) if slot.crowd_count else position
     pages = content.draw(conversion_target(slot, reader, crowded), max_pages) if max_pages > 0 else None
     fitting = _take_fitting(pages.images, file, reader, position) if pages else {}
@@ -47,17 +47,17 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
 
 
 def count_images(files: Iterable[FilePart], reader: Reader) -> int:
-    """Return how many images a request with these files may hold. A drawable document counts its pages."""
+    """Return the most images that a request with these files may contain, counting the pages of documents."""
     total = 0
     for file in files:
-        # An upper bound: which pages fit is not known yet.
+        # This is an upper bound, since it is not known yet which pages fit.
         slot = page_slot(file, reader, Position()) if file.kind is not Kind.IMAGE else None
         total += 1 if file.kind is Kind.IMAGE else _most_pages(slot) if slot else 0
     return total
 
 
 def _most_pages(slot: Slot) -> int:
-    # Half of the crowd limit, whatever the request, so that pages alone never lower the allowed image size.
+    # At most half of `crowd_count` pages, so that pages alone never lower the allowed image size.
     return min(MAX_PAGES, slot.crowd_count // 2) if slot.crowd_count else MAX_PAGES
 
 
@@ -73,7 +73,8 @@ def _take_fitting(
         size = image.blob.size
         part = FilePart(Kind.IMAGE, image.mime_type, None, size, width=image.width, height=image.height)
         part = replace(part, content=file.content)
-        # Each image is judged behind those before it, so the first that does not fit ends the list.
+        # Each image is decided at the position after the images before it. The first one that does not fit ends the
+        # list.
         if decide(part, reader, position).outcome not in (Outcome.NATIVE, Outcome.HOISTED):
             break
         fitting[number] = image

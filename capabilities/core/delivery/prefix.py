@@ -1,6 +1,7 @@
-"""Compare what a model gets of a conversation between turns. Its cache and signed reasoning depend on it.
+"""Compare what a model receives of a conversation from one turn to the next.
 
-The words of a conversation stay the same. Only files can be delivered differently, so deliveries are compared.
+The vendor's cache and signed reasoning depend on an unchanged prefix. The text of a conversation stays the same, and
+only files can be delivered differently, so the deliveries are compared.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ OTHERWISE_BY_ONE_MORE = translatable(
     "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a file "
     "there is then delivered differently. %(reason)s"
 )
-"""The sentences of a preview, as templates."""
+"""Templates of the sentences that a preview shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixBreak:
-    """The first file of an earlier turn that is now delivered differently, and how."""
+    """The first file of an earlier turn that is now delivered differently, and both deliveries."""
 
     delivery: PartDelivery
 
     @property
     def message(self) -> int:
-        """Return the index of its message in the canonical request. Everything before it is unchanged."""
+        """Return the index of the file's message in the canonical request. All earlier messages are unchanged."""
         return self.delivery.message
 
     @property
@@ -44,11 +45,11 @@ class PrefixBreak:
 
 
 def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
-    """Return where a continued conversation differs from its earlier turn, or None.
+    """Return where a continued conversation differs from its earlier turn, or None if it does not.
 
-    `later` is adapted from the messages of `earlier` and further ones.
+    `later` is adapted from the messages of `earlier`, followed by more messages.
     """
-    # Compare what was sent, not the decision: a different reason with the same bytes breaks nothing.
+    # Compare what was sent, not the decision, since a different reason does not matter if the bytes are the same.
     for earlier_delivery, later_delivery in zip(earlier.deliveries, later.deliveries, strict=False):
         if (earlier_delivery.text, earlier_delivery.natives) != (later_delivery.text, later_delivery.natives):
             return PrefixBreak(later_delivery)
@@ -56,8 +57,8 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
 
 
 def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: TextStyle) -> PrefixBreak | None:
-    """Return what one more file like the last would break in the next turn of a request with files."""
-    # Any answer will do, since only the positions of files matter.
+    """Return what would change in a conversation with files if the next turn had one more file like the last one."""
+    # The text of the answer does not matter, only the positions of files.
     answer = Message(Role.ASSISTANT, (TextPart("."),))
     next_message = Message(Role.USER, (adapted.deliveries[-1].file,))
     next_adapted = adapt(replace(chat, messages=(*chat.messages, answer, next_message)), reader, style)
@@ -68,7 +69,7 @@ def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: Te
 
 
 def describe_prediction(predicted: PrefixBreak | None) -> Translatable:
-    """Return one sentence: the prefix is kept, or it breaks at which message (from 1) and why."""
+    """Return a sentence that says that the prefix is kept, or at which message (from 1) it breaks and why."""
     if predicted is None:
         return KEPT_WITH_ONE_MORE
     template = BROKEN_BY_ONE_MORE if predicted.reason.code in ROOM_CODES else OTHERWISE_BY_ONE_MORE

@@ -1,4 +1,4 @@
-"""Select the probes that a model's protocol has a slot for, and estimate what they use."""
+"""Select the probes for which a model's protocol has a slot, and estimate the tokens that they use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capabilities.core.providers.probes.questions import PROBES, Probe
 from capabilities.core.wire import Usage
 
 FILES = 3
-"""Files per probe, including the control."""
+"""The number of files in a probe, including the control."""
 ANSWER_TOKENS = 8
 
 
@@ -27,7 +27,7 @@ def list_probes(
 
 
 def estimate_usage(model: str, probe: Probe) -> Usage | None:
-    """Return about what a whole probe uses, or None if it is unknown how the model counts such files."""
+    """Return the estimated usage of a whole probe, or None if it is unknown how the model counts such files."""
     width, height, pages, seconds = probe.measures
     file = FilePart(probe.kind, probe.mime_type, width=width, height=height, pages=pages, seconds=seconds)
     file_estimate = file_tokens(model, file)
@@ -38,5 +38,5 @@ def estimate_usage(model: str, probe: Probe) -> Usage | None:
 
 def count_calls(probes: Iterable[Probe]) -> int:
     """Return the most calls these probes make, including the greeting before them."""
-    # The third file, the control, is only asked if both others were read.
+    # The control, which is the third file, is sent only if the model could read the other two.
     return 1 + FILES * len(list(probes))

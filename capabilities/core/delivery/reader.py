@@ -1,4 +1,4 @@
-"""The two values a delivery is decided from: who receives the file, and its position in the request."""
+"""The two values that decide a delivery besides the file: the receiving model, and the file's position."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 
 
 class ContentPolicy(StrEnum):
-    """What may be tried for a file that does not fit. Several may be combined, none means `describe`.
+    """What may be tried for a file that does not fit. Policies can be combined. An empty set means `describe`.
 
-    `describe` sends the file's facts. `describer` has another model describe it, and `question` gives that model what
-    the user asked with the file.
+    `describe` sends the file's metadata. `describer` has another model describe the file, and `question` also gives
+    that model what the user asked about the file.
     """
 
     DESCRIBE = "describe"
@@ -27,17 +27,17 @@ class ContentPolicy(StrEnum):
 
 
 FACTUAL_WORDS = ("describe", "extract", "convert", "extract+convert", "native_only")
-"""Policies under which a delivery depends on the file and its reader alone."""
+"""Policies under which a delivery depends only on the file and its reader."""
 
 POLICY_WORDS = (*FACTUAL_WORDS, "extract+convert+describer", "extract+convert+describer+question")
-"""How policies are written in files and the API."""
+"""The combinations of policies, as they are written in files and in the API."""
 
 DEFAULT_POLICY = "extract+convert"
-"""The policy for requests where neither the route, nor the service, nor the installation sets one."""
+"""The policy if neither the route, nor the service, nor the installation sets one."""
 
 
 def policies_of(text: str | None) -> frozenset[ContentPolicy]:
-    """Return the policies in a word such as `describe` or `extract+convert`; raise ValueError for another."""
+    """Return the policies in text such as `describe` or `extract+convert`; raise ValueError if it is unknown."""
     return frozenset(ContentPolicy(name) for name in (text or "describe").replace(" ", "").split("+"))
 
 
@@ -47,10 +47,11 @@ def find_no_describer(_: FilePart) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The receiving model: what it reads, its protocol's slots, and what may be tried if a file does not fit.
+    """The model that receives a file: what it reads, its slots, and what may be tried if a file does not fit.
 
-    Text files longer than `head_chars + tail_chars` characters are cut to their head and tail. `describer_for` returns
-    the model that describes a file if the policies allow it, "" if none can. `tool_media` overrides the slots' value.
+    Text files longer than `head_chars + tail_chars` characters are cut to their head and tail. If the policies allow
+    it, `describer_for` returns the model that describes a file, or "" if no model can. `tool_media` overrides the value
+    of the slots.
     """
 
     slots: Slots
@@ -68,10 +69,11 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A file's position in the request, and what is native before it.
+    """A file's position in the request, and the native files before it.
 
-    `counts` and `sizes` (bytes) are by `slots.slot_key` of the kind. `request_bytes` is the size of the request so far,
-    on the wire. `total` is the number of images in the whole request, `message` the index of the file's message.
+    `counts` and `sizes` (in bytes) have the result of `slots.slot_key` as keys. `request_bytes` is the size so far of
+    the request as it is sent. `total` is the number of images in the whole request, `message` the index of the file's
+    message.
     """
 
     role: Role = Role.USER

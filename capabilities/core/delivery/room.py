@@ -1,9 +1,8 @@
-"""Share a reader's limits among the files of a conversation so that its prefix stays the same.
+"""Divide a reader's limits among the files of a conversation so that its prefix rarely changes.
 
-Messages are processed in order, and the result for earlier ones depends on nothing after them. A file that reaches a
-limit turns the oldest files of earlier messages into words until half of the limit is free. So the start of a
-conversation changes once per half-limit of new files and stays the same in between. Files of one message arrive
-together, so none of them makes room for another.
+Messages are processed in order. When a file would exceed a limit, the oldest files of earlier messages are sent as text
+until half of the limit is free. So the start of a conversation changes only when new files have filled half of a limit.
+Files of the same message arrive together, so none of them makes room for another.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from capabilities.core.message import FilePart, NativePart, Role
 from capabilities.core.vocabulary import Kind
 
 ROOM_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL})
-"""Reasons for a file that has no room beside others."""
+"""Reasons for a file for which the other files leave no room."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoomLimit:
     """The most that files may use together. `slot` and `key` are empty for the bytes of the whole request.
 
-    There is one object per limit of a request, so limits compare by identity.
+    A request has one object per limit, so limits are compared by identity.
     """
 
     code: ReasonCode
@@ -38,7 +37,7 @@ class RoomLimit:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A native file, its position, and how much it uses of each limit."""
+    """A native file, its position, and how much of each limit it uses."""
 
     message: int
     part_index: int
@@ -51,11 +50,11 @@ def byte_count(text: str | None) -> int:
 
 
 class SizeBudget:
-    """Delivers files message by message within the limits. `images` is their number in the whole request."""
+    """Delivers files within the limits, message by message. `images` is the number of images in the whole request."""
 
     def __init__(self, reader: Reader, style: TextStyle, images: int) -> None:
         self.files: dict[tuple[int, int], WrittenFile] = {}
-        """By the index of the message and the place in it."""
+        """The files by the index of their message and their index in it."""
         self._reader, self._style, self._images = reader, style, images
         max_request_bytes = reader.slots.max_request_bytes
         self._request = None if max_request_bytes is None else RoomLimit(ReasonCode.REQUEST_FULL, max_request_bytes)
@@ -67,7 +66,7 @@ class SizeBudget:
         self._used_here: Counter[RoomLimit] = Counter()
 
     def take(self, message: int, role: Role, files: Iterable[tuple[int, FilePart]], text_bytes: int) -> None:
-        """Deliver the files of the next message and count the bytes of its words."""
+        """Deliver the files of the next message and count the bytes of its text."""
         self._message = message
         self._used_here.clear()
         self._add_text(text_bytes)
@@ -83,7 +82,7 @@ class SizeBudget:
             self._used_here.update(candidate.amounts)
 
     def _write(self, file: FilePart, role: Role) -> WrittenFile:
-        # First as if it were the only file: only one that would be native may make others give up their room.
+        # First as if it were the only file, since only a file that would be native may take room from others.
         alone = write(file, self._reader, Position(role, total=self._images, message=self._message), self._style)
         if not alone.natives or self._make_room(self._amounts_of(alone.natives)):
             return alone
@@ -111,7 +110,7 @@ class SizeBudget:
 
     def _make_room(self, amounts: Mapping[RoomLimit, int]) -> bool:
         if any(self._stays(limit) + amount > limit.maximum for limit, amount in amounts.items()):
-            # Earlier files are spared where freeing all of them would not be enough.
+            # Earlier files are kept if freeing the room of all of them would not be enough.
             return False
         for limit, amount in amounts.items():
             if self._used[limit] + amount > limit.maximum:
@@ -119,12 +118,12 @@ class SizeBudget:
         return all(self._used[limit] + amount <= limit.maximum for limit, amount in amounts.items())
 
     def _stays(self, limit: RoomLimit) -> int:
-        # Neither files of this message nor any text can make room.
+        # Files of this message and text cannot make room.
         return self._used_here[limit] + (self._text_bytes if limit == self._request else 0)
 
     def _add_text(self, count: int) -> None:
         self._count_text(count)
-        # Words always stay. Where they leave too little room, files of earlier messages give way.
+        # Text always stays. If it leaves too little room, files of earlier messages are sent as text.
         if self._request and self._used[self._request] > self._request.maximum:
             self._free(self._request, 0)
 
@@ -136,9 +135,9 @@ class SizeBudget:
     def _free(self, limit: RoomLimit, needed: int) -> None:
         facts = {"slot": limit.slot} if limit.slot else {}
         reason = because(limit.code, actual=self._used[limit] + needed, limit=limit.maximum, **facts)
-        # Oldest first, as far as files of earlier messages go.
+        # Only files of earlier messages, the oldest first.
         for candidate in tuple(self._placed):
-            # Half of the limit at once, so that the prefix changes rarely.
+            # Free half of the limit at once, so that the prefix rarely changes.
             is_enough = self._used[limit] <= min(limit.maximum // 2, limit.maximum - needed)
             if is_enough or candidate.message == self._message:
                 return
@@ -147,7 +146,7 @@ class SizeBudget:
                 self._used.subtract(candidate.amounts)
                 description = write_in_words(candidate.file, self._reader, reason, self._style)
                 self.files[candidate.message, candidate.part_index] = description
-                # The words that replace the file take room themselves.
+                # The text that replaces the file takes room as well.
                 self._count_text(byte_count(description.text))
 
     def _position(self, role: Role) -> Position:

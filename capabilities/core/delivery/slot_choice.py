@@ -1,4 +1,4 @@
-"""Choose a service's slots: its protocol's, changed by model, provider and administrator."""
+"""Choose a service's slots: those of its protocol, changed by its model, its provider and the administrator."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def slots_for(
     quirks: Mapping[str, Any] | None = None,
     model: str = "",
 ) -> Slots:
-    """Return the slots of a service, changed by its model, its provider's template, then the administrator.
+    """Return a protocol's slots, changed by the service's model, the provider's template and the administrator.
 
-    `template` is the name of a preset or host. An unknown one changes nothing. An unknown protocol has no slots.
-    `quirks` are the compatibility options in effect: a slot that they cannot express is removed, even if another source
-    allows it.
+    `template` is the name of a preset or host. An unknown name changes nothing. An unknown protocol has no slots.
+    `quirks` are the compatibility options in effect: a slot that they cannot express is removed, even if the template
+    or the administrator sets it.
     """
     slots = with_limits(_shipped(protocol, template, model), overrides or {})
-    # Compatibility options are applied last: no override can make a provider accept a part that cannot be written.
+    # Compatibility options are applied last: no override can help with a part that cannot be written.
     return slots if quirks is None else within_quirks(slots, quirks)
 
 
@@ -48,7 +48,7 @@ def _shipped(protocol: str, template: str | None, model: str) -> Slots:
 def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
     """Return the slots that a provider's compatibility options can express, with a video slot if they allow one."""
     tool_media = ToolMedia(quirk(quirks, "tool_media", slots.name))
-    # Only the OpenAI dialect varies in its parts from provider to provider.
+    # Only in OpenAI's protocol do the parts of messages differ between providers.
     if slots.name != "openai":
         return replace(slots, tool_media=tool_media if "tool_media" in quirks else slots.tool_media)
     start = slots if slots.get(Kind.VIDEO) else with_limits(slots, limits.VIDEO_URL)
@@ -64,7 +64,7 @@ def within_quirks(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
 _PART: Mapping[Kind, str] = MappingProxyType(
     {Kind.VIDEO: "video_part", Kind.DOCUMENT: "file_part", Kind.OTHER: "file_part"}
 )
-"""The option that says how a kind is written, if there is one."""
+"""The option that says how a kind of file is written, if there is one."""
 
 
 def _can_write(kind: Kind, quirks: Mapping[str, Any]) -> bool:
@@ -76,5 +76,5 @@ def _by_url(kind: Kind, quirks: Mapping[str, Any]) -> bool:
         return not quirk(quirks, "no_remote_image_urls")
     if kind is Kind.AUDIO:
         return bool(quirk(quirks, "input_audio_shape") == "audio_url")
-    # A video part is always written by URL or data URL.
+    # A video part always contains a URL or a data URL.
     return kind is Kind.VIDEO or bool(quirk(quirks, "file_urls"))

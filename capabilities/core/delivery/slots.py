@@ -1,4 +1,4 @@
-"""Slots: which content a protocol takes, in which part of a request, and how much of it."""
+"""Slots: which content a protocol accepts, in which part of a request, and how much of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class ToolMedia(StrEnum):
-    """How media in a tool result is sent: in place, in a user message after it, or as a description."""
+    """How media in a tool result is sent: inside it, in a user message after it, or as a description."""
 
     NATIVE = "native"
     HOIST = "hoist"
@@ -20,12 +20,12 @@ class ToolMedia(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One kind of part for media in a request. None in a limit means that none is known.
+    """A kind of part in a request that holds media. A limit of None is unknown.
 
-    Any one of `capabilities` opens the slot. `mime_types` None takes every type, `tool_mime_types` None the same ones
-    inside tool results. Bytes are those of the file before base64: `max_bytes` for one file, `max_total_bytes` for all
-    of this slot. Sides are in pixels. More than `crowd_count` files in a request lower the limit to `crowd_max_side`.
-    `source` and `checked_on` say where the numbers are from.
+    A model needs only one of `capabilities` to use the slot. `mime_types` is None if every type is accepted, and
+    `tool_mime_types` is None if tool results accept the same types. Bytes are those of files before base64: `max_bytes`
+    for one file, `max_total_bytes` for all files in this slot. Sides are in pixels. If a request has more than
+    `crowd_count` files, the limit is `crowd_max_side`. `source` and `checked_on` say where the numbers are from.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Slot:
         return accepted is None or mime_type in accepted
 
     def side(self, total: int) -> int | None:
-        """Return the most pixels per side in a request with `total` files of this kind."""
+        """Return the largest allowed side, in pixels, in a request with `total` files of this kind."""
         # Anthropic: 8,000 pixels a side, but 2,000 in a request with more than 20 images.
         crowded = self.crowd_count is not None and total > self.crowd_count
         return self.crowd_max_side if crowded and self.crowd_max_side is not None else self.max_side
@@ -58,7 +58,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """All slots of a service by kind, the bytes of a whole request, and how media from tools is sent."""
+    """All slots of a service by kind, the most bytes of a request, and how media in tool results is sent."""
 
     name: str = ""
     by_kind: Mapping[Kind, Slot] = field(default_factory=dict)
@@ -78,7 +78,7 @@ SLOT_KINDS: Mapping[str, tuple[Kind, ...]] = MappingProxyType(
         "file": (Kind.DOCUMENT, Kind.OTHER),
     }
 )
-"""The names of slots in JSON, and the kinds of each."""
+"""The names of slots in JSON, and the kinds that each is for."""
 
 
 def slot_key(kind: Kind) -> str:

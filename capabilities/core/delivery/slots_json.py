@@ -1,4 +1,4 @@
-"""Read, check and write slots as JSON, as administrators override them."""
+"""Read, check and write slots as JSON, which is how administrators override them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _unknown(path: str, names: list[str]) -> Problem:
 
 
 def with_limits(slots: Slots, data: object) -> Slots:
-    """Return the slots with these limits on top. Invalid values change nothing."""
+    """Return the slots changed by these limits. Invalid values change nothing."""
     if not isinstance(data, Mapping):
         return slots
     by_kind = dict(slots.by_kind)
@@ -131,7 +131,7 @@ def with_limits(slots: Slots, data: object) -> Slots:
             continue
         for kind in kinds:
             slot = _apply(by_kind.get(kind), key, kind, data[key])
-            # Null removes the slot: the provider has none for that kind.
+            # Null removes the slot, since the provider does not accept that kind.
             by_kind.pop(kind, None)
             if slot is not None:
                 by_kind[kind] = slot
@@ -163,7 +163,7 @@ def to_json(slots: Slots) -> dict[str, Any]:
     json_names = {name: json_name for json_name, (name, _) in _FIELDS.items()}
     data: dict[str, Any] = {"maxRequestBytes": slots.max_request_bytes, "toolMedia": slots.tool_media.value}
     for key, kinds in SLOT_KINDS.items():
-        # Document and other share one slot in JSON.
+        # The kinds `document` and `other` share a slot in JSON.
         slot = slots.get(kinds[0])
         data[key] = slot and {json_names[item.name]: _plain(getattr(slot, item.name)) for item in fields(slot)}
     return data

@@ -1,4 +1,4 @@
-"""The most tokens that a model reads and writes: the administrator's numbers, else the catalogue's."""
+"""The most tokens that a model reads and writes, from the administrator or else from the catalogue."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from capabilities.core.providers.catalogue import CatalogueEntry
 from capabilities.core.translatable import Translatable, translatable
 
 CONTEXT, OUTPUT = "contextTokens", "outputTokens"
-"""The names of the two in a service's `limits`."""
+"""The names of both limits in a service's `limits`."""
 MARGIN = 1.5
-"""A request counts as too long when its estimate is this many times the limit: a token is 2 to 5 characters of English,
-and a Chinese character half a token to a whole one, so an estimate may be wrong by half."""
+"""A request counts as too long if its estimate is more than this many times the limit. A token is 2 to 5 characters of
+English, and a Chinese character is half a token to one token, so an estimate may be wrong by half."""
 
 READS = translatable("It reads up to about %(most)s tokens; this request has about %(count)s.")
 WRITES = translatable("It writes up to %(most)s tokens; this request asks for up to %(count)s.")
@@ -33,15 +33,15 @@ class TokenLimit:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """The most tokens a model reads in one request and writes in one answer; None if unknown."""
+    """The most tokens that a model reads in a request and writes in an answer; None if unknown."""
 
     context: TokenLimit | None = None
     output: TokenLimit | None = None
 
     def obstacle(self, adapted: Adapted, model: str) -> Translatable | None:
-        """Return why an adapted request does not fit, or None if it does or this is unknown."""
+        """Return why an adapted request does not fit, or None if it fits or if this is unknown."""
         max_tokens = adapted.chat.max_tokens
-        # The output limit is compared exactly, since max_tokens is no estimate.
+        # The output limit is compared exactly, since max_tokens is not an estimate.
         if self.output and max_tokens is not None and max_tokens > self.output.tokens:
             return translatable(WRITES, most=f"{self.output.tokens:,}", count=f"{max_tokens:,}")
         if self.context is None:
@@ -49,7 +49,7 @@ class TokenLimits:
         count = estimate_request(adapted, model)
         if count <= self.context.tokens * MARGIN:
             return None
-        # Round to two digits: the estimate is no better than that.
+        # Round to two digits, since the estimate is not more precise.
         return translatable(READS, most=f"{self.context.tokens:,}", count=f"{round(count, 2 - len(str(count))):,}")
 
 
@@ -57,7 +57,7 @@ UNKNOWN = TokenLimits()
 
 
 def token_limits(configured: Mapping[str, Any], entry: CatalogueEntry | None) -> TokenLimits:
-    """Return the limits in a service's own `limits`, else those the catalogue has for its model."""
+    """Return the limits in a service's `limits`, or else those of its model in the catalogue."""
     return TokenLimits(
         _limit(configured.get(CONTEXT), entry, entry.max_input_tokens if entry else None),
         _limit(configured.get(OUTPUT), entry, entry.max_output_tokens if entry else None),

@@ -1,7 +1,7 @@
-"""Estimate the tokens of files and texts, offline. These are estimates, not a bill.
+"""Estimate the tokens of files and text, offline. The provider's bill may differ.
 
-The formulas are the vendors' published ones (documentation of 2026-09, checked 2026-11-20). `FAMILIES` says which model
-counts how. Where nothing is known the result is None, because a made-up number is worse than none.
+The formulas are those that the vendors publish (documentation of 2026-09, checked 2026-11-20). `FAMILIES` says which
+models use which formula. If the formula is unknown, the result is None, because a made-up number is worse than none.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 
 ImageCount = Callable[[int, int], int]
-"""Tokens of an image of that width and height in pixels."""
+"""Returns the tokens of an image by its width and height in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number of tokens and the rule it follows. The provider's own count may differ."""
+    """A number of tokens and the rule by which it was estimated. The provider's own count may differ."""
 
     tokens: int
     rule: str
@@ -34,7 +34,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How a family of models counts an image, a page of a PDF, a second of audio or video; None if unknown."""
+    """The tokens that a family of models counts per image, PDF page, or second of audio or video; None if unknown."""
 
     rule: str
     image: ImageCount | None = None
@@ -48,7 +48,7 @@ def _cells(width: int, height: int, cell: int) -> int:
 
 
 def _shrunk(width: int, height: int, cell: int, edge: int, budget: int) -> tuple[int, int]:
-    # The largest size of the same shape whose padded long edge and number of cells are within bounds.
+    # The largest size with the same aspect ratio whose padded long edge and number of cells are within bounds.
     long, short = max(width, height), min(width, height)
 
     def at(side: int) -> tuple[int, int]:
@@ -57,7 +57,7 @@ def _shrunk(width: int, height: int, cell: int, edge: int, budget: int) -> tuple
     def fits(side: int) -> bool:
         return math.ceil(side / cell) * cell <= edge and _cells(*at(side), cell) <= budget
 
-    # Binary search for the largest long side that fits.
+    # Binary search for the longest long side that fits.
     low, high = 1, long
     while low < high:
         middle = (low + high + 1) // 2
@@ -72,7 +72,7 @@ def claude_image(edge: int, budget: int) -> ImageCount:
 
 def openai_tiles(base: int, tile: int) -> ImageCount:
     def count(width: int, height: int) -> int:
-        # Fit into 2048 x 2048, then shrink the short side to 768.
+        # Scaled down to fit into 2048 x 2048, and then until the short side is 768.
         scale = min(1.0, 2048 / max(width, height))
         scale *= min(1.0, 768 / (min(width, height) * scale))
         return base + tile * _cells(max(1, round(width * scale)), max(1, round(height * scale)), 512)
@@ -81,7 +81,7 @@ def openai_tiles(base: int, tile: int) -> ImageCount:
 
 
 def openai_patches(factor: float, edge: int, budget: int) -> ImageCount:
-    # Patches of 32 x 32 pixels within edge and budget, times the model's factor.
+    # The number of patches of 32 x 32 pixels, after shrinking to the edge and budget, times the model's factor.
     return lambda width, height: round(_cells(*_shrunk(width, height, 32, edge, budget), 32) * factor)
 
 
@@ -135,7 +135,7 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
     ("gemini*", _GEMINI),
     ("qwen*vl*", _QWEN),
 )
-"""Families by pattern of the model's name. The first match counts. Of a name with slashes, only the last part is
+"""Families by a pattern for the model's name. The first match counts. Only the part of a name after its last slash is
 compared."""
 
 
@@ -145,7 +145,7 @@ def family_of(model: str) -> Family | None:
 
 
 def text_tokens(text: str) -> Estimate:
-    """Estimate a text's tokens: one per Chinese, Japanese or Korean character, a quarter for any other."""
+    """Estimate the tokens of text: one per Chinese, Japanese or Korean character, a quarter for any other."""
     # Look up the width of each distinct character once.
     counts = {} if text.isascii() else Counter(text)
     wide_count = sum(count for char, count in counts.items() if unicodedata.east_asian_width(char) in "WF")
@@ -169,11 +169,11 @@ def _count(family: Family, file: FilePart) -> int | None:
     return math.ceil(file.seconds * rate) if file.seconds is not None and rate is not None else None
 
 
-# Estimates for a whole request with one model, and for each of its files.
+# Estimates for a whole request to a model, and for each of its files.
 
 
 def estimate_request(adapted: Adapted, model: str) -> int:
-    """Estimate the tokens of an adapted request. Files with unknown measures count as nothing."""
+    """Estimate the tokens of an adapted request. Files with unknown measures count as zero."""
     media = (estimate_delivery(delivery, model) for delivery in adapted.deliveries if delivery.text is None)
     return _sum_text_tokens(adapted.chat) + sum(estimate.tokens for estimate in media if estimate)
 
@@ -186,13 +186,13 @@ def estimate_chat(chat: ChatRequest, model: str) -> int:
 def estimate_delivery(
     delivery: PartDelivery, model: str, estimate_text: Callable[[str], Estimate] = text_tokens
 ) -> Estimate | None:
-    """Estimate the tokens of one file as delivered; None if the model or its measures are unknown."""
+    """Estimate the tokens of a file as it is delivered; None if the model or the file's measures are unknown."""
     if delivery.text is not None:
         return estimate_text(delivery.text)
     if delivery.delivery.outcome is not Outcome.CONVERTED:
         return file_tokens(model, delivery.file)
     images = [FilePart(native.kind, width=native.width, height=native.height) for native in delivery.natives]
-    # An estimate of some pages would look like one of all of them.
+    # An estimate for some of the pages would look like an estimate for all of them.
     estimates = _known_estimates(images, model)
     return (
         Estimate(sum(estimate.tokens for estimate in estimates), estimates[0].rule)

@@ -1,4 +1,4 @@
-"""Select the vendor's own tools, fields and blocks that a candidate gets, and replace the others by notes."""
+"""Select the vendor-specific tools, fields and blocks that a candidate gets, and replace other blocks by notes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ IN_PLACE: Mapping[str, str] = MappingProxyType(
         "zh": "[{name}：在另一家提供商处使用过，其数据不在本对话中。]",
     }
 )
-"""What a model reads in place of blocks that only another vendor understands."""
+"""The note that a model reads in place of blocks that only another vendor understands."""
 
 
 def fit_vendor_items(
     chat: ChatRequest, protocol: str, allowed: Collection[str], language: str | None
 ) -> tuple[ChatRequest, tuple[str, ...]]:
-    """Return the request with the vendor items the protocol takes and `allowed` names, and the other paths."""
-    # Most requests have none.
+    """Return the request with only the vendor items that protocol and `allowed` permit, and the paths of the others."""
+    # Most requests have no vendor items.
     if not chat.vendor and not any(message.vendor for message in chat.messages):
         return chat, ()
     left_out: list[str] = []
@@ -40,7 +40,7 @@ def fit_vendor_items(
 
     vendor = tuple(filter(takes, chat.vendor))
     names = {item.value.get("name") for item in chat.vendor if item not in vendor and "tools[" in item.path}
-    # The chosen tool is left out, so the choice is, too.
+    # The chosen tool is left out, so the choice must be left out as well.
     if chat.tool_name in names and chat.tool_name and not chat.has_tool(chat.tool_name):
         chat = replace(chat, tool_name=None)
         left_out.append("tool_choice")
@@ -62,7 +62,7 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
         return replace(message, parts=parts, vendor=tuple(remaining))
     if not notes:
         return replace(message, vendor=tuple(remaining))
-    # Notes are inserted into the text, so the offsets of reasoning and of kept blocks move with it.
+    # Notes are inserted into the text, so the offsets of reasoning and of kept blocks must move.
     added = [(at, f"\n{note_text}\n" if at else f"{note_text}\n") for (at, _), note_text in notes.items()]
 
     def move(offset: int) -> int:
@@ -79,10 +79,9 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
     )
 
 
-# Rules of vendors for tools: how a name is written and how long the id of a call may be.
-#
-# A name or an id that breaks the rule is always replaced by the same other one, so that a conversation keeps its
-# prefix. Names in an answer become the caller's again.
+# The vendors' rules for tools: which names are valid, and how long the id of a call may be. A name or id that breaks a
+# rule is always replaced by the same substitute, so that a conversation keeps its prefix. In an answer, substitutes
+# become the caller's names again.
 
 MAX_NAME_CHARS = 64
 HASH_CHARS = 8
@@ -106,12 +105,12 @@ RULES: Mapping[str, ToolRule] = MappingProxyType(
         "gemini": ToolRule(re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}"), None),
     }
 )
-"""By protocol; from the vendors' references on function calling (2026-11) and their error messages."""
+"""The rules by protocol, from the vendors' documentation of function calling (2026-11) and their error messages."""
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[str, str]]:
-    """Return the request with names and ids the protocol accepts, and the caller's names by the sent ones."""
+    """Return the request with names and ids that the protocol accepts, and the caller's names by the names sent."""
     rule = RULES.get(protocol)
     if rule is None:
         return chat, NO_NAMES
@@ -133,7 +132,7 @@ def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[st
 
 
 def _fit_name(name: str) -> str:
-    # The hash keeps names apart that differ only in replaced or cut characters.
+    # The hash distinguishes names that differ only in characters that were replaced or cut.
     start = _OTHER.sub("_", name)[: MAX_NAME_CHARS - HASH_CHARS - 2]
     # Gemini's names must begin with a letter or an underscore.
     if not start[:1].isalpha():
@@ -146,7 +145,7 @@ def _fit_id(call_id: str) -> str:
 
 
 def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str]) -> Message:
-    # A tool message names the call that it answers, so its id changes with the call's.
+    # A tool message refers to a call by its id, so that id is replaced as well.
     call_id = message.tool_call_id
     if not (message.tool_calls or call_id):
         return message
@@ -162,15 +161,15 @@ def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str
 
 
 def restore_names(answer: Answer, names: Mapping[str, str]) -> Answer:
-    """Return the answer with the caller's names of the tools it calls."""
+    """Return the answer with the caller's names for the tools that it calls."""
     calls = tuple(replace(call, name=names.get(call.name, call.name)) for call in answer.tool_calls)
     return replace(answer, tool_calls=calls)
 
 
 def restore_names_in(event: StreamEvent, names: Mapping[str, str]) -> StreamEvent:
-    """Return the event of a stream with the caller's names of the tools it calls."""
+    """Return the stream event with the caller's names for the tools that it calls."""
     if not isinstance(event, Delta) or not event.tool_calls:
         return event
-    # Vendors send a name whole, never in pieces.
+    # Vendors never send a name in pieces.
     calls = tuple(replace(call, name=names.get(call.name or "", call.name)) for call in event.tool_calls)
     return event._replace(tool_calls=calls)

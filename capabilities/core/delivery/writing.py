@@ -1,7 +1,7 @@
-"""Carry out a delivery: turn one file into the parts a model gets.
+"""Carry out a delivery: turn a file into the parts that a model receives.
 
-This reads the content, so it can still fail. A failure degrades: missing text, an image that cannot be converted and
-lost bytes end as a description that gives the reason. Nothing here raises.
+This reads the file's content, so it can still fail. If there is no text, an image cannot be converted or the bytes are
+lost, the file is replaced by a description that gives the reason. Functions in this module never raise.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def find_no_agent(_: FilePart) -> Sequence[str]:
 
 @value_class
 class TextStyle:
-    """How texts for this model are written: the language, agents that could read a file, and the tools offered.
+    """How text for this model is written: its language, the agents that could read a file, and the tools offered.
 
-    A text stays in its conversation, so `agents_for` names only agents that stay, too: those that administrators
-    configured. `description_of` returns another model's description of a file.
+    The text stays in the conversation, so `agents_for` names only permanent agents, which administrators configured.
+    `description_of` returns another model's description of a file.
     """
 
     language: str | None = None
@@ -69,15 +69,15 @@ class TextStyle:
 def text_style_for(
     chat: ChatRequest, language: str | None, agents_for: Callable[[FilePart], Sequence[str]]
 ) -> TextStyle:
-    # A text must not name a tool that the caller does not offer.
+    # Text must not name a tool that the caller does not offer.
     return TextStyle(language, agents_for, chat.has_tool("send_message"), chat.has_tool("get_artifact"))
 
 
 @value_class
 class WrittenFile:
-    """The result for one file: the delivery as it ended, and its text or its native parts.
+    """The result for a file: its final delivery, and its text or native parts.
 
-    `lead` is the text before converted parts. A file sent as it is has none.
+    `lead` is the text before converted parts. A file that is sent unchanged has none.
     """
 
     delivery: Delivery
@@ -87,7 +87,7 @@ class WrittenFile:
 
 
 def name_of(file: FilePart, otherwise: str = "") -> str:
-    """Return the file's name for a line of text: filename, else id, else URL, else `otherwise` or its kind."""
+    """Return the name for a file in text: its filename, else its id, else its URL, else `otherwise` or its kind."""
     return file.filename or file.artifact_id or file.url or otherwise or file.kind.value
 
 
@@ -96,8 +96,8 @@ def write(file: FilePart, reader: Reader, position: Position, style: TextStyle) 
 
 
 def write_in_words(file: FilePart, reader: Reader, reason: Reason, style: TextStyle) -> WrittenFile:
-    """Return the file as words although it could be native, for this reason."""
-    # Without `convert`: drawn pages would need the room that is missing.
+    """Return the file as text for this reason, although it could be native."""
+    # Without `convert`, since drawn pages would need room that is missing.
     without_convert = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
     return _write_as(decide_in_words(file, without_convert, reason), file, without_convert, Position(), style)
 
@@ -105,7 +105,7 @@ def write_in_words(file: FilePart, reader: Reader, reason: Reason, style: TextSt
 def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Position, style: TextStyle) -> WrittenFile:
     try:
         return WRITERS[delivery.outcome](file, delivery, reader, position, style)
-    # The bytes may be lost between decision and reading.
+    # The bytes may be lost between the decision and reading.
     except UnreadableError as error:
         return _write_description_instead(
             file, reader, position, style, because(ReasonCode.UNREADABLE, problem=error.reason)
@@ -113,7 +113,7 @@ def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Posi
 
 
 def description(file: FilePart, reason: Reason, style: TextStyle) -> str:
-    """Return the text in place of a file: the attachment block, or that its bytes cannot be read (MCR-E4)."""
+    """Return the text that replaces a file: a description, or that its bytes cannot be read (MCR-E4)."""
     if reason.code is ReasonCode.UNREADABLE:
         return failed_block(file.filename, file.artifact_id, style.language)
     return attachment_block(
@@ -138,7 +138,7 @@ def _write_description_instead(
 
 def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> WrittenFile:
     blob = file.content.blob() if file.content else None
-    # The URL only without bytes. The decision has checked that the slot takes it.
+    # The URL is used only if there are no bytes. `decide` has checked that the slot accepts URLs.
     url = None if blob else file.url
     part = NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail, file.cache)
     return WrittenFile(delivery, natives=(part,))
@@ -157,7 +157,7 @@ def _write_converted(
         return _write_description_instead(file, reader, position, style, reason)
     size = converted.blob.size
     image = replace(file, mime_type=converted.mime_type, size=size, width=converted.width, height=converted.height)
-    # The conversion may have missed a limit, so its result is decided like any image.
+    # The converted image may still exceed a limit, so it is decided like any image.
     decision = decide(image, reader, position)
     if decision.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
         return _write_description_instead(file, reader, position, style, decision.reason)
@@ -188,7 +188,7 @@ def _write_pages(
     file: FilePart, delivery: Delivery, reader: Reader, position: Position, style: TextStyle
 ) -> WrittenFile | None:
     pages = draw_pages(file, reader, position)
-    # No page can be drawn, or none fits: the caller writes a description.
+    # If no page can be drawn or none fits, the caller writes a description.
     if pages is None:
         return None
     loss = loss_of(LossKind.CUT, len(pages.images), pages.total)
@@ -206,7 +206,7 @@ def _write_text(
     text, delivery = _find_text(file, delivery)
     if text is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
-        # A scan has no text to extract, but its pages may be visible to the model.
+        # A scan has no text to extract, but the model may be able to see its pages.
         as_pages = _write_pages(file, replace(delivery, reason=reason), reader, position, style)
         return as_pages or _write_description_instead(file, reader, position, style, reason)
     excerpt = head_and_tail(
@@ -230,7 +230,7 @@ def _write_text(
 def _lost_text(text: Text, arrives: int) -> Loss | None:
     if text.share is None:
         return Loss(LossKind.CUT)
-    # Two losses: what was not extracted from the file, and what is not shown of the extracted text.
+    # Two losses are combined: text that was not extracted from the file, and extracted text that is not shown.
     share = text.share * arrives / len(text.text) if text.text else text.share
     return loss_of(LossKind.CUT, share, 1)
 
@@ -246,7 +246,7 @@ def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Deliver
         )
         if rendered is not None and rendered.text.strip():
             return rendered, delivery
-    # A web page from which no words could be extracted is inlined as written.
+    # A web page from which no text could be extracted is inlined with its markup.
     return (content.text(), replace(delivery, outcome=Outcome.INLINED)) if marked_up else (None, delivery)
 
 
@@ -264,7 +264,7 @@ def _add_description(facts: str, by_model: ModelDescription, file: FilePart, sty
     if by_model.state is DescriptionState.FAILED:
         return facts
     block = by_model.text or description_slot(by_model.describer, style.language)
-    # Facts, description, then the reference once more.
+    # The metadata, the description, and then the reference again.
     reference = reference_line(file.artifact_id, style.language) if file.artifact_id else ""
     return "\n".join(filter(None, (facts, block, reference)))
 

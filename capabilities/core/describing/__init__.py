@@ -1,1 +1,1 @@
-"""Prompts, limits and quoting for one model that describes a file for another."""
+"""Prompts, limits and quoting for a model that describes a file for another model."""

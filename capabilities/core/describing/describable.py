@@ -1,4 +1,4 @@
-"""Check whether a model can describe a file, and estimate the tokens."""
+"""Decide whether a model can describe a file, and estimate the tokens that this needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from capabilities.core.vocabulary import Kind
 
 @dataclass(frozen=True, slots=True)
 class LengthLimit:
-    """The longest recording that is described, in seconds, and the source or reason."""
+    """The longest recording that is described, in seconds, and the source of or reason for this limit."""
 
     seconds: int
     source: str
@@ -41,7 +41,7 @@ LONGEST: Mapping[Kind, LengthLimit] = MappingProxyType(
 
 
 def obstacle_to_describing(file: FilePart, describer: Reader) -> Reason | None:
-    """Return why this describer cannot be asked about the file, or None if it gets the file itself or its pages."""
+    """Return why this describer cannot be asked about the file, or None if it can read the file itself or its pages."""
     try:
         return _find_obstacle(file, describer)
     except UnreadableError as error:
@@ -53,7 +53,7 @@ def _find_obstacle(file: FilePart, describer: Reader) -> Reason | None:
         return because(ReasonCode.UNREADABLE, problem=file.unreadable or "failed")
     if file.size == 0:
         return because(ReasonCode.EMPTY)
-    # Without `extract`: the reader of the description could have the words of the file as well.
+    # Without `extract`, since the model that reads the description could get the file's text as well.
     visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     if reason := _too_long(file) or _locked(file):
         return reason
@@ -65,7 +65,7 @@ def _too_long(file: FilePart) -> Reason | None:
     longest = LONGEST.get(file.kind)
     if longest is None:
         return None
-    # Inspecting opens the file, so only if its length is not known yet.
+    # The file is inspected only if its length is not known yet, since this opens it.
     seconds = file.seconds if file.seconds is not None else _inspect(file).seconds
     if seconds is None or seconds <= longest.seconds:
         return None
@@ -83,11 +83,11 @@ def _inspect(file: FilePart) -> Inspection:
 def estimate_describing(
     file: FilePart, describer: Reader, model: str, question: str | None, language: str | None
 ) -> Estimate | None:
-    """Estimate what the describer would read, prompt and file; None if its count for the file is unknown."""
+    """Estimate the tokens of the prompt and the file for the describer; None if its count for the file is unknown."""
     visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     adapted = adapt(describing_chat(file, question, language), visual_reader, TextStyle(language))
     if isinstance(adapted, CannotRead):
         return None
-    # A file with unknown measures would count as nothing, and the sum would mislead.
+    # A file with unknown measures would count as zero, and the sum would be misleading.
     file_estimate = estimate_delivery(adapted.deliveries[0], model)
     return Estimate(estimate_request(adapted, model), file_estimate.rule) if file_estimate else None

@@ -1,6 +1,6 @@
-"""The prompt for a model that describes a file for another, in both languages and by kind of file.
+"""The prompt for a model that describes a file for another model, in both languages and by kind of file.
 
-Change a word that a describer reads, and `PROMPT_VERSION` must go up: descriptions are cached by it.
+Whoever changes text that a describer reads must increase `PROMPT_VERSION`, since it is part of the cache key.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ from capabilities.core.message import ChatRequest, FilePart, Message, Role, Text
 from capabilities.core.texts.phrases import escape_name, hides, nearest
 from capabilities.core.vocabulary import Kind
 
-# Quoting of untrusted words from a file, so that a model reads them as content and not as instructions.
-#
-# They are put between two fences longer than any inside, each line behind a mark, so that no line of theirs can pass
-# as one of ours: neither a fence, nor the first line of a block that programs read. Invisible and reordering
+# Quoting of untrusted words from a file, so that a model reads them as content and not as instructions. The words are
+# put between two fences that are longer than any run of the fence's character inside, and each line begins with a mark.
+# So no quoted line can pass as a fence or as the first line of a block that programs read. Invisible and reordering
 # characters are removed, and control tokens of models are split. The same words always give the same lines, so that a
 # conversation keeps its prefix.
 
 MAX_CHARS = 32_000
-"""Characters of a description that are quoted: about the longest that its writer is asked for."""
+"""The most characters of a description that are quoted, which is about the length that the prompt asks for at most."""
 
 MAX_NAME = 200
 
 LINE_MARK = "> "
 
 TICKS = "`´｀ˋ‵"
-"""Characters that look like the fence's."""
+"""Characters that look like that of the fence."""
 
 LONG_RUNS = re.compile(rf"([{TICKS}]{{16}})[{TICKS}]+|(\n\n)\n+")
-"""Longer runs are cut to sixteen ticks or one empty line, so that no words make their quotation much longer."""
+"""Longer runs are cut to sixteen ticks or one empty line, so that quoting never makes text much longer."""
 
 LEADS: Mapping[str, str] = MappingProxyType(
     {"zh": "由 {describer} 描述，当前模型并未看到原文件:", "en": "Described by {describer}, not seen by you:"}
@@ -57,14 +56,14 @@ LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """Characters that some programs treat as line ends. Each becomes a line break."""
 
 HIDDEN = re.compile("[\U000e0100-\U000e01ef]|(?<=[\u200c\u200d])[\u200c\u200d]+")
-"""Variation selectors and rows of joiners, which can hide words."""
+"""Variation selectors and sequences of joiners, which can hide words."""
 
 TOKEN_NAMES = (
     *("s", "bos", "eos", "pad", "unk", "sop", "eop", "eod", "end_of_text", "start_of_turn", "end_of_turn"),
     *("start_header_id", "end_header_id", "system", "user", "assistant", "human", "tool", "think", "thinking"),
     *("tool_call", "tool_calls", "tool_response", "tool_result", "function_calls", "function_results"),
 )
-"""Words in angle brackets that chat templates give a meaning."""
+"""Words in angle brackets that have a meaning in chat templates."""
 
 CONTROL_TOKENS = re.compile(
     r"<(?=[|｜])|(?<=[|｜])>"  # ChatML, Llama 3, Phi, GLM, and DeepSeek with the wide bar
@@ -72,21 +71,21 @@ CONTROL_TOKENS = re.compile(
     r"|<(?=<?/?SYS>)|\[(?=/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|SYSTEM_PROMPT)\])",  # Llama 2, Mistral
     re.IGNORECASE,
 )
-"""The bracket of a token that marks who speaks. Engines that serve open models may interpret it in any text."""
+"""The bracket of a token that marks the speaker. Engines that serve open models may interpret it in any text."""
 
 
 def quote_words(text: str, describer: str, language: str | None) -> str:
-    """Return a describer's words as a model gets them: their author, the words in a fence, and a warning."""
+    """Return a describer's words as a model reads them: their author, the words in a fence, and a warning."""
     tag = nearest(language)
     lead = LEADS[tag].format(describer=escape_name(describer)[:MAX_NAME])
     return "\n".join([lead, fence_words(text, language, MAX_CHARS), NOTES[tag]])
 
 
 def fence_words(text: str, language: str | None, max_chars: int) -> str:
-    """Return at most `max_chars` characters of the words in a fence, with a note after it if they were cut."""
+    """Return at most `max_chars` characters of the words in a fence, followed by a note if they were cut."""
     clean = clean_words(text)
     excerpt = clean[:max_chars]
-    # Markdown closes a fence with the same number of ticks, so ours is one longer than any inside.
+    # In Markdown, the same number of ticks closes a fence, so this fence is one longer than any run inside.
     longest = max((len(run) for run in re.findall(f"[{TICKS}]+", excerpt)), default=0)
     fence = "`" * max(3, longest + 1)
     lines = [fence, *(LINE_MARK + line for line in excerpt.split("\n")), fence]
@@ -100,7 +99,7 @@ def clean_words(text: str) -> str:
     lines = LINE_ENDS.sub("\n", text)
     visible = "".join(char for char in lines if char in "\n\t" or not hides(char))
     shortened = LONG_RUNS.sub(r"\1\2", HIDDEN.sub("", visible))
-    # Last, since removing hidden characters may complete a token.
+    # Tokens are split last, since removing hidden characters may complete one.
     return CONTROL_TOKENS.sub(_take_apart, shortened).strip("\n")
 
 
@@ -111,7 +110,7 @@ def _take_apart(match: re.Match[str]) -> str:
 PROMPT_VERSION = 1
 
 MAX_TOKENS = 8_192
-"""The most tokens of a description, reasoning included. Every model that reads files can write as many."""
+"""The most tokens of a description, including reasoning. Every model that reads files can write this many."""
 
 MAX_QUESTION_CHARS = 2_100
 
@@ -130,7 +129,7 @@ class DescribingPrompt:
 MAX_WORDS: Mapping[Kind, int] = MappingProxyType(
     {Kind.IMAGE: 1_500, Kind.AUDIO: 5_000, Kind.VIDEO: 3_000, Kind.DOCUMENT: 5_000}
 )
-"""The most words, or Chinese characters, that are asked for."""
+"""The most words, or Chinese characters, that the prompt asks for."""
 
 EN = DescribingPrompt(
     rules=(
@@ -235,20 +234,20 @@ def describing_chat(file: FilePart, question: str | None, language: str | None) 
     parts = [prompt.request]
     if question:
         parts += [prompt.question, fence_words(question, language, MAX_QUESTION_CHARS)]
-    # The caller's detail and cache marks are for its own model.
+    # The caller's level of detail and cache marks are meant for its own model.
     plain_file = replace(file, detail=None, cache=None, led=False)
     user = Message(Role.USER, (plain_file, TextPart("\n\n".join(parts))))
     return ChatRequest((Message(Role.SYSTEM, (system,)), user), max_tokens=MAX_TOKENS)
 
 
 MAX_HEAD, MAX_TAIL = 1_500, 500
-"""Characters of a long question that are kept: people paste, and ask before or after what they pasted."""
+"""The most characters of a question that are kept. Users paste text, and ask before or after it."""
 
 
 def question_for(chat: ChatRequest, message_index: int) -> str | None:
-    """Return the words of the user's message that brought the file of this message, or None.
+    """Return the text of the user message with which the file in this message came, or None if it has none.
 
-    For a file in a tool's result, this is the last user's message before it. Later messages do not count, so that the
+    For a file in a tool result, this is the last user message before it. Later messages do not count, so that the
     result is the same in every later turn.
     """
     question = next(
@@ -276,7 +275,7 @@ class DescriptionKey:
 
     @property
     def digest(self) -> str:
-        # NUL separates the fields, so that no two keys join to the same text.
+        # NUL separates the fields, so that different keys never give the same string.
         return _hash("\0".join(map(str, astuple(self))))
 
 

@@ -1,1 +1,1 @@
-"""OpenAI's operations beside chat, whose requests and answers pass unchanged."""
+"""OpenAI's operations other than chat, whose requests and responses are passed on unchanged."""

@@ -1,4 +1,4 @@
-"""Pass an operation's call on, with the candidate's model in the caller's fields."""
+"""Pass on a call to an operation, with the candidate's model in the caller's fields."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import sibling_url
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# The protocol of the providers that operations pass through to.
+# The protocol of providers to which operations are passed on.
 SPEAKS = "openai"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Passing:
-    """One caller's call of an operation, as a `WireProtocol`.
+    """A caller's call to an operation, as a `WireProtocol`.
 
-    `answer_format` is its `response_format`, `count` its `n`. Its fields are in `ChatRequest.extra`, as a JSON object
-    or `FormFields`.
+    `answer_format` is the caller's `response_format`, `count` the caller's `n`. All fields of the call are in
+    `ChatRequest.extra`, as a JSON object or `FormFields`.
     """
 
     operation: Operation
@@ -46,7 +46,7 @@ class Passing:
         if self.operation.answer is not AnswerShape.JSON and not stream:
             headers["accept"] = "*/*"
         if self.shape is BodyShape.JSON:
-            # All fields but the model pass as they came, unless the provider has fields of its own for them.
+            # All fields but the model are passed on unchanged, unless the provider has fields of its own for them.
             return UpstreamRequest(url, headers, merge({**chat.extra, "model": target.model}, target.extra_body))
         boundary = secrets.token_hex(16)
         headers["content-type"] = f"multipart/form-data; boundary={boundary}"
@@ -64,7 +64,7 @@ class Passing:
                 now=self.clock(),
             )
         )
-        # The caller asked for events, but the provider does not stream.
+        # The caller requested a streamed response, but the provider does not stream.
         if self.stream and not isinstance(outcome, Failure):
             return replace(outcome, text=whole_as_events(self.operation, outcome))
         return outcome
@@ -76,5 +76,5 @@ class Passing:
 
 
 def _as_fields(extra: Mapping[str, Any]) -> FormFields:
-    # A form has only texts, so other values are written as JSON.
+    # A form contains only strings, so other values are written as JSON.
     return {name: (value if isinstance(value, str) else json.dumps(value),) for name, value in extra.items()}

@@ -1,4 +1,4 @@
-"""Read an operation's whole answer as far as needed to detect a failure; it passes unchanged."""
+"""Read an operation's complete response as far as needed to detect a failure. It is passed on unchanged."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Failure, Fault, Media, Usage
 
-# Token counts: from the names of a `usage` object and its parts (OpenAI has two sets of names, hosts that rerank have
-# others) to those of `Usage`.
+# Names of token counts in a `usage` object and its parts, and the fields of `Usage` for them. OpenAI has two sets of
+# names, and hosts of reranking models have others.
 
 TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
@@ -46,12 +46,12 @@ OUTPUT: Mapping[str, str] = {
 }
 DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": INPUT,
-    "input_token_details": INPUT,  # of transcripts
+    "input_token_details": INPUT,  # for transcripts
     "prompt_tokens_details": INPUT,
     "output_tokens_details": OUTPUT,
     "completion_tokens_details": OUTPUT,
 }
-# Known names that are not kept, and why.
+# Known names whose values are not kept, and why.
 UNREAD: Mapping[str, str] = {
     "seconds": "a length and no count of tokens",
     "type": "says whether tokens or seconds are counted",
@@ -59,8 +59,8 @@ UNREAD: Mapping[str, str] = {
 
 
 def usage_of(value: Mapping[str, Any]) -> Usage:
-    """Return the token counts of an answer, or of its last event."""
-    # Cohere and similar hosts have their counts in `meta`.
+    """Return the token counts in a response, or in the last event of a stream."""
+    # Cohere and similar hosts return the counts in `meta`.
     meta = value.get("meta")
     counts_value = value.get("usage") or (meta.get("tokens") if isinstance(meta, dict) else None)
     if not isinstance(counts_value, dict):
@@ -70,7 +70,7 @@ def usage_of(value: Mapping[str, Any]) -> Usage:
     for name, names in DETAILS.items():
         read_counts(counts_value.get(name), names, counts)
     usage = Usage(**counts)
-    if usage.prompt_tokens is None and usage.completion_tokens is None:  # Jina and Voyage only send the total
+    if usage.prompt_tokens is None and usage.completion_tokens is None:  # Jina and Voyage send only the total
         return replace(usage, prompt_tokens=usage.total_tokens)
     return usage
 
@@ -78,7 +78,7 @@ def usage_of(value: Mapping[str, Any]) -> Usage:
 JSON_TYPE = "application/json"
 # Formats of a transcript other than JSON.
 PLAIN_FORMATS = frozenset({"text", "srt", "vtt"})
-# MIME types by the `response_format` that was asked for; OpenAI's default is mp3.
+# MIME types by the requested `response_format`. OpenAI's default is mp3.
 SOUND_TYPES: Mapping[str, str] = MappingProxyType(
     {
         "mp3": "audio/mpeg",
@@ -90,22 +90,22 @@ SOUND_TYPES: Mapping[str, str] = MappingProxyType(
     }
 )
 TYPE_CHARS = 150
-# Sent in place of a type that no caller should act on, for bytes and for text.
+# Sent in place of a type that a caller should not act on, for bytes and for text.
 ANY_TYPE, PLAIN_TYPE = "application/octet-stream", "text/plain; charset=utf-8"
-# Types of a transcript that are passed on.
+# Content types of transcripts that are passed on.
 PLAIN_TYPES = ("text/plain", "text/vtt", "application/x-subrip")
 
 
 @value_class
 class PassedAnswer(Answer):
-    """An answer that passes unchanged: `body`, and `value` if that is a JSON object."""
+    """A response that is passed on unchanged: its `body`, and its `value` if that is a JSON object."""
 
     body: bytes = field(default=b"", repr=False)
     content_type: str = JSON_TYPE
     value: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def body_for(self, model: str) -> bytes:
-        """Return the bytes; an answer that names its model gets the caller's name for it."""
+        """Return the bytes to pass on. If the response names its model, that becomes the caller's name for it."""
         if self.value is None or not isinstance(self.value.get("model"), str) or self.value["model"] == model:
             return self.body
         return write_json({**self.value, "model": model}, lambda: _refuse)
@@ -117,7 +117,7 @@ def _refuse(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationReply:
-    """A response to an operation, and the `response_format` that was asked for."""
+    """Reads the response to an operation that was called with this `response_format`."""
 
     operation: Operation
     answer_format: str
@@ -129,7 +129,7 @@ class OperationReply:
     @property
     def content_type(self) -> str:
         content_type = next((value for name, value in self.headers.items() if name.lower() == "content-type"), "")
-        # Empty for a value that no header takes.
+        # Empty for a value that is not allowed in a header.
         return (
             content_type
             if content_type.isascii() and content_type.isprintable() and len(content_type) <= TYPE_CHARS
@@ -205,14 +205,14 @@ READERS: Mapping[AnswerShape, Callable[[OperationReply], PassedAnswer | Failure]
 
 
 def text_of(value: Mapping[str, Any]) -> str:
-    """Return the text of all choices of a completion, or of a chunk; empty for any other answer."""
+    """Return the text of all choices of a completion or chunk, or "" for any other response."""
     choices = value.get("choices")
     texts = (choice.get("text") for choice in choices if isinstance(choice, dict)) if isinstance(choices, list) else ()
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def images_of(value: Mapping[str, Any]) -> Iterator[Media]:
-    """Yield the images of an answer, from base64 or at their web addresses."""
+    """Yield the images of a response, as base64 or as URLs."""
     mime_type = f"image/{filled(value.get('output_format')) or 'png'}"
     items = value.get("data")
     for item in items if isinstance(items, list) else []:

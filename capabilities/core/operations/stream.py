@@ -1,4 +1,4 @@
-"""Pass an operation's events on, and pick out the media that they hold."""
+"""Pass on an operation's stream events, and extract the media in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOUND_DELTA = "speech.audio.delta"
 
 
 class OperationReader:
-    """Reads events, each of which passes whole; `expected` last events end the stream."""
+    """Reads events, each of which is passed on unchanged. The stream ends after `expected` closing events."""
 
     def __init__(self, operation: Operation, sound_type: str, expected: int = 1) -> None:
         self.finish: Finish | None = None
@@ -34,7 +34,7 @@ class OperationReader:
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         if event.data.strip() == DONE:
             self.finished = True
-            if self._ended:  # fewer choices than asked for
+            if self._ended:  # fewer choices than requested
                 self._expected = self._ended
                 self._note_end({})
             return [Delta(frame_of(event))]
@@ -56,7 +56,7 @@ class OperationReader:
         return sum(1 for choice in choice_list if isinstance(choice, dict) and choice.get("finish_reason"))
 
     def _note_end(self, value: Mapping[str, Any]) -> None:
-        # A completion sends its usage after the end of its choices.
+        # The usage of a completion is sent after its choices have ended.
         if value.get("usage"):
             self.usage = usage_of(value)
         if self._ended >= self._expected:
@@ -67,20 +67,20 @@ class OperationReader:
         if kind == self._operation.last_event:
             media = media_of_base64(f"image/{filled(value.get('output_format')) or 'png'}", value.get("b64_json"))
         else:
-            # Partial images on the way are not results.
+            # Partial images before the last event are not results.
             media = media_of_base64(self._sound_type, value.get("audio")) if kind == SOUND_DELTA else None
         if media is not None:
             yield media
 
 
 def frame_of(event: SseEvent) -> str:
-    """Return the event as it is sent."""
+    """Return the event in the form in which it is sent."""
     name = f"event: {event.event}\n" if event.event else ""
     return name + "".join(f"data: {data_line}\n" for data_line in event.data.split("\n")) + "\n"
 
 
 def rename_model(frames: str, model: str) -> str:
-    """Return the frames with the caller's name for the model wherever they name it."""
+    """Return the frames with each name of the model replaced by the caller's name for it."""
     if '"model"' not in frames:
         return frames
     return "".join(_rename(frame, model) + "\n\n" for frame in frames.split("\n\n") if frame)
@@ -106,7 +106,7 @@ def _value_of(frame: str) -> dict[str, Any]:
 
 
 def whole_as_events(operation: Operation, answer: PassedAnswer) -> str:
-    """Return a whole answer as the events that were asked for, for a provider that does not stream."""
+    """Return a complete response as the events that the caller requested, for a provider that does not stream."""
     if operation.last_event == DONE:
         whole = json.dumps(answer.value, ensure_ascii=False)
         return frame_of(SseEvent(whole)) + frame_of(SseEvent(DONE))

@@ -1,7 +1,7 @@
-"""Table of the operations beside chat that pass through to providers of OpenAI's protocol.
+"""A table of the operations other than chat that are passed on to providers with OpenAI's protocol.
 
-A row is all that is known of an operation: where it is called, the form of its request and its answer, where both hold
-files, and whether another model may answer in place of the first. The model is always in the field `model`.
+A row says everything about an operation: its path, the formats of its request and response, which fields hold files,
+and whether another model may be the fallback. The model is always in the field `model`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from capabilities.core.message import Blob
 from capabilities.core.values import value_class
 from capabilities.core.wire import BodyPiece, UpstreamRequest
 
-# The data of the event that closes a stream.
+# The data of the event that ends a stream.
 DONE = "[DONE]"
 
 
@@ -27,7 +27,7 @@ class BodyShape(StrEnum):
 
 
 class AnswerShape(StrEnum):
-    """How an answer is sent: JSON, a transcript (JSON or plain text, as requested), or the bytes of a sound."""
+    """How a response is sent: JSON, a transcript (JSON or plain text, as requested), or the bytes of audio."""
 
     JSON = "json"
     TRANSCRIPT = "transcript"
@@ -36,13 +36,13 @@ class AnswerShape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One row.
+    """A row of the table.
 
-    `name` is what the log calls it, `path` follows a provider's base URL and `/v1`. A JSON answer holds its result
-    under one of the names in `results`; a list may be empty only with `may_be_empty`. `files` are the fields of a form
-    that hold files; the first, or the first with `[]`, is required. `stream` is the field by which a caller asks for
-    events, and its value then. A `last_event` ends them; if it is `DONE`, events have no names, and each choice ends
-    with its `finish_reason`.
+    `name` is the operation's name in the log, `path` follows a provider's base URL and `/v1`. A JSON response has its
+    result under one of the names in `results`, which may be an empty list only if `may_be_empty` is set. `files` are
+    the form fields that hold files. The first one, with or without `[]` after its name, is required. `stream` is the
+    field, with its value, by which a caller requests a streamed response. `last_event` ends the stream. If it is
+    `DONE`, events have no names and each choice ends with its `finish_reason`.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Operation:
     last_event: str = ""
 
     def is_streamed(self, value: object) -> bool:
-        """Return whether that value of the field asks for events."""
+        """Return whether this value of the field requests a streamed response."""
         return bool(self.last_event) and str(value).lower() == self.stream[1]
 
 
@@ -65,7 +65,7 @@ FORM, JSON = BodyShape.FORM, BodyShape.JSON
 STREAM = ("stream", "true")
 
 OPERATIONS: tuple[Operation, ...] = (
-    # Vectors of two models do not mix, so only the same model at another provider may be the fallback.
+    # Vectors of different models cannot be mixed, so only the same model at another provider may be the fallback.
     Operation("embeddings", "/embeddings", same_model=True),
     Operation("completions", "/completions", results=("choices",), stream=STREAM, last_event=DONE),
     Operation("moderations", "/moderations", results=("results",)),
@@ -108,28 +108,28 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
-# A request as `multipart/form-data`: fields as they came, files in blocks while they are sent.
+# A request as `multipart/form-data`. Fields are unchanged, and files are read in blocks while they are sent.
 
-# How browsers escape what would end a name.
+# How browsers escape characters that would end a name.
 ESCAPES = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
 
 
 @dataclass(frozen=True, slots=True)
 class FormFile:
-    """A file in a field of a form."""
+    """A file in a form field."""
 
     filename: str
     mime_type: str
     blob: Blob
 
 
-# A form's fields in order, each with all its values.
+# The fields of a form in order, each with all its values.
 FormFields = Mapping[str, tuple[str | FormFile, ...]]
 
 
 @value_class
 class FormRequest(UpstreamRequest):
-    """One HTTP call whose payload, `FormFields`, is sent as a form; `boundary` is in none of its values."""
+    """One HTTP call whose payload, `FormFields`, is sent as a form; none of its values contains `boundary`."""
 
     boundary: str = ""
 

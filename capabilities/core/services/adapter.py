@@ -1,4 +1,4 @@
-"""ContentAdapter: describe attachments that a model cannot take, as text and fields (MCR-3, MCR-P4, MCR-P5)."""
+"""ContentAdapter: describe attachments that a model cannot accept, as text and fields (MCR-3, MCR-P4, MCR-P5)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
 KIND_OF_TYPE: Mapping[str, Kind] = MappingProxyType(
     {kind.value: kind for kind in Kind if kind not in (Kind.TEXT, Kind.OTHER)}
 )
-"""Attachment types that name their kind. Any other, unknown or missing type is a file."""
+"""Attachment types that are also kinds. Any other, unknown or missing type is a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentInfo:
-    """An attachment as a message names it: `type` is image, audio, video, file …, `size` in bytes or None."""
+    """What a message says about an attachment: `type` is image, audio, video, file …, `size` is in bytes or None."""
 
     type: str | None
     artifact_ref: str
@@ -34,7 +34,7 @@ class AttachmentInfo:
 
     @property
     def kind(self) -> Kind:
-        """Return the kind of its type. A file is a document or other, by its MIME type."""
+        """Return the kind for the attachment's type. A file is a document or other, depending on its MIME type."""
         noun = FORMAT_OF.get(self.mime_type or "", ("", ""))[1]
         return KIND_OF_TYPE.get(self.type or "", Kind.DOCUMENT if noun in DOCUMENTS else Kind.OTHER)
 
@@ -44,7 +44,7 @@ class AttachmentInfo:
 
     @property
     def file(self) -> FilePart:
-        """Return the attachment as a part without content, for the delivery decision."""
+        """Return the attachment as a file part without content, for the delivery decision."""
         mime_type = self.mime_type or "application/octet-stream"
         artifact_id = self.artifact_ref.removeprefix("artifact:")
         return FilePart(self.kind, mime_type, self.filename, self.size, artifact_id)
@@ -59,11 +59,12 @@ class AdaptedContent:
 
 
 class ContentAdapter:
-    """Describes attachments and names the agents that can take them.
+    """Describes attachments and names the agents that can read them.
 
-    `can_read` decides for one agent and one file (by default by capability alone). `language` is the request's, or the
-    default language. `agent_id` is the asking agent, which is never suggested to itself. Without `has_send_message` the
-    text names no tool. `registry` has the services that could be given to an agent if no agent can read a file.
+    `can_read` decides whether an agent can read a file (by default only by its capability). `language` is that of the
+    request, or the default language. `agent_id` is the requesting agent, which is never suggested to itself. The text
+    names a tool only if `has_send_message` is set. `registry` has the services that could be assigned to an agent if no
+    agent can read a file.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class ContentAdapter:
         self.has_send_message = has_send_message
 
     def adapt_to_text(self, attachment: AttachmentInfo, *, unreadable: bool = False) -> AdaptedContent:
-        """Return the attachment as text and fields; `unreadable` if its bytes are unavailable (MCR-E4)."""
+        """Return the attachment as text and fields. `unreadable` says that its bytes are unavailable (MCR-E4)."""
         suggested = self._find_readers(attachment)
         text = attachment_block(
             attachment.kind,
@@ -100,7 +101,7 @@ class ContentAdapter:
         return AdaptedContent(text, _info(attachment, suggested))
 
     def _find_readers(self, attachment: AttachmentInfo) -> list[str]:
-        # Every model reads the words of a text file, so only the capability matters (MCR-2.5), not slots or types.
+        # Only the capability matters, not slots or types, since every model can read text files (MCR-2.5).
         mime_type = (attachment.mime_type or "").partition(";")[0].strip().lower()
         decides = has_capability_for if is_text_mime(mime_type) else self.can_read
         return self.agents.find_readers(attachment.file, decides, exclude=self.agent_id)
@@ -109,7 +110,7 @@ class ContentAdapter:
         return [self.adapt_to_text(attachment) for attachment in attachments]
 
     def find_capable_agents(self, capability: str) -> list[str]:
-        """Return the ids of agents that read content of that capability (MCR-4.1)."""
+        """Return the ids of agents with this capability (MCR-4.1)."""
         return self.agents.find_capable(capability, Direction.INPUT)
 
     def find_capable_services(self, capability: str) -> list[str]:

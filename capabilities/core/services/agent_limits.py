@@ -1,4 +1,4 @@
-"""Limits of agents, keys and labels as their rows store them: allowed names, rates and budgets."""
+"""Limits on agents, keys and labels, as their rows store them: allowed models, rates and budgets."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from typing import Any
 from capabilities.core.prices import NANO, Price, Rates, Tier, rate_of
 
 MODELS = "models"
-"""The key of the allowed names: `task:<task type>` and ids of services."""
+"""The JSON key of the names of allowed models: `task:<task type>` for routes, and ids of services."""
 CURRENCY = "currency"
-"""The key of the currency in which money is counted. Costs in another one are converted if there is a rate."""
+"""The JSON key of the currency in which money is counted. Costs in other currencies are converted if there is a
+rate."""
 UNPRICED, UNPRICED_PRICE = "unpriced", "unpricedPrice"
-"""The keys of what a budget of money does with a call without a known price, and of the price it may count then."""
+"""The JSON keys of what a budget does with a call that has no known price, and of the price that it may use instead."""
 MOST = 10**15
-"""The largest amount of anything but money."""
+"""The largest amount of a limit that is not in money."""
 MAX_MONEY = 10**8
-"""The largest amount of money, in the unit of its currency."""
+"""The largest amount of a limit in money, in the unit of its currency."""
 
 
 class Meter(StrEnum):
-    """What is counted of an agent's calls, by its name in JSON."""
+    """What is counted for an agent's calls. The values are the names in JSON."""
 
     REQUESTS_PER_MINUTE = "requestsPerMinute"
     IN_FLIGHT = "inFlight"
@@ -35,16 +36,16 @@ class Meter(StrEnum):
 
 
 RATES = (Meter.REQUESTS_PER_MINUTE, Meter.IN_FLIGHT)
-"""Limits that recover soon, within a minute or when a request ends. The others are budgets."""
+"""Limits that recover within a minute or when a request ends. The others are budgets."""
 TOKENS = (Meter.TOKENS_PER_DAY, Meter.TOKENS_PER_MONTH)
 MONEY = (Meter.MONEY_PER_DAY, Meter.MONEY_PER_MONTH)
-"""Counted in nanos. Rows store decimal text, in the unit of their currency."""
+"""Limits that are counted in nanos. Rows store them as decimal text, in the unit of their currency."""
 
 
 class UnpricedPolicy(StrEnum):
-    """What a budget of money does with a call that has no price, or none convertible to its currency.
+    """What a budget does with a call that has no price, or none that can be converted to the budget's currency.
 
-    It allows the call uncounted, refuses it, or counts its tokens at a price of the budget's own.
+    It allows the call without counting it, refuses it, or counts its tokens at the budget's own price.
     """
 
     ALLOW = "allow"
@@ -54,10 +55,11 @@ class UnpricedPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLimits:
-    """The limits of an agent, a key or a label: `models` may be used (None: all), `most` has an amount by meter.
+    """The limits on an agent, a key or a label. `most` has an amount by meter.
 
-    Money is in nanos of the currency of three letters. `unpriced` is what happens to a call without a known price;
-    `own_price` what its tokens cost under `UnpricedPolicy.COUNT`.
+    `models` are the models that may be used, or None for all. Money is in nanos of `currency`, a three-letter code.
+    `unpriced` says what happens to a call without a known price. `own_price` is the price of its tokens under
+    `UnpricedPolicy.COUNT`.
     """
 
     models: frozenset[str] | None = None
@@ -71,7 +73,7 @@ class AgentLimits:
         return any(meter in self.most for meter in MONEY)
 
     def allows(self, name: str) -> bool:
-        """Return whether a route, as `task:<task type>`, or a service, by its id, may be used."""
+        """Return whether a route (as `task:<task type>`) or a service (by its id) may be used."""
         return self.models is None or name in self.models
 
 
@@ -92,7 +94,7 @@ def limits_of(stored: Mapping[str, Any]) -> AgentLimits | None:
 
 
 def rights_of(*limits: AgentLimits | None) -> AgentLimits | None:
-    """Return what all of these limits allow, or None if none of them restricts models."""
+    """Return the models that all of these limits allow, or None if none of them restricts models."""
     models = [
         agent_limits.models for agent_limits in limits if agent_limits is not None and agent_limits.models is not None
     ]
@@ -102,7 +104,7 @@ def rights_of(*limits: AgentLimits | None) -> AgentLimits | None:
 def _price(stored: Mapping[str, Any], currency: str) -> Price | None:
     if stored.get(UNPRICED) != UnpricedPolicy.COUNT:
         return None
-    # One rate for input and output.
+    # The same rate for input and output.
     rate = rate_of(Decimal(stored[UNPRICED_PRICE]))
     return Price(currency, (Tier(0, Rates(rate, rate)),), "the budget")
 

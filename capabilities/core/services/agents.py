@@ -1,4 +1,4 @@
-"""Agents, and which of them can take what content (MCR-4.1 to 4.4), with labels, key terms and page links."""
+"""Agents, and which content each can read (MCR-4.1 to 4.4), with labels, key terms and page links."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from capabilities.core.services.registry import direction_of
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, TEXT_ONLY, Capabilities, Direction
 
 HELPED = ("vision", "audio", "file")
-"""Capabilities that are always listed for an agent. Others (`video`) are listed only if some agent has them."""
+"""Capabilities that are always listed. Others (`video`) are listed only if an agent has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """An agent as others see it: `capabilities` are those of its service or its route's first ready candidate.
+    """An agent as others see it. `capabilities` are those of its service, or of its route's first ready candidate.
 
-    `expires_at` is in seconds since 1970, None for a permanent agent. `is_configured` is True for agents that
-    administrators keep, False for those that programs make at run time.
+    `expires_at` is in seconds since 1970, or None for a permanent agent. `is_configured` is True for agents that
+    administrators configured, and False for agents that programs created at run time.
     """
 
     id: str
@@ -36,11 +36,11 @@ class AgentProfile:
 
 
 CanRead = Callable[[AgentProfile, FilePart], bool]
-"""Decides whether an agent can read this very file. Callers pass the real delivery decision."""
+"""Returns whether an agent can read this particular file. Callers pass the real delivery decision."""
 
 
 def has_capability_for(agent: AgentProfile, file: FilePart) -> bool:
-    """Return whether the agent has the capability for this kind of file, formats and limits aside."""
+    """Return whether the agent has the capability for this kind of file. Formats and limits are not considered."""
     return agent.capabilities.has(CAPABILITY_OF_KIND[file.kind])
 
 
@@ -71,19 +71,20 @@ class AgentDirectory:
     def find_readers(
         self, file: FilePart, can_read: CanRead = has_capability_for, *, exclude: str | None = None
     ) -> list[str]:
-        """Return the ids of agents that can read this very file, except `but`, the asking agent."""
+        """Return the ids of agents that can read this particular file, except `exclude`, the requesting agent."""
         return [agent.id for agent in self if agent.id != exclude and can_read(agent, file)]
 
     def forward_to(self, agent_id: str | None = None) -> dict[str, list[str]]:
-        """Return by capability the other agents that have it as input (MCR-4.4).
+        """Return, for each input capability, the other agents that have it (MCR-4.4).
 
-        `vision`, `audio` and `file` are always present, possibly empty; `video` only if an agent has it.
+        `vision`, `audio` and `file` are always present, possibly with an empty list. `video` is present only if an
+        agent has it.
         """
         agent_ids = {capability: self._others(capability, agent_id) for capability in (*HELPED, "video")}
         return {capability: ids for capability, ids in agent_ids.items() if ids or capability in HELPED}
 
     def context(self, agent_id: str) -> dict[str, Any] | None:
-        """Return what an agent learns about itself and its helpers (MCR-4.3), or None for an unknown id."""
+        """Return what an agent is told about itself and its helpers (MCR-4.3), or None for an unknown id."""
         agent = self.get(agent_id)
         if agent is None:
             return None
@@ -109,7 +110,7 @@ class AgentDirectory:
         return [other_id for other_id in self.find_capable(capability) if other_id != agent_id]
 
 
-# Labels of calls, for usage and budgets: a team, a project, the end user they are made for.
+# Labels of calls, for usage and budgets: the team, the project, and the end user for whom a call is made.
 
 
 class LabelKind(StrEnum):
@@ -121,12 +122,12 @@ class LabelKind(StrEnum):
 
 
 LONGEST: Mapping[LabelKind, int] = {LabelKind.TEAM: 64, LabelKind.PROJECT: 64, LabelKind.USER: 200}
-"""The most characters kept of each. An end user's may be the id that a client made."""
+"""The most characters kept of each label. The label of an end user may be an id that a client generated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The labels of one call; empty for none."""
+    """The labels of a call; empty if not set."""
 
     team: str = ""
     project: str = ""
@@ -136,7 +137,7 @@ class Labels:
         return str(getattr(self, label.value))
 
     def over(self, fallback: Labels) -> Labels:
-        """Return these labels, completed by the others' where empty."""
+        """Return these labels, with empty ones taken from `fallback`."""
         return Labels(self.team or fallback.team, self.project or fallback.project, self.user or fallback.user)
 
 
@@ -144,25 +145,25 @@ NO_LABELS = Labels()
 
 
 def clean_label(label: LabelKind, value: Any) -> str:
-    """Return a label as one printable line, cut to its length, or "" for anything but text."""
+    """Return a label as a single printable line, cut to its maximum length, or "" if it is not a string."""
     if not isinstance(value, str):
         return ""
     longest = LONGEST[label]
-    # Cut to four times the length first, so that a huge label is not processed whole.
+    # Cut to four times the length first, so that a huge label is not processed as a whole.
     if not value.isprintable():
         value = "".join(char if char.isprintable() else " " for char in value[: 4 * longest])
     return " ".join(value[: 4 * longest].split())[:longest].rstrip()
 
 
-# Terms of an agent's key: limits in addition to its agent's, and labels of its calls, as its row stores them.
+# The terms of an agent's key, as its row stores them: limits in addition to the agent's, and labels for its calls.
 
 LIMITS = "limits"
-"""The key of the limits, beside `team` and `project`."""
+"""The JSON key of the limits, next to `team` and `project`."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTerms:
-    """A key's own limits, None if unset, and the labels of its calls."""
+    """A key's own limits (None if unset) and the labels of its calls."""
 
     limits: AgentLimits | None = None
     labels: Labels = NO_LABELS
@@ -175,10 +176,10 @@ def terms_of(stored: Mapping[str, Any]) -> KeyTerms:
     return KeyTerms(limits_of(stored.get(LIMITS) or {}), NO_LABELS if labels == NO_LABELS else labels)
 
 
-# The token in a link to an agent's own page: `rap_`, a public part, a secret, a checksum.
+# The token in the link to an agent's own page consists of `rap_`, a public part, a secret and a checksum.
 
 LINK_KIND = "rap"
-"""The token's prefix, by which scanners for leaked secrets recognise it."""
+"""The prefix of the token, by which scanners for leaked secrets recognise it."""
 LINK = re.compile(r"rap_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
 

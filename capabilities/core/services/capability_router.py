@@ -1,7 +1,7 @@
-"""CapabilityRouter: adapt a message between agents to what the receiving service can take (MCR-2).
+"""CapabilityRouter: adapt a message between agents to what the receiving service can read (MCR-2).
 
-Only capabilities decide here, as MCR-2.1 to 2.6 require (`slot_choice.MESSAGE_SLOTS`). A candidate's MIME types and
-limits apply when the message goes to a model (`adaptation`). Supported files are included as OpenAI's own parts:
+Only capabilities decide, as MCR-2.1 to 2.6 require (`slot_choice.MESSAGE_SLOTS`). A candidate's MIME types and limits
+apply later, when the message is sent to a model (`adaptation`). Supported files are included in OpenAI's format:
 `image_url` for images, `input_audio` for WAV and MP3, `file` with `file_data` for everything else.
 """
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AgentMessage:
-    """A message from one agent to another: its text and attachments."""
+    """A message from an agent to another: its text and attachments."""
 
     text: str = ""
     attachments: tuple[AttachmentInfo, ...] = ()
@@ -34,7 +34,7 @@ class AgentMessage:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An attachment's bytes, in memory or behind a blob, with the store's type and name if it knows better ones."""
+    """An attachment's bytes, in memory or as a blob, with the type and name from the store if it knows them better."""
 
     data: bytes | Blob
     mime_type: str | None = None
@@ -46,14 +46,14 @@ class Loaded:
 
 
 Load = Callable[[AttachmentInfo], Loaded]
-"""Reads an attachment. Raises `UnreadableError` when its bytes are missing or corrupt."""
+"""Reads an attachment. Raises `UnreadableError` if its bytes are missing or corrupt."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingResult:
     """The message for a service. `can_process` is True if it includes every attachment.
 
-    The others are in `unsupported_attachments` and described in `text_description`.
+    Attachments that are not included are in `unsupported_attachments` and are described in `text_description`.
     """
 
     can_process: bool
@@ -76,7 +76,7 @@ def find_no_text(_: AttachmentInfo) -> str:
 
 
 class CapabilityRouter:
-    """Routes messages by what a service can read. `load` is called for supported attachments only.
+    """Routes messages by what a service can read. `load` is called only for supported attachments.
 
     `write` encodes a file's data for a part. `words_about` returns more text about a described file.
     """
@@ -96,7 +96,7 @@ class CapabilityRouter:
         self.words_about = words_about
 
     def route_content(self, message: AgentMessage, service_id: str) -> RoutingResult:
-        """Return the message for that service. An unknown one counts as text only.
+        """Return the message for a service. An unknown service counts as text only.
 
         Never raises because of an attachment.
         """
@@ -117,13 +117,13 @@ class CapabilityRouter:
         return RoutingResult(not unsupported, [*lead, *parts] if parts else text, tuple(unsupported), description)
 
     def get_required_capabilities(self, message: AgentMessage) -> list[str]:
-        """Return `text`, then each attachment's capability once, in order of appearance."""
+        """Return `text`, followed by the capabilities for the attachments, each once and in order of appearance."""
         return list(dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)]))
 
     def _capabilities(self, service_id: str) -> Capabilities:
         try:
             return self.registry.get_capabilities(service_id) or TEXT_ONLY
-        except Exception as error:  # a registry may query a database, and its failure must not lose the message
+        except Exception as error:  # the registry may query a database, and an error in that must not lose the message
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY
 
@@ -158,11 +158,11 @@ AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", 
 """The formats of OpenAI's `input_audio`. Other audio is sent as a file."""
 
 UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "video/mp4"}
-"""The type written when neither message nor store knows one. A data URL needs some type of its kind."""
+"""The type if neither the message nor the store knows it, since a data URL needs some type of the right kind."""
 
 
 def _part(file: FilePart, loaded: Loaded, write: WriteData) -> dict[str, Any]:
-    # The store has seen the bytes, so its type has precedence over the message's.
+    # The store has seen the bytes, so its type takes precedence over the type in the message.
     types = [
         mime_type
         for mime_type in (loaded.mime_type, file.mime_type)

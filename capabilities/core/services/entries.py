@@ -1,4 +1,4 @@
-"""Parse the JSON of one model service into a value, or into the problems that prevent it."""
+"""Parse the JSON of a model service into a value, or into the problems that prevent this."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 
 NOT_NEEDED = "NOT_NEEDED"
-"""The key of a provider that needs none. An empty key means the same."""
+"""The value for a provider that needs no key. An empty key means the same."""
 
 FILLED = ("id", "name", "baseURL", "model")
 STRINGS = (*FILLED, "apiKey", "description")
@@ -32,10 +32,10 @@ TYPE_NAMES: Mapping[type, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LlmServiceConfig:
-    """One entry of `llmservices.json`: a model at a provider and what it reads and writes.
+    """An entry of `llmservices.json`: a model at a provider, and what it reads and writes.
 
-    `declared` says whether the file states the capabilities (otherwise text only is assumed). `extra` has unknown
-    fields.
+    `declared` says whether the file states the capabilities. Otherwise the service counts as text only. `extra` has the
+    unknown fields.
     """
 
     id: str
@@ -55,15 +55,15 @@ class LlmServiceConfig:
 
 
 def type_name(value: object) -> str:
-    """Return the JSON type of a value in words: `a list`, `null`. The value itself is never shown."""
+    """Return the JSON type of a value, such as `a list` or `null`, for messages that must not show the value."""
     return TYPE_NAMES.get(type(value), type(value).__name__)
 
 
 def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabilities, list[Problem]]:
-    """Return the declared capabilities, or text only and warnings for bad ones (MCR-1.4, MCR-1.5, MCR-E1).
+    """Return the declared capabilities, or text only with warnings if any is bad (MCR-1.4, MCR-1.5, MCR-E1).
 
-    None and `{}` mean text in and out, without a warning. A missing list means text for its side. Repeats are dropped,
-    an empty list stays empty, any non-empty string is a type (MCR-5.4).
+    None and `{}` mean text in and out, without a warning. A missing list means text for its side. Duplicates are
+    dropped, an empty list stays empty, and any non-empty string is a capability (MCR-5.4).
     """
     if raw is None:
         return TEXT_ONLY, []
@@ -78,7 +78,7 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
     if raw and not any(side in raw for side in SIDES):
         return TEXT_ONLY, [_bad(path, translatable("must have the lists input and output, and has neither"))]
     problems = [problem for side, entries in sides.items() for problem in _side_problems(f"{path}.{side}", entries)]
-    # Any bad entry makes the whole service text only, not just without that entry.
+    # A bad entry is not just left out: it makes the whole service text only.
     if problems:
         return TEXT_ONLY, problems
     by_side = {side: tuple(dict.fromkeys(entries)) for side, entries in sides.items() if entries is not None}
@@ -86,7 +86,7 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
 
 
 def _declared(raw: object) -> bool:
-    # A list of null declares nothing.
+    # A null in place of a list declares nothing.
     return isinstance(raw, Mapping) and any(raw.get(side) is not None for side in SIDES)
 
 
@@ -116,7 +116,7 @@ def _bad(path: str, rule: str) -> Problem:
 
 
 def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list[Problem]]:
-    """Return the service, or None with every error that prevents it. A valid one may have warnings."""
+    """Return the service, or None if it is invalid, and all problems. A valid service may have warnings."""
     if not isinstance(raw, Mapping):
         return None, [_wrong_type(path, translatable("an object"), raw)]
     errors = [problem for name in STRINGS for problem in _string_problems(raw, path, name)]
@@ -190,7 +190,7 @@ def _tags(raw: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], list[Prob
 
 
 def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Problem]:
-    """Return a problem for each service whose id an earlier one has. `services` are (path, service)."""
+    """Return a problem for each service that has the id of an earlier one. `services` are pairs of path and service."""
     first: dict[str, str] = {}
     problems = []
     for path, service in services:

@@ -1,4 +1,4 @@
-"""Holders of limits, whose calls are counted together: an agent, a key, a label, or an agent's end user."""
+"""Holders of limits. A holder is an agent, a key, a label or an agent's end user whose calls are counted together."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TITLES = {
 class LimitHolder:
     """A holder of limits that a call must respect.
 
-    `id` is the key of its counts, `title` begins a sentence about it, `word` precedes its limits in headers (empty for
-    the agent itself).
+    `id` is the key under which its calls are counted. `title` begins a sentence about it. `word` precedes its limits in
+    headers (empty for the agent itself).
     """
 
     id: str
@@ -35,7 +35,7 @@ def id_of_agent(agent: str) -> str:
 
 
 def id_of_key(public_id: str) -> str:
-    """Return the id of a key's counts, by its public part."""
+    """Return the holder's id for a key with this public id."""
     return f"key:{public_id}"
 
 
@@ -48,17 +48,17 @@ def id_of_user(agent: str, name: str) -> str:
 
 
 def agent_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
-    """Return an agent as a holder, or None if it has no limits on amounts."""
+    """Return the holder for an agent, or None if it has no limits on amounts."""
     if limits is None or not limits.most:
         return None
     return LimitHolder(id_of_agent(agent), THIS_AGENT, limits)
 
 
 def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
-    """Return an agent as a holder for the agents it made at run time, or None if it has no such limits."""
+    """Return the holder for an agent that created the calling agent, or None if it has no limits on amounts."""
     if limits is None or not limits.most:
         return None
-    # The id is the maker's own, so its calls and those of its agents are counted together.
+    # The id is the creator's own, so that its calls and those of the agents it created are counted together.
     return LimitHolder(id_of_agent(agent), translatable("Its creator %(name)s", name=agent), limits, "maker")
 
 

@@ -1,6 +1,6 @@
 """LlmServiceRegistry: the model services and what each reads and writes (MCR-1, MCR-5, MCR-6).
 
-Queries never raise: an unknown service or direction gives `False` or None and a warning in the log (MCR-E3).
+Queries never raise. For an unknown service or direction they return False or None and log a warning (MCR-E3).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 class LlmServiceRegistry:
     """The model services of one configuration, in order. If two have the same id, the first counts.
 
-    `problems` has those of the document they are from.
+    `problems` has the problems in the document from which they were read.
     """
 
     def __init__(self, services: Iterable[LlmServiceConfig] = (), problems: Iterable[Problem] = ()) -> None:
@@ -48,9 +48,9 @@ class LlmServiceRegistry:
 
     @classmethod
     def from_document(cls, data: object) -> LlmServiceRegistry:
-        """Return the registry of a parsed `llmservices.json`. Every problem is kept and logged.
+        """Return the registry for a parsed `llmservices.json`. Every problem is kept and logged.
 
-        An invalid service is left out, and the others load.
+        Only an invalid service is left out.
         """
         services, problems = _read(data)
         for problem in problems:
@@ -93,7 +93,7 @@ class LlmServiceRegistry:
 
 
 def direction_of(name: Direction | str) -> Direction | None:
-    """Return the direction a word names, or None with a warning for another word."""
+    """Return the direction with this name, or log a warning and return None if there is none."""
     try:
         return Direction(name)
     except ValueError:
@@ -102,7 +102,7 @@ def direction_of(name: Direction | str) -> Direction | None:
 
 
 def document_path(path: Path) -> Path:
-    """Return the file to read for `llmservices.json`: the `.local.json` beside it, if there is one."""
+    """Return the file to read for `llmservices.json`: the `.local.json` file next to it if that exists."""
     local = path.with_name(f"{path.stem}.local{path.suffix}")
     return local if local.is_file() else path
 

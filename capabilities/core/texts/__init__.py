@@ -1,1 +1,1 @@
-"""Texts that a model reads in place of a file: descriptions, parsing them, excerpts and phrases."""
+"""Text that a model reads in place of a file: writing and parsing descriptions, excerpts and phrases."""

@@ -1,8 +1,8 @@
-"""Texts that a model reads in place of a file.
+"""Text that a model reads in place of a file.
 
-There are three blocks (`attachment_block`, `unreadable_block`, `failed_block`) and lines around shown content
-(`truncated_note`, `artifact_lead`, `treatment_lead`); `parse` and `parse_all` read all of them back. Each is written in
-the language nearest to the given tag, and none contains a file's data. Sizes are in bytes, positions in characters.
+There are three blocks (`attachment_block`, `unreadable_block`, `failed_block`) and lines around content that is shown
+(`truncated_note`, `artifact_lead`, `treatment_lead`). `parse` and `parse_all` parse all of them. Each is written in the
+language nearest to the given tag and never contains a file's data. Sizes are in bytes, positions in characters.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CONTENT_TYPES: Mapping[str, str] = MappingProxyType({"image": "image", "audio": 
 
 
 def content_type_of(kind: str | None) -> str:
-    """Return `image`, `audio` or `video` for that kind, `file` for any other."""
+    """Return `image`, `audio` or `video` for a kind of that name, and `file` for any other."""
     return CONTENT_TYPES.get(kind or "", "file")
 
 
@@ -59,11 +59,11 @@ def attachment_block(
     unreadable: bool = False,
     only_configured: bool = False,
 ) -> str:
-    """Return the block in a message for an attachment the model cannot take (MCR-3.1 to 3.6, MCR-E4).
+    """Return the block in a message for an attachment that the model cannot accept (MCR-3.1 to 3.6, MCR-E4).
 
     `artifact_ref` is written as given (`artifact:<id>`). A remote file has `url` instead (a data URL is never written).
-    `agents` are those who can read this very file. If there are none, the block says so. Without a send_message tool
-    the block names no tool. `unreadable` adds that the bytes are unavailable, and keeps the reference.
+    `agents` are the agents that can read this particular file. If there are none, the block says so. Without a
+    send_message tool, the block names no tool. With `unreadable`, the block also says that the bytes are unavailable.
     `only_configured` says that agents made at run time were not considered.
     """
     phrases, content_type = phrases_for(language), content_type_of(kind)
@@ -84,7 +84,7 @@ def attachment_block(
 def unreadable_block(
     filename: str | None, artifact_id: str | None, mime_type: str, size: int | None, language: str | None
 ) -> str:
-    """Return get_artifact's answer to a model that lacks the capability (ABR-4.3); without a name, the id."""
+    """Return the result of get_artifact for a model that lacks the capability (ABR-4.3), with the file's name or id."""
     phrases = phrases_for(language)
     name = escape_name(filename or artifact_id or phrases.nameless)
     lines = [f"{phrases.unreadable}{name} ({escape_name(reference_of(artifact_id or phrases.unknown), ' ')})"]
@@ -113,9 +113,9 @@ def truncated_note(
     has_get_artifact: bool,
     language: str | None,
 ) -> str:
-    """Return the note in shortened text: what is shown, and the call or reference that gives the rest.
+    """Return the note in shortened text: which part is shown, and the call or reference for the rest.
 
-    `artifact_ref` is None for a model that has just called get_artifact and knows it.
+    `artifact_ref` is None for a model that has just called get_artifact, since it knows the reference.
     """
     phrases = phrases_for(language)
     note = phrases.truncated.format(total=f"{total_chars:,}", start=f"{start:,}", end=f"{end:,}")
@@ -131,14 +131,14 @@ def artifact_lead(filename_or_id: str, language: str | None) -> str:
 
 
 def treatment_lead(filename_or_id: str, artifact_ref: str | None, treatment: str, language: str | None) -> str:
-    """Return the lines before a processed file: its name, its reference and what was done."""
+    """Return the lines before a processed file: its name, its reference and how it was processed."""
     phrases = phrases_for(language)
     reference = [phrases.reference + escape_name(artifact_ref)] if artifact_ref else []
     return "\n".join([artifact_lead(filename_or_id, language), *reference, phrases.treatment + treatment])
 
 
 def description_slot(describer: str, language: str | None) -> str:
-    """Return the placeholder for a model's description of a file, while that model was not asked."""
+    """Return the placeholder for a model's description of a file, as long as that model has not been asked."""
     return phrases_for(language).description_slot.format(describer=escape_name(describer))
 
 
@@ -151,7 +151,7 @@ def extraction_note(mime_type: str, language: str | None) -> str:
 
 
 def conversion_note(mime_type: str, target: str, width: int | None, height: int | None, language: str | None) -> str:
-    """Return the words for `treatment_lead` about an image's new type or size; `?` for an unknown side."""
+    """Return the text for `treatment_lead` about an image's new type or size. An unknown width or height is `?`."""
     type_ = _type_for_models(mime_type, language)
     return phrases_for(language).converted.format(
         type=type_, mime_type=target, width=width or "?", height=height or "?"
@@ -159,7 +159,7 @@ def conversion_note(mime_type: str, target: str, width: int | None, height: int 
 
 
 def drawing_note(mime_type: str, first: int, last: int, total: int, language: str | None) -> str:
-    """Return the words for `treatment_lead` about pages (from 1) of such a file that follow as images."""
+    """Return the text for `treatment_lead` about pages (counted from 1) of a file that follow as images."""
     type_ = _type_for_models(mime_type, language)
     return phrases_for(language).drawn.format(type=type_, first=first, last=last, total=total)
 
@@ -173,7 +173,7 @@ def _list_readers(phrases: Phrases, agents: Sequence[str], has_send_message: boo
     return (phrases.suggested if has_send_message else phrases.able) + names if names else ""
 
 
-# Long text in pages of characters, with a note that says how to read on.
+# Long text is divided into pages by characters, with a note that says how to read on.
 
 HEAD_CHARS = 40_000
 TAIL_CHARS = 4_000
@@ -181,7 +181,7 @@ TAIL_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The shown part of a text, whether something is missing, and the length of the whole in characters."""
+    """The part of a text that is shown, whether any is missing, and the length of the whole text in characters."""
 
     text: str
     cut: bool
@@ -197,7 +197,7 @@ def head_and_tail(
     artifact_ref: str | None = None,
     has_get_artifact: bool = True,
 ) -> Excerpt:
-    """Return the whole text if it has at most head + tail characters, else its head, a note and its tail."""
+    """Return the whole text if it is not longer than head and tail together, else its head, a note and its tail."""
     total = len(text)
     if total <= head_chars + tail_chars:
         return Excerpt(text, cut=False, total_chars=total)
@@ -207,10 +207,10 @@ def head_and_tail(
 
 
 def page(text: str, language: str | None, offset: int, limit: int) -> Excerpt:
-    """Return up to `limit` characters from `offset`, and a note if there are more; empty past the end."""
+    """Return up to `limit` characters from `offset`, and a note if more follow. The text is empty past the end."""
     total = len(text)
     start = min(max(offset, 0), total)
-    # At least one character, or a caller that reads on would never reach the end.
+    # At least one character, since otherwise a caller that reads on would never reach the end.
     end = min(start + max(limit, 1), total)
     excerpt = text[start:end]
     if end == total:

@@ -1,4 +1,4 @@
-"""Names of file types for people and models: `PNG 图片`, `PDF document`."""
+"""Names of file types for users and models, such as `PNG 图片` or `PDF document`."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ FORMATS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 
 WHOLE: Mapping[str, tuple[str, str]] = MappingProxyType({"application/octet-stream": ("二进制文件", "binary file")})
-"""Types with a name of their own instead of a format and a noun."""
+"""Types with a special name instead of a format and a noun."""
 
 FORMAT_OF: Mapping[str, tuple[str, str]] = MappingProxyType(
     {mime_type: (name, noun) for noun, formats in FORMATS.items() for mime_type, name in formats.items()}

@@ -1,7 +1,7 @@
-"""Parse the texts that models read back into fields (MCR-3.6, MCR-P5).
+"""Parse the text that models read in place of files back into fields (MCR-3.6, MCR-P5).
 
-Each reader takes the lines of one block in their fixed order. A name is one line whatever it contains. The first line
-that does not fit ends the block, so nothing in a name can be taken for a field.
+There is a function for each kind of block, which reads its lines in their fixed order. A name is always a single line.
+The first line that does not fit ends the block, so no part of a name can be mistaken for a field.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from capabilities.core.texts.phrases import LANGUAGES, Phrases, read_back
 COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){0,9})"
 
 PLACE = re.compile(r" \(artifact:[^ ]*$")
-"""The start of the reference: ids are written without spaces, so the last match is not part of a name."""
+"""The start of a reference. Ids contain no spaces, so the last match is not part of a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDescription:
-    """The fields of one block; None where the block has no such line.
+    """The fields of a block; None if the block has no such line.
 
-    `block` is attachment, unreadable, failed, truncated or lead. `size` is as written (`1.2 MB`), `type_name` the
-    friendly type, `filename` the name as shown. `agents` is empty if the block says that no agent can read it.
-    `names_tool` is whether it names a tool to call next.
+    `block` is attachment, unreadable, failed, truncated or lead. `size` is unparsed (`1.2 MB`), `type_name` is the name
+    of the type, `filename` the name as shown. `agents` is empty if the block says that no agent can read the file.
+    `names_tool` says whether the block names a tool to call next.
     """
 
     block: str
@@ -47,7 +47,7 @@ class ParsedDescription:
 
 
 def parse(text: str) -> ParsedDescription | None:
-    """Return the fields of a text that is exactly one block, None for any other text (MCR-P5)."""
+    """Return the fields of text that is exactly one block, or None for any other text (MCR-P5)."""
     lines = _lines(text.strip("\r\n"))
     block_and_end = _at(lines, 0)
     return block_and_end[0] if block_and_end and block_and_end[1] == len(lines) else None
@@ -69,12 +69,12 @@ def _lines(text: str) -> list[str]:
 
 
 BlockAndEnd = tuple[ParsedDescription, int]
-"""A block and the index of the line after it."""
+"""A parsed block and the index of the line after it."""
 
 
 def _at(lines: Sequence[str], position: int) -> BlockAndEnd | None:
     line = lines[position]
-    # Most lines begin no block, and one check of all openings is cheap.
+    # Most lines do not begin a block, and checking all openings at once is cheap.
     if not line.startswith(OPENINGS):
         return None
     for opening, language, read in READERS:
@@ -84,7 +84,7 @@ def _at(lines: Sequence[str], position: int) -> BlockAndEnd | None:
 
 
 class _LineReader:
-    """A position in a list of lines. It advances only if the line is the wanted one."""
+    """A position in a list of lines. It advances only if the line has the expected form."""
 
     def __init__(self, lines: Sequence[str], position: int) -> None:
         self.lines = lines
@@ -143,7 +143,7 @@ def _read_unreadable(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     size = at.after(phrases.short_size)
     if first is None or type_name is None or not PLACE.search(first) or not at.take(phrases.cannot_read):
         return None
-    # The last " (" belongs to the reference; a name may contain others.
+    # The last " (" belongs to the reference. Any earlier ones are part of the name.
     name, _, reference = first.rpartition(" (")
     return ParsedDescription(
         block="unreadable",
@@ -168,7 +168,7 @@ def _read_failed(at: _LineReader, language: str, phrases: Phrases) -> BlockAndEn
 @cache
 def _truncated_pattern(language: str) -> re.Pattern[str]:
     phrases = LANGUAGES[language]
-    # Escaped first, then filled: the template has characters with a meaning in patterns.
+    # The template is escaped before it is filled, since it contains special characters of patterns.
     head = (
         re.escape(phrases.truncated).replace(r"\{", "{").replace(r"\}", "}").format(total=COUNT, start=COUNT, end=COUNT)
     )
@@ -215,6 +215,6 @@ READERS = tuple(
         (phrases.lead, _read_lead),
     )
 )
-"""How each block begins, in which language, and its reader. No opening is the start of another."""
+"""The opening of each block, its language, and the function that reads it. No opening is a prefix of another."""
 
 OPENINGS = tuple(opening for opening, _, _ in READERS)

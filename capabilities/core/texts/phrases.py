@@ -1,7 +1,8 @@
-"""The words of texts that models read, in Chinese and English, and the escaping of untrusted names in them.
+"""Phrases that models read, in Chinese and English, and the escaping of untrusted names in them.
 
-Programs parse these texts again, so a name must stay on its line: `escape_name` turns what could break or hide a line
-into `\\u{hex}`, and `read_back` reverses it. Ordinary names, with Chinese, quotes and brackets, are unchanged.
+Programs parse this text, so a name must stay on its line. `escape_name` replaces characters that could break or hide a
+line by `\\u{hex}`, and `read_back` reverses this. Ordinary names, including those with Chinese, quotes or brackets, are
+unchanged.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from types import MappingProxyType
 
 UNITS = ("KB", "MB", "GB", "TB", "PB")
 JOINERS = "\u200c\u200d"
-"""Invisible, but part of Persian and Indic words and of emoji. They cannot break a line or reorder it."""
+"""Characters that are invisible but part of Persian and Indic words and of emoji. They cannot break or reorder a
+line."""
 
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Controls, format and bidi marks, lone surrogates, line and paragraph separators."""
+"""Unicode categories: controls, format and bidi marks, lone surrogates, line and paragraph separators."""
 
 ESCAPE = re.compile(r"\\u\{([0-9a-f]{1,6})\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """One language's words. `nouns` and `skills` are by content type (image, audio, video, file)."""
+    """The phrases of a language. The keys of `nouns` and `skills` are content types (image, audio, video, file)."""
 
     received: str
     type: str
@@ -151,7 +153,7 @@ LANGUAGES: Mapping[str, Phrases] = MappingProxyType({"zh": ZH, "en": EN})
 
 
 def nearest(language: str | None) -> str:
-    """Return `zh` for Chinese in any spelling (zh-CN, zh_Hant, ZH), `en` for any other language or none."""
+    """Return `zh` for any tag for Chinese (zh-CN, zh_Hant, ZH), and `en` for any other tag or None."""
     primary = re.split(r"[-_]", language or "", maxsplit=1)[0].strip().lower()
     return primary if primary in LANGUAGES else "en"
 
@@ -161,18 +163,18 @@ def phrases_for(language: str | None) -> Phrases:
 
 
 def hides(character: str) -> bool:
-    """Return whether a character could break a line, reorder it, or be invisible in it."""
+    """Return whether a character could break or reorder a line, or would be invisible."""
     return unicodedata.category(character) in HIDDEN_CATEGORIES and character not in JOINERS
 
 
 def escape_name(name: str, further: str = "") -> str:
-    """Return the name on one line. Hidden characters, and those in `further`, become `\\u{hex}`.
+    """Return the name as a single line. Characters that `hides` finds, and those in `further`, become `\\u{hex}`.
 
-    This is injective, see `read_back`.
+    Different names always give different results, see `read_back`.
     """
 
     def escape_character(index: int, character: str) -> str:
-        # A name that looks escaped is escaped itself, so that `read_back` returns it unchanged.
+        # A name that looks escaped is escaped again, so that `read_back` returns it unchanged.
         looks_escaped = character == "\\" and name.startswith("u{", index + 1)
         return f"\\u{{{ord(character):x}}}" if looks_escaped or character in further or hides(character) else character
 
@@ -183,7 +185,7 @@ def escape_name(name: str, further: str = "") -> str:
 
 
 def read_back(text: str) -> str:
-    """Return the name that `escape_name` wrote. Other text is returned unchanged."""
+    """Return the name that `escape_name` escaped. Other text is returned unchanged."""
 
     def unescape(match: re.Match[str]) -> str:
         code = int(match[1], 16)
@@ -193,10 +195,10 @@ def read_back(text: str) -> str:
 
 
 def human_size(size: int) -> str:
-    """Return bytes as people write them: `1023 B`, `1.0 KB`, `1.2 MB`."""
+    """Return a number of bytes in the usual notation: `1023 B`, `1.0 KB`, `1.2 MB`."""
     if size < 1024:
         return f"{size} B"
     tenths = [(20 * size + 1024**power) // (2 * 1024**power) for power in range(1, len(UNITS) + 1)]
-    # The next unit is used rather than to show 1024.0.
+    # Use the next unit rather than show 1024.0.
     power = next((index for index, count in enumerate(tenths) if count < 10240), len(UNITS) - 1)
     return f"{tenths[power] // 10}.{tenths[power] % 10} {UNITS[power]}"
