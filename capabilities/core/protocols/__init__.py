@@ -1,4 +1,4 @@
-"""The wire protocols, one package per vendor, independent of one another."""
+"""The wire protocols, in one package per protocol. The packages are independent of one another."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Read the fields beside an answer's text into OpenAI's shape, with every field that OpenAI always sends.
+"""Convert the fields of an answer other than its text to OpenAI's format, with every field that OpenAI always sends.
 
-Typed clients parse these with the vendor's own types, and lose the whole answer if one field is missing.
+Typed clients parse answers with OpenAI's types, and lose the whole answer if a field is missing.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 from capabilities.core.wire import Annotation, Target
 
-# Optional fields of a vendor's JSON: counts, their sums, texts.
+# Optional fields of a vendor's JSON: counts, their sums, and strings.
 
-# Far more tokens than any model reads or writes in one call. A larger count from a provider is cut to it.
+# Far more tokens than any model reads or writes in one call. A larger count from a provider is reduced to this.
 MAX_COUNT = 100_000_000
 
 
 def count_of(value: Any) -> int | None:
-    """Return a provider's count as a whole number from 0 to `MAX_COUNT`; None if it is not a count.
+    """Return a provider's count as an integer from 0 to `MAX_COUNT`, or None if the value is not a count.
 
-    Negative, NaN, infinite and non-numeric values are not counts: usage is then estimated.
+    Negative, NaN, infinite and non-numeric values are not counts. The caller then estimates the usage.
     """
     if type(value) is int:
         return min(value, MAX_COUNT) if value >= 0 else None
@@ -30,35 +30,35 @@ def count_of(value: Any) -> int | None:
 
 
 def count(value: Any, *path: str) -> int | None:
-    """Return the whole number at that path of an object; None if there is none."""
+    """Return the count at this path of an object, or None if there is none."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def filled(value: Any) -> str | None:
-    """Return the value if it is a text that is not empty, else None."""
+    """Return the value if it is a non-empty string, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def total_of(*numbers: int | None) -> int | None:
-    """Return the sum of the known counts, cut to `MAX_COUNT`; None if none is known."""
+    """Return the sum of the known counts, at most `MAX_COUNT`, or None if none is known."""
     values = [number for number in numbers if number is not None]
     return min(sum(values), MAX_COUNT) if values else None
 
 
 URL_CITATION, FILE_CITATION = "url_citation", "file_citation"
-# OpenAI's. Another host's word (Groq: on_demand) has no place in an answer in OpenAI's shape.
+# OpenAI's service tiers. Another host's word (Groq: on_demand) is not valid in OpenAI's format.
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
 
 
 def annotations_of(items: Any) -> tuple[Annotation, ...]:
-    """Return the annotations of a message or a delta; a cited page has its address, title and position."""
+    """Return the annotations of a message or a delta. A cited page has its URL, title and position."""
     return tuple(filter(None, map(annotation_of, items))) if isinstance(items, list) else ()
 
 
 def annotation_of(value: Any) -> Annotation | None:
-    """Return the annotation; None if it names no kind, or cites a page without its address."""
+    """Return the annotation, or None if it has no type, or cites a page without its URL."""
     kind = filled(value.get("type")) if isinstance(value, Mapping) else None
     if kind != URL_CITATION:
         return dict(value) if kind else None
@@ -70,7 +70,7 @@ def annotation_of(value: Any) -> Annotation | None:
 
 
 def logprobs_of(value: Any) -> Mapping[str, Any] | None:
-    """Return the log probabilities of the tokens; None if no token is named."""
+    """Return the log probabilities of the tokens, or None if no token is named."""
     if not isinstance(value, Mapping):
         return None
     lists = {name: list_tokens(value.get(name)) or None for name in ("content", "refusal")}
@@ -101,12 +101,11 @@ def _token(value: Any) -> dict[str, Any] | None:
     return {"token": token, "bytes": data, "logprob": logprob}
 
 
-# Why a model stopped: a vendor's finish reason in OpenAI's words, and what it means for an answer without text.
-#
-# A word that a table does not know never means that an answer is complete. It becomes `length`: of the words that
-# OpenAI's clients accept, it alone says that something may be missing. A fifth word makes strict clients refuse an
-# answer that was paid for, `content_filter` puts the blame on the content, and `stop` would be false. The vendor's
-# own word is sent as `native_finish_reason` and logged.
+# Why a model stopped: a vendor's finish reason in OpenAI's terms, and what it means for an answer without text. A
+# reason that is not in a table never means that an answer is complete. It becomes `length`, the only reason that
+# OpenAI's clients accept and that says that something may be missing. With any other word, strict clients would reject
+# an answer that was paid for. `content_filter` would blame the content, and `stop` would be false. The vendor's own
+# reason is sent as `native_finish_reason` and logged.
 
 
 class Ending(NamedTuple):
@@ -117,16 +116,16 @@ class Ending(NamedTuple):
 
 
 WHOLE = Ending("stop")
-# Announcing tool calls and making none does not explain an empty answer.
+# If tool calls are announced and none is made, this does not explain an empty answer.
 CALLS = Ending("tool_calls")
 CUT = Ending("length", explains_silence=True)
 FILTERED = Ending("content_filter", explains_silence=True)
-# Not known to be complete, for a reason that no caller could know. Without text it is not an answer.
+# The answer is not known to be complete, for a reason that callers do not know. Without text it is not an answer.
 UNFINISHED = Ending("length")
 
 
 def ending_of(endings: Mapping[str, Ending], reason: Any, *, has_calls: bool) -> Ending:
-    """Return the ending for a vendor's finish reason; none at all, in a whole answer, means that it is complete."""
+    """Return the ending for a vendor's finish reason. A complete response without a reason counts as complete."""
     if reason is None or reason == "":
         ending = WHOLE
     else:
@@ -141,15 +140,15 @@ def own_reason(reason: Any, ending: Ending) -> str | None:
     return reason[:WORD_CHARS]
 
 
-# How much of a vendor's finish reason is kept.
+# The most characters of a vendor's finish reason that are kept.
 WORD_CHARS = 100
 
 
-# Token counts: each protocol has a table from its vendor's names to ours.
+# Token counts: each protocol has a table that maps its vendor's names to the fields of `Usage`.
 
 
 def read_counts(value: Any, names: Mapping[str, str], counts: dict[str, int]) -> None:
-    """Add the counts of an object to `counts` under our names; names outside the table and other values are ignored."""
+    """Add the counts in an object to `counts` under our names. Unknown names and invalid counts are ignored."""
     if not isinstance(value, dict):
         return
     for name, number in value.items():
@@ -161,12 +160,12 @@ def read_counts(value: Any, names: Mapping[str, str], counts: dict[str, int]) ->
 
 # The last steps of every encoder: drop parameters, merge the provider's own fields, add headers.
 
-# Keys that mean that a provider needs none.
+# Key values which mean that a provider needs no key.
 NO_KEY = frozenset({"", "NOT_NEEDED"})
 
 
 def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the payload with a provider's own fields; objects are merged, everything else is replaced."""
+    """Return the payload with a provider's own fields added. Objects are merged, everything else is replaced."""
     out = dict(payload)
     for name, value in extra.items():
         existing = out.get(name)
@@ -177,20 +176,20 @@ def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any
 
 
 def plain(value: Any) -> Any:
-    """Return the same JSON value in dicts and lists, without read-only mappings and tuples."""
+    """Return the same JSON value with dicts and lists in place of read-only mappings and tuples."""
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def split_params(values: Mapping[str, Any], names: Collection[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the values without those names, and the names that were among them."""
+    """Return the values without these names, and the names that were removed."""
     remaining = {name: value for name, value in values.items() if name not in names}
     return remaining, tuple(name for name in values if name in names)
 
 
 def headers_for(target: Target, key_header: str, *, stream: bool, **fixed: str) -> dict[str, str]:
-    """Return the headers of a call; the provider's own replace ours of the same name."""
+    """Return the headers of a call. The provider's own headers replace ours of the same name."""
     headers = {
         "content-type": "application/json",
         "accept": "text/event-stream" if stream else "application/json",

@@ -1,4 +1,4 @@
-"""Assemble tool calls from the pieces that OpenAI and compatible hosts stream."""
+"""Assemble tool calls from the pieces that OpenAI and compatible hosts stream, and read arguments and ids."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from capabilities.core.protocols.answer_fields import filled
 from capabilities.core.protocols.thought_fields import signature_of
 from capabilities.core.wire import ToolCallDelta
 
-# A tool call's arguments: JSON text in OpenAI's protocols, an object in the others.
+# The arguments of a tool call are a JSON string in OpenAI's protocols and an object in the others.
 
 
 def object_of(arguments: str) -> dict[str, Any]:
-    """Return the arguments as an object; anything else, or one with too many values, is kept under `_raw`."""
+    """Return the arguments as an object. Anything else, or an object with too many values, is kept under `_raw`."""
     if not arguments.strip():
         return {}
     try:
@@ -37,7 +37,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def call_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
-    """Return the object that names the tool, its arguments or free text, and whether it is a custom tool."""
+    """Return the object with the tool's name, the arguments or free text, and whether the tool is a custom tool."""
     call = item.get("function")
     if isinstance(call, dict):
         return call, call.get("arguments"), False
@@ -46,7 +46,7 @@ def call_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
 
 
 def text_of(arguments: Any) -> str:
-    """Return the arguments as JSON text, serialising an object."""
+    """Return the arguments as a JSON string, serialising an object."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""
@@ -65,7 +65,7 @@ class CallPieces:
         return bool(self._ids)
 
     def read(self, piece: Mapping[str, Any]) -> ToolCallDelta:
-        """Return the piece, with id and name only once for each call."""
+        """Return the piece, with the id and name only in the first piece of a call."""
         call, text, custom = call_in(piece)
         identity, name = filled(piece.get("id")), filled(call.get("name"))
         index = piece.get("index")
@@ -79,11 +79,11 @@ class CallPieces:
         return ToolCallDelta(position, None, late, text_of(text), signature_of(piece), custom)
 
     def _position_of(self, index: int | None, identity: str | None, name: str | None) -> int | None:
-        # Some hosts leave the index out. A piece without id and name then continues the last call.
+        # Some hosts send no index. Then a piece without id and name continues the last call.
         if index is None:
             return len(self._ids) - 1 if self._ids and not (identity or name) else None
         position = self._places.get(index)
-        # Some hosts give every call the index 0. A name with another id then begins a new call.
+        # Some hosts give every call the index 0. Then a name with another id begins a new call.
         is_other_call = (
             position is not None and identity is not None and name is not None and identity != self._ids[position]
         )
@@ -100,13 +100,13 @@ class CallPieces:
         return ToolCallDelta(position, self._ids[position], name or "", arguments, custom=custom)
 
 
-# Ids of tool calls for hosts that accept only their own format. A call and its result must get the same id.
+# Tool call ids for hosts that accept only their own format. A call and its result must get the same id.
 
 _SHORT = re.compile(r"[A-Za-z0-9]{9}")
 
 
 def short_call_id(call_id: str) -> str:
-    """Return the id as nine letters and digits, as Mistral demands: itself, or nine from its hash."""
+    """Return an id of nine letters and digits, as Mistral requires: the id itself, or else part of its hash."""
     if _SHORT.fullmatch(call_id):
         return call_id
     return base64.b32encode(hashlib.sha256(call_id.encode()).digest())[:9].decode()

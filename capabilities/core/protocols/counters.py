@@ -1,4 +1,4 @@
-"""Ask a provider to count a request's tokens: the URL, the part of the request to send, the answer to read."""
+"""Have a provider count the tokens of a request: which URL to call, what to send, and how to read the response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.protocols.errors import bad_shape, failure_of
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# What Anthropic's and OpenAI's counters accept of a request; they refuse every other field.
+# The fields of a request that Anthropic's and OpenAI's counting endpoints accept. They reject any other field.
 MESSAGES = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
 RESPONSES = (
     *("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"),
@@ -25,14 +25,14 @@ GENERATE, COUNT = ":generateContent", ":countTokens"
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """How one vendor counts: the path beside the call's, the body made from the call's, and the answer's field."""
+    """How to call a vendor's counting endpoint: its path and body, made from the call's, and the result's field."""
 
     path: Callable[[str], str]
     body: Callable[[Mapping[str, Any], str], dict[str, Any]]
     field: str
 
     def question(self, call: UpstreamRequest) -> UpstreamRequest:
-        """Return the request that counts what a call would send."""
+        """Return the request that has the tokens of a call counted."""
         parts = urlsplit(call.url)
         url = urlunsplit(parts._replace(path=self.path(parts.path)))
         return replace(call, url=url, payload=self.body(call.payload, parts.path))
@@ -47,7 +47,7 @@ def _gemini_body(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
     return {"generateContentRequest": {"model": f"models/{model}", **payload}}
 
 
-# By protocol; the other vendors have no counter.
+# By protocol. The other vendors have no counting endpoint.
 COUNTERS: Mapping[str, Counter] = MappingProxyType(
     {
         "openai-responses": Counter(lambda path: f"{path}/input_tokens", _select(RESPONSES), "input_tokens"),
@@ -59,7 +59,7 @@ COUNTERS: Mapping[str, Counter] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Decodes a counter's response as a protocol does: the answer's text is the number of tokens."""
+    """Decodes the response of a counting endpoint into an answer, whose text is the number of tokens."""
 
     field: str
     name: str = "count"

@@ -1,6 +1,6 @@
-"""Turn tools of free text into functions with one argument, for vendors that only have functions.
+"""Turn custom tools, whose input is free text, into functions with one argument, for vendors without custom tools.
 
-A stream passes the text on while its JSON arrives, so that a client shows a patch as it is written.
+In a stream, the text is passed on while its JSON arrives, so that a client can show a patch as it is written.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from capabilities.core.halves import mend_text
 from capabilities.core.message import Tool
 from capabilities.core.wire import Answer, Delta, StreamEvent, Supplement, ToolCallDelta
 
-# Protocols without tools of free text.
+# Protocols without custom tools.
 AS_FUNCTIONS = frozenset({"anthropic", "gemini"})
 HOW = "The whole text goes into `input`, as it is, without quotes or a code block around it."
 GRAMMAR = "It must follow this %s grammar:\n%s"
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
-# Whole characters of a JSON string; the first half of a surrogate pair waits for the second.
+# Complete characters of a JSON string. The first half of a surrogate pair is held until the second arrives.
 _CHARACTERS = re.compile(
     r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u]))|'
     r"u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*"
@@ -27,7 +27,7 @@ _CHARACTERS = re.compile(
 
 
 def as_function(tool: Tool) -> Tool:
-    """Return the tool as a function; a function is returned unchanged."""
+    """Return a custom tool as a function. A function is returned unchanged."""
     if tool.custom is None:
         return tool
     shape = tool.custom.get("grammar") or {}
@@ -38,7 +38,7 @@ def as_function(tool: Tool) -> Tool:
 
 
 def free_text_of(arguments: str) -> str:
-    """Return the text of a call; arguments of any other form are themselves the text."""
+    """Return the text of a call. Arguments in any other form are themselves the text."""
     try:
         value = json.loads(arguments or "{}", strict=False)
     except (ValueError, RecursionError):
@@ -48,7 +48,7 @@ def free_text_of(arguments: str) -> str:
 
 
 def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
-    """Return the answer with calls of these tools turned back into calls of free text."""
+    """Return the answer with calls to these functions turned back into calls to custom tools."""
     calls = tuple(
         replace(call, arguments=free_text_of(call.arguments), custom=True) if call.name in names else call
         for call in answer.tool_calls
@@ -58,7 +58,7 @@ def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
 
 @dataclass(slots=True)
 class _Text:
-    """The text of one call while its arguments arrive."""
+    """Extracts the text of a call while its arguments arrive."""
 
     waiting: str = ""
     is_open: bool = False
@@ -80,25 +80,25 @@ class _Text:
         return mend_text(json.loads(f'"{text}"', strict=False)) if text else ""
 
     def rest(self) -> str:
-        # Arguments without the expected form were held back until now.
+        # Arguments that lack the expected form were held back until now.
         return "" if self.is_open else free_text_of(self.waiting)
 
 
 @dataclass(slots=True)
 class CustomCalls:
-    """Turns a stream's calls of these functions back into calls of free text."""
+    """Turns calls to these functions in a stream back into calls to custom tools."""
 
     names: Collection[str]
     texts: dict[int, _Text] = field(default_factory=dict)
 
     def restore(self, events: Iterable[StreamEvent]) -> list[StreamEvent]:
-        """Return the events with calls of these functions as calls of free text."""
+        """Return the events with calls to these functions turned into calls to custom tools."""
         out: list[StreamEvent] = []
         for event in events:
             if isinstance(event, Delta):
                 out.append(event._replace(tool_calls=tuple(map(self._restore, event.tool_calls))))
                 continue
-            # At the end, calls whose arguments never had the expected form get their text.
+            # At the end, the arguments of calls that never had the expected form become their text.
             rests = (
                 {} if isinstance(event, Supplement) else {at: call_text.rest() for at, call_text in self.texts.items()}
             )

@@ -1,7 +1,7 @@
 """Tables of each vendor's dialect of JSON Schema, with the pages that document them.
 
-From the schemas that the vendors' own SDKs produce and refuse (anthropic 2.11, openai 3.52, google-genai 3.4), read
-2026-11-24, and from excerpts of those pages.
+The tables are based on the schemas that the vendors' SDKs produce and reject (anthropic 2.11, openai 3.52, google-genai
+3.4, read on 2026-11-24), and on excerpts of these pages.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ _FORMATS = frozenset(["date-time", "time", "date", "duration", "email", "hostnam
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a vendor accepts in one place for a schema.
+    """What a vendor accepts in one of the fields that hold a schema.
 
-    `keywords` and `formats` None accept all of them. `least_items` are the accepted values of minItems. `closed`
-    objects allow no other properties, and `all_required` makes theirs required. `lone_ref` means that `$ref` has no
-    keywords beside it. A `simple_enum` holds no objects or lists. `cycles` is `all`, `optional` (not through required
-    properties) or `none`. `object_root` means that the root is an object without alternatives.
+    `keywords` and `formats` are None if all are accepted. `least_items` are the accepted values of minItems. `closed`
+    means that objects must allow no other properties, and `all_required` that all properties are required. `lone_ref`
+    means that `$ref` must have no keywords next to it, and `simple_enum` that an enum must not contain objects or
+    lists. `cycles` is `all`, `optional` (not through required properties) or `none`. `object_root` means that the root
+    must be an object without alternatives.
     """
 
     page: str
@@ -51,13 +52,14 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Dialects:
-    """One vendor's dialects for answers, strict tools and other tools; without `strict`, all tools are other tools."""
+    """A vendor's dialects for answers, strict tools and other tools. If `strict` is None, no tool is strict."""
 
     answer: Dialect
     strict: Dialect | None
     tool: Dialect
     by_strict: bool = False
-    """Whether answers, too, are held to their schema only if it says `strict`, and otherwise treated as other tools."""
+    """Whether the schema of an answer is also enforced only if it says `strict`, and otherwise treated like that of
+    other tools."""
 
 
 _CLAUDE = "https://platform.claude.com/docs/en/build-with-claude/structured-outputs"
@@ -113,7 +115,7 @@ _OPENAIS_HOSTS = (".openai.com", ".openai.azure.com", ".cognitiveservices.azure.
 
 @lru_cache(maxsize=1000)
 def openais(endpoint: str) -> Dialects | None:
-    """Return OpenAI's dialects for its own hosts; None for others, which accept more, each in its own way."""
+    """Return OpenAI's dialects for OpenAI's own hosts, or None for other hosts, each of which accepts more."""
     try:
         host = urlsplit(endpoint.strip()).hostname or ""
     except ValueError:
@@ -121,13 +123,13 @@ def openais(endpoint: str) -> Dialects | None:
     return OPENAI if host.endswith(_OPENAIS_HOSTS) else None
 
 
-# Lookaround, boundaries and backreferences, which no constrained decoding supports.
+# Lookaround, boundaries and backreferences, which constrained decoding does not support.
 HARD_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
-# Keywords that constrain nothing, dropped without a report where a dialect lacks them.
+# Keywords that constrain nothing. If a dialect lacks them, they are dropped without a report.
 MEANINGLESS = frozenset(
     ["$schema", "$id", "$comment", "$anchor", "discriminator", "deprecated", "readOnly", "writeOnly"]
 )
-# Constraints in words for a model; any other keyword is written as it is in the schema.
+# How constraints are described to a model. Any other keyword is written as in the schema.
 PHRASES = {
     "minimum": "minimum {}",
     "maximum": "maximum {}",

@@ -1,4 +1,4 @@
-"""Parse error bodies in every shape that providers use, and the wait that a response asks for."""
+"""Parse error bodies in every format that providers use, and the time to wait that a response states."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from capabilities.core.json_codec import read_mended_json
 from capabilities.core.providers.redaction import READ_CHARACTERS
 from capabilities.core.translatable import translatable
 
-# How long a provider asks to wait, from the headers of its response.
+# The time that a provider tells the caller to wait, from the headers of its response.
 
-# A longer wait, more than a day, is ignored as nonsense.
+# A wait of more than a day is ignored as nonsense.
 MAX_SECONDS = 86_400.0
 _NUMBER = re.compile(r"\s*\d{1,15}(\.\d{0,15})?\s*", re.ASCII)
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return the wait in seconds, at most a day; None if none is named or it is negative, absurd or in the past.
+    """Return the time to wait in seconds, or None if it is not stated, negative, in the past or more than a day.
 
     `retry-after-ms` is preferred to `Retry-After`, in seconds or as an HTTP date. A date is compared with the
-    response's own `Date`, since clocks differ, and only without one with `now` (seconds since the epoch).
+    response's own `Date`, since clocks differ, or else with `now` (seconds since the epoch).
     """
     lower_headers = {name.lower(): value for name, value in headers.items()}
     exact = seconds(lower_headers.get("retry-after-ms"))
@@ -40,7 +40,7 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
 
 
 def has_invalid_retry_after(headers: Mapping[str, str], now: float | None = None) -> bool:
-    """Return whether the headers name a wait that `retry_after` cannot read."""
+    """Return whether the headers state a time to wait that `retry_after` cannot read."""
     has_value = any(
         name.lower() in ("retry-after", "retry-after-ms") and value.strip() for name, value in headers.items()
     )
@@ -48,12 +48,12 @@ def has_invalid_retry_after(headers: Mapping[str, str], now: float | None = None
 
 
 def seconds(value: str | None) -> float | None:
-    """Return a plain number of seconds; None for anything else, signs and exponents included."""
+    """Return a plain number of seconds, or None for anything else, including signs and exponents."""
     return float(value) if value is not None and _NUMBER.fullmatch(value) else None
 
 
 def check_wait(value: float) -> float | None:
-    """Return the wait if it is finite, not negative and at most a day, else None."""
+    """Return the time to wait if it is finite, not negative and at most a day, else None."""
     return value if math.isfinite(value) and 0 <= value <= MAX_SECONDS else None
 
 
@@ -76,10 +76,10 @@ _BASE_RESP = "base_resp"  # MiniMax puts its status here, with HTTP 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """An error, whatever shape the provider sent it in.
+    """An error, independent of the format in which the provider sent it.
 
-    `words` is what classification reads, `status` the HTTP status named inside, `code` the provider's most specific
-    word, `param` the parameter it blames, and `retry_after` is in seconds.
+    `words` is the text that is classified, `status` the HTTP status stated in the body, `code` the provider's most
+    specific code, `param` the parameter that it names, and `retry_after` is in seconds.
     """
 
     message: str = ""
@@ -92,13 +92,13 @@ class ErrorBody:
 
     @property
     def search_text(self) -> str:
-        # One per line, since some patterns match a whole line; each is cut to what is searched.
+        # One per line, since some patterns match a whole line. Each is cut to the length that is searched.
         texts = (self.code, self.kind, *self.reasons[:MAX_REASONS], self.message)
         return "\n".join(text[:READ_CHARACTERS] for text in texts if text)
 
 
 def parse_error(body: bytes) -> ErrorBody:
-    """Return the error in a body: JSON in any known shape, a web page by its title, else the text itself."""
+    """Return the error in a body: JSON in any known format, the title of a web page, or else the text itself."""
     text = body[:1_000_000].decode("utf-8", "replace").strip()
     try:
         value = read_mended_json(text)
@@ -174,7 +174,7 @@ def _fastapi(detail: Any) -> ErrorBody:
 
 def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:
     for item in details:
-        # Gemini's reasons and the quotas that were exceeded.
+        # Gemini's reasons, and the quotas that were exceeded.
         yield _text(item.get("reason"))
         for violation in _list(item.get("violations")):
             if isinstance(violation, Mapping):

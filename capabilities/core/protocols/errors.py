@@ -1,4 +1,4 @@
-"""Classify provider errors by one table of messages and one of statuses, shared by all protocols."""
+"""Classify provider errors by a table of messages and a table of statuses, which all protocols share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import Failure, Fault
 
 WEB_PAGE = translatable("got a web page: %(said)s")
-# The longest named wait that is waited out. A 429 that names a longer one is `http_429_wait`.
+# The longest stated time that the gateway waits. A 429 with a longer one is `http_429_wait`.
 SHORT_WAIT_SECONDS = 5.0
 
 
@@ -31,8 +31,8 @@ def _pattern_of(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
-# The type in such a message is the file's. The part that held the file may be of another kind, so no capability is
-# derived from it.
+# Such a message names the file's MIME type. The part that contained the file may be of another kind, so no capability
+# is derived from the type.
 UNSUPPORTED_TYPE = "unsupported mime type"
 CAPABILITY = _pattern_of(
     r"does not support (image|vision|audio|video|pdf|file)",
@@ -96,20 +96,21 @@ _NAMED = re.compile(
     r"|^(?:body\.)?(?:output_config\.)?(?P<c>\w+): extra inputs are not permitted"
     r"|does not support the ['\"`]?(?P<d>\w+)['\"`]? parameter"
     r"|extra_forbidden['\"], ['\"]loc['\"]: [(\[]['\"]body['\"], ['\"](?P<e>\w+)['\"][)\]]"  # vLLM, SGLang
-    r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # pydantic's own text
+    r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # pydantic's own message
     re.IGNORECASE | re.MULTILINE,
 )
-# OpenAI's words for a parameter that the model accepts with other values, as `reasoning_effort` without `minimal`.
+# OpenAI's message for a parameter that the model accepts with other values, such as `reasoning_effort` without
+# `minimal`.
 _OTHER_VALUES = re.compile(r"supported values (are|include)", re.IGNORECASE)
 _LISTED = re.compile(r"unrecognized request arguments supplied: ([\w, ]+)", re.IGNORECASE)
 MAX_FURTHER = 10
-# Without these there is no request, so a retry never leaves them out.
+# A request needs these fields, so a retry never leaves them out.
 NEEDED = frozenset({"model", "messages", "contents", "system", "stream", "input"})
 _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", "video"), ("file", "file|pdf|document"))
-# Statuses in which providers wrap errors of the request itself.
+# Statuses that providers use for errors in the request itself.
 REQUEST_FAULTS = frozenset({400, 403, 413, 422, 500})
 
-# Pattern, the statuses in which it counts (None: all), fault. The first match decides.
+# Pattern, the statuses for which it counts (None: all), fault. The first match decides.
 RULES: tuple[tuple[re.Pattern[str], frozenset[int] | None, Fault], ...] = (
     (CAPABILITY, None, Fault.CAPABILITY_MISMATCH),
     (TOO_MANY_TOOLS, frozenset({400, 422}), Fault.CAPABILITY_MISMATCH),
@@ -172,7 +173,7 @@ STATUS_OF_WORD: Mapping[str, int] = MappingProxyType(
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float | None = None) -> Failure:
-    """Return the failure of a response that is not 2xx; `now` is as in `retry_after`."""
+    """Return the failure for a response that is not 2xx. For `now`, see `retry_after`."""
     if 300 <= status < 400:
         location = next((value for name, value in headers.items() if name.lower() == "location"), "")
         sentence = (
@@ -188,9 +189,9 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float 
 
 
 def failure_inside(value: Any, status: int = 200) -> Failure:
-    """Return the failure that an error inside a 200 response or a stream means, by the code it names.
+    """Return the failure for an error inside a 200 response or a stream, by the code in it.
 
-    An error that names no status counts as the provider's own (500).
+    An error without a status counts as an error of the provider (500).
     """
     error = error_of(value)
     codes = [code.lower() for code in (error.code, error.kind) if code]
@@ -200,11 +201,11 @@ def failure_inside(value: Any, status: int = 200) -> Failure:
 
 
 def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
-    """Return the failure for an error body, its status and the seconds it asks to wait."""
+    """Return the failure for an error body, its status and the stated seconds to wait."""
     fault = _classify_text(error, status) or classify_status(status)
     param = _param(error, fault)
     if fault is Fault.UNSUPPORTED_PARAMETER and param is None:
-        fault = classify_status(status)  # no parameter that a retry could leave out
+        fault = classify_status(status)  # the error names no parameter that a retry could leave out
     if fault is Fault.HTTP_429 and waits is not None and waits > SHORT_WAIT_SECONDS:
         fault = Fault.HTTP_429_WAIT
     message = brief(error.message) or translatable("HTTP %(status)s", status=status)
@@ -231,7 +232,7 @@ def _classify_text(error: ErrorBody, status: int) -> Fault | None:
 
 
 def _param(error: ErrorBody, fault: Fault) -> str | None:
-    # For a refused kind of content `param` is the capability, for a refused parameter its name.
+    # `param` is the capability for content that was rejected, and the name for a parameter that was rejected.
     if fault is Fault.CAPABILITY_MISMATCH:
         if TOO_MANY_TOOLS.search(error.search_text):
             return "tools"
@@ -250,7 +251,7 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
 
 def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
     text = error.message[:READ_CHARACTERS]
-    # OpenAI lists all refused parameters in one sentence, pydantic has a sentence for each.
+    # OpenAI lists all rejected parameters in one sentence. pydantic has a sentence for each.
     match = _LISTED.search(text)
     names = re.findall(r"\w+", match[1]) if match else []
     names += [name for each_match in _NAMED.finditer(text) for name in each_match.groups() if name]
@@ -258,7 +259,7 @@ def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
 
 
 def json_of(headers: Mapping[str, str], body: bytes) -> Any | Failure:
-    """Return the JSON of a 200 response; a web page or text is `bad_content_type`, broken JSON `bad_json`."""
+    """Return the JSON of a 200 response. A web page or text is `bad_content_type`, and broken JSON is `bad_json`."""
     start = body.lstrip()[:1]
     if start == b"<":
         page = translatable(WEB_PAGE, said=brief(parse_error(body).message))
@@ -287,9 +288,9 @@ def object_of(
     now: float | None,
     unwrap: Callable[[Any], Any] = lambda value: value,
 ) -> dict[str, Any] | Failure:
-    """Return the JSON object of a whole response, or the failure of one that holds none.
+    """Return the JSON object in a complete response, or the failure if there is none.
 
-    `unwrap` removes what a vendor puts around the object.
+    `unwrap` removes what the vendor puts around the object.
     """
     if not 200 <= status < 300:
         return failure_of(status, headers, body, now)
@@ -303,5 +304,5 @@ def object_of(
 
 
 def bad_shape(message: Translatable) -> Failure:
-    """Return the failure of a 200 response whose JSON is not an answer of its protocol."""
+    """Return the failure for a 200 response whose JSON is not an answer in its protocol."""
     return Failure(Fault.BAD_SHAPE, message, 200)

@@ -28,20 +28,20 @@ AUDIO_FORMATS = {
 
 
 def bare_base64(part: NativePart) -> MediaData | str:
-    """Return the file's base64 alone; an empty string if there are no bytes."""
+    """Return only the file's base64, or an empty string if there are no bytes."""
     return MediaData(part.blob) if part.blob is not None else ""
 
 
 def address(part: NativePart) -> MediaData | str:
-    """Return the file as a URL: a data URL of its bytes, or its web address if there are none."""
+    """Return the file as a URL: a data URL with its bytes, or its web URL if there are no bytes."""
     if part.blob is None:
         return part.url or ""
     return MediaData(part.blob, f"data:{part.mime_type};base64,")
 
 
 def placeholder(part: NativePart) -> str:
-    """Return a line in place of a file that the protocol has no field for."""
-    # Delivery has normally described such a file before it gets here.
+    """Return a line of text that replaces a file for which the protocol has no field."""
+    # Normally, such a file has already been replaced by a description.
     name = f" {part.filename}" if part.filename else ""
     address_part = f": {part.url}" if part.url else ""
     return f"[{part.kind.value}{name} ({part.mime_type}) cannot be sent here{address_part}]"
@@ -51,49 +51,49 @@ def text_of_parts(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
-# How a failed tool's result begins where the protocol has no field for the failure.
+# The beginning of a failed tool's result if the protocol has no field for the failure.
 FAILED = "Error:"
 
 
 def result_parts(message: Message) -> tuple[Part, ...]:
-    """Return the parts of a message, with a failed tool's result marked in words."""
+    """Return the parts of a message, in which text marks the result of a failed tool."""
     return (TextPart(FAILED), *message.parts) if message.is_error else message.parts
 
 
 def natives_of(message: Message) -> list[NativePart]:
     parts = message.parts
-    if len(parts) == 1 and isinstance(parts[0], TextPart):  # as nearly every message is
+    if len(parts) == 1 and isinstance(parts[0], TextPart):  # true of nearly every message
         return []
     return [part for part in parts if isinstance(part, NativePart)]
 
 
 def mark_of(parts: Iterable[Part]) -> CacheMark | None:
-    """Return the last cache mark among these parts, that of the longest prefix."""
+    """Return the last cache mark among these parts, which marks the longest prefix."""
     mark = None
     for part in parts:
         mark = part.cache or mark
     return mark
 
 
-# Media that a model returns, in the forms that vendors send.
+# Media that a model returns, in the formats that vendors use.
 
-# Kinds by the first word of a MIME type; every other type is a document's.
+# Kinds by the first word of a MIME type. Every other type is a document.
 KINDS = {"image": Kind.IMAGE, "audio": Kind.AUDIO, "video": Kind.VIDEO, "text": Kind.TEXT}
 TYPE_CHARS = 150
 ANY_IMAGE = "image/png"
-# For sound of unnamed type: every other format is recognisable by its bytes.
+# The type of audio if none is given, since every other format can be recognised by its bytes.
 RAW_SOUND = "audio/L16"
 
 
 def media_of_base64(mime_type: Any, data: Any, otherwise: str = "") -> Media | None:
-    """Return media sent as base64, of the named type or `otherwise`; None if there is none."""
+    """Return media sent as base64, with this type or else `otherwise`, or None if there is no media."""
     kind = (filled(mime_type) or otherwise)[:TYPE_CHARS]
     content = filled(data)
     return Media(_kind_of(kind), kind, content) if content else None
 
 
 def media_of_url(url: Any, otherwise: str = "") -> Media | None:
-    """Return media in a data URL or at a web address; None for anything else."""
+    """Return media in a data URL or at a web URL, or None for anything else."""
     if not isinstance(url, str):
         return None
     if url[:5].lower() == "data:":
@@ -102,7 +102,7 @@ def media_of_url(url: Any, otherwise: str = "") -> Media | None:
         return media_of_base64(mime_type, data, otherwise) if "base64" in options else None
     if not url.startswith(("https://", "http://")):
         return None
-    # The address is passed on, never fetched.
+    # The URL is passed on and never fetched.
     return Media(_kind_of(otherwise), otherwise, url=url)
 
 

@@ -1,7 +1,7 @@
-"""Table of what each protocol does with each parameter and part of a request.
+"""A table of what each protocol does with each parameter and part of a request.
 
-The encoders name what they drop by this table, docs/compatibility.md is generated from it, and a test puts every row
-through every encoder.
+The encoders use it to report what they drop, and docs/compatibility.md is generated from it. A test applies every
+encoder to every row.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Target
 
-# How many dropped names are reported for one call; the rest are only counted.
+# The most names of dropped parameters that are reported for a call. Any others are only counted.
 MAX_NAMES = 20
-# Limits of one such name, and of all of them together.
+# The most characters of such a name, and of all names together.
 NAME_CHARS, ALL_CHARS = 80, 1000
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -36,13 +36,13 @@ class Treatment(StrEnum):
 
 
 M, P, D, R = Treatment.MAPPED, Treatment.PASSED, Treatment.DROPPED, Treatment.REFUSED
-# Goes back only to the model that it came from. Other models miss nothing that the caller asked for.
+# Sent back only to the model that it came from. Other models do not lose anything that the caller requested.
 K = Treatment.RETURNED
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One row: a name or a place (`messages[].name`), what each protocol does with it, and under which condition."""
+    """A row: a name or place (`messages[].name`), what each protocol does with it, and under which condition."""
 
     name: str
     openai: Treatment
@@ -68,14 +68,14 @@ THOUGHT = "to the model it came from"
 
 THINKING_BUDGET = "generationConfig.thinkingConfig.thinkingBudget"
 CALLING_MODE = "toolConfig.functionCallingConfig.mode"
-# The mode in which Gemini may call a function or answer in words, and every call fits its schema.
+# The mode in which Gemini may call a function or answer in text, and every call matches its schema.
 VALIDATED = "VALIDATED"
-# Fields that only Gemini's API has, by their place there, passed on unchanged.
+# Fields that only Gemini's API has, by their place in its requests. They are passed on unchanged.
 GEMINI_FIELDS = (
     *("safetySettings", "generationConfig.speechConfig", "generationConfig.imageConfig"),
     *("generationConfig.mediaResolution", "generationConfig.enableEnhancedCivicAnswers"),
 )
-# Everything that only Gemini's API has, by its place there.
+# All fields that only Gemini's API has, by their place in its requests.
 GEMINIS = (*GEMINI_FIELDS, THINKING_BUDGET, CALLING_MODE)
 
 GEMINI_NOTES = {
@@ -184,12 +184,12 @@ _ROWS = (
 )
 PARAMETERS: Mapping[str, Parameter] = MappingProxyType({row.name: row for row in _ROWS})
 
-# What happens to anything that is not in the table.
+# What happens to parameters and fields that are not in the table.
 OTHER_PARAMETER = Parameter("any other parameter", P, D, D, D, D)
 OTHER_FIELD = Parameter("any other field of a message, part or tool", D, D, D, D, D)
 
 
-# Values that mean the same as no value, so that dropping them loses nothing.
+# Values that mean the same as no value, so that nothing is lost when they are dropped.
 DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "logprobs": False,
@@ -208,7 +208,7 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
 
 
 def unsent(chat: ChatRequest, sent: Collection[str]) -> tuple[str, ...]:
-    """Return the further parameters of a request that are neither `sent` nor at their defaults."""
+    """Return the extra parameters of a request that are neither in `sent` nor have their default values."""
     return tuple(
         name
         for name, value in chat.extra.items()
@@ -217,12 +217,12 @@ def unsent(chat: ChatRequest, sent: Collection[str]) -> tuple[str, ...]:
 
 
 def place_of(path: str) -> str:
-    """Return the row's name for a place in a request: `messages[].name` for `messages[2].name`."""
+    """Return the name of the row for a place in a request: `messages[].name` for `messages[2].name`."""
     return _INDEX.sub("[]", path)
 
 
 def dropped_fields(chat: ChatRequest, protocol: str, unsupported: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the places below the top of a request that are dropped; `unsupported` are rows that this host lacks."""
+    """Return the places below the top level that are dropped. `unsupported` are rows that this host lacks."""
     if not chat.inner:
         return ()
     return tuple(path for path in chat.inner if _is_dropped(place_of(path), protocol, unsupported))
@@ -241,7 +241,7 @@ CACHE_PLACES = places_where(lambda name: name.endswith((".cache_control", ".prom
 
 
 def brief_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names for people and headers: each once, plain ASCII, cut, and only counted beyond the limits above."""
+    """Return names for users and headers: without duplicates, in ASCII, cut, and only counted beyond the limits."""
     ascii_names = [name.encode("ascii", "backslashreplace").decode()[:NAME_CHARS] for name in dict.fromkeys(names)]
     remaining, count = ALL_CHARS, 0
     for name in ascii_names[:MAX_NAMES]:
@@ -256,17 +256,17 @@ def brief_names(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-# Prefill: a request ends in the assistant's words. Some models continue them, the others need a user's message.
+# Prefill means that a request ends in an assistant message. Some models continue it, others need a user message.
 
 CHECKED = "2026-11-24"
-# The user's message after such words, so that the answer is what a model with prefill would give.
+# The user message to add, so that the answer is what a model with prefill would give.
 CONTINUE = (
     "Continue your last message from exactly where it ends. "
     "Do not repeat any of it, and write nothing before the continuation."
 )
 
 CLAUDE_FROM_4_6 = r"claude-(?:(?:opus|sonnet|haiku)-)?(?:4[-.][6-9]|[5-9])(?!\d)|claude-(?:fable|mythos)"
-# What refuses prefill, as patterns of an address and a model's name, each with its source, read on the day `CHECKED`.
+# Hosts and models that reject prefill, as patterns for a URL and a model's name, with the source, read on `CHECKED`.
 SOURCES = MappingProxyType(
     {
         CLAUDE_FROM_4_6: (
@@ -289,21 +289,21 @@ DROPPED = "prefill"
 
 
 def end_with_user(chat: ChatRequest, target: Target, *, is_barred: bool = False) -> tuple[ChatRequest, tuple[str, ...]]:
-    """Return the request in a form that the target accepts, and `prefill` if a user's message was added.
+    """Return the request in a form that the target accepts, and `prefill` if a user message was added.
 
-    `is_barred` means that other parameters of this call rule prefill out, whatever the model.
+    `is_barred` means that other parameters of this call rule out prefill for any model.
     """
     last = chat.messages[-1] if chat.messages else None
     if last is None or last.role is not Role.ASSISTANT or last.tool_calls or not (last.text.strip() or last.thoughts):
         return chat, ()
-    if last.vendor:  # a turn paused for the vendor's own tools continues
+    if last.vendor:  # a turn that the vendor's own tools paused is continued
         return chat, ()
     if not is_barred and not REFUSES.search(f"{target.endpoint}/ {target.model}".lower()):
         return chat, ()
     return replace(chat, messages=(*chat.messages, Message(Role.USER, (TextPart(CONTINUE),)))), (DROPPED,)
 
 
-# The table in docs/compatibility.md. Run with that path as its argument, this module updates it.
+# The table in docs/compatibility.md. If this module is run with the path of that file, it updates the table.
 
 BEGIN = "<!-- written by capabilities.core.protocols.parameters -->\n"
 END = "<!-- end of what is written -->\n"
@@ -321,12 +321,12 @@ def _line(row: Parameter) -> str:
 
 
 def with_table(text: str) -> str:
-    """Return the document with the current table; raise `ValueError` if its two marks are missing."""
+    """Return the document with the current table; raise `ValueError` if one of the two marks is missing."""
     return put_between(text, BEGIN, END, table())
 
 
 def put_between(text: str, begin: str, end: str, table: str) -> str:
-    """Return the text with these words between two marks; raise `ValueError` if a mark is missing."""
+    """Return the text with the table between two marks; raise `ValueError` if a mark is missing."""
     head, _, rest = text.partition(begin)
     _, mark, tail = rest.partition(end)
     if not mark:

@@ -1,4 +1,4 @@
-"""Put JSON Schemas of answers and tools into a vendor's dialect, or into words where there is no field for them."""
+"""Fit the JSON Schemas of answers and tools to a vendor's dialect, or put them into the prompt."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from capabilities.core.message import ChatRequest, Tool
 from capabilities.core.protocols.dialects import Dialect, Dialects
 from capabilities.core.protocols.schema_fit import Dropped, Schema, UnfitSchemaError, fit_schema
 
-# The option of hosts that get schemas in words, used here for one schema that the dialect cannot express.
+# The option for hosts that get schemas in the prompt. It is also used if the dialect cannot express a schema.
 IN_WORDS = {"structured": "json_object"}
 JSON_ONLY = "Reply with one JSON object only, without any other words and without a code fence."
 
 
 def schema_of(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the schema of OpenAI's `response_format`; None if it asks for none."""
+    """Return the schema in OpenAI's `response_format`, or None if it does not request one."""
     if not response_format or response_format.get("type") != "json_schema":
         return None
     inner = response_format.get("json_schema")
@@ -30,7 +30,7 @@ def wants_json(response_format: Mapping[str, Any] | None) -> bool:
 
 
 def instruction(response_format: Mapping[str, Any] | None) -> str:
-    """Return the words of a system prompt that ask for JSON, with the schema if there is one."""
+    """Return the text of a system prompt that requests JSON, with the schema if there is one."""
     schema = schema_of(response_format)
     if not schema:
         return JSON_ONLY
@@ -38,9 +38,9 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
 
 
 def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Dropped, bool]:
-    """Return the request in a vendor's dialects, the places moved into words, and whether the answer's schema fits.
+    """Return the fitted request, the places moved into descriptions, and whether the answer's schema fits.
 
-    `has_field` means that the answer's schema goes into a field; in words it stays whole.
+    `has_field` means that the answer's schema is sent in a field. In a prompt it is not changed.
     """
     if not chat.tools and chat.response_format is None:
         return chat, (), True
@@ -76,7 +76,7 @@ def _fit_loosely(schema: Schema, dialect: Dialect, path: str) -> tuple[Schema, D
     try:
         return fit_schema(schema, dialect, path)
     except UnfitSchemaError:
-        # It is sent as it came, for the host to judge.
+        # The schema is sent unchanged, and the host decides.
         return schema, ()
 
 

@@ -1,6 +1,6 @@
 """Fit JSON Schemas to a vendor's dialect, moving what it lacks into descriptions and reporting it as dropped.
 
-A schema that the dialect accepts is returned itself, so that the payload, and with it a cached prefix, stays the same.
+A schema that the dialect accepts is returned as the same object, so that the payload and a cached prefix do not change.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from capabilities.core.protocols.dialects import HARD_PATTERN, MEANINGLESS, PHRA
 
 # References within one JSON Schema, and cycles among them.
 
-# Of schemas within schemas, and of references that lead to references.
+# The deepest nesting of schemas, and the longest chain of references to references.
 MAX_DEPTH = 100
-# Keywords whose value has a schema under each name.
+# Keywords whose value is an object with a schema under each name.
 SCHEMA_MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 SINGLE_SCHEMAS = frozenset(
@@ -30,7 +30,7 @@ Schema = Mapping[str, Any]
 
 
 class UnfitSchemaError(Exception):
-    """A dialect cannot express a schema, whatever is moved into words."""
+    """A dialect cannot express a schema, even if parts of it are moved into descriptions."""
 
 
 def names_in(value: Any) -> list[str]:
@@ -43,13 +43,13 @@ def properties_of(schema: Schema) -> Schema:
 
 
 class SchemaReferences:
-    """Resolves the references within one schema."""
+    """Resolves the references within a schema."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
 
     def resolve(self, schema: Schema) -> Schema:
-        """Return a schema with its reference replaced by what it names, or raise `UnfitSchemaError`."""
+        """Return a schema with its reference replaced by the target, or raise `UnfitSchemaError`."""
         followed: set[str] = set()
         while isinstance(reference := schema.get("$ref"), str):
             target = self.find(reference)
@@ -60,7 +60,7 @@ class SchemaReferences:
         return schema
 
     def find(self, reference: str) -> Schema | None:
-        """Return what a local reference names, or None."""
+        """Return the target of a local reference, or None."""
         at: Any = self._root
         if reference != "#" and not reference.startswith("#/"):
             return None
@@ -101,7 +101,7 @@ def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
         if isinstance(item.get("$ref"), str):
             yield item["$ref"]
         for key, value in item.items():
-            # Definitions are followed only through the references that name them.
+            # Definitions are followed only through references to them.
             if key in SCHEMA_MAPS and key not in DEFINITIONS and isinstance(value, Mapping):
                 required_names = names_in(item.get("required"))
                 waiting += [member for name, member in value.items() if not only_required or name in required_names]
@@ -109,16 +109,16 @@ def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
                 waiting.append(value)
 
 
-# Limits for one schema: subschemas visited, and references replaced by what they name.
+# Limits for a schema: how many subschemas are visited, and how many references are replaced by their targets.
 MAX_NODES, MAX_REPLACED = 5000, 100
 ALTERNATIVES = ("anyOf", "oneOf", "allOf")
-# Keywords that a root object must not have where `object_root` holds.
+# Keywords that a root object must not have if `object_root` is set.
 NO_ROOT = (*ALTERNATIVES, "enum", "not")
 Dropped = tuple[str, ...]
 
 
 def fit_schema(schema: Schema, dialect: Dialect, path: str = "schema") -> tuple[Schema, Dropped]:
-    """Return the schema in a dialect and the places moved into words, or raise `UnfitSchemaError`."""
+    """Return the schema in a dialect and the places moved into descriptions, or raise `UnfitSchemaError`."""
     if not dialect.object_root or not ("$ref" in schema or any(key in schema for key in NO_ROOT)):
         return _fit_all(schema, dialect, path)
     root, keys = _with_object_root(schema, dialect)
@@ -152,7 +152,7 @@ def _with_object_root(schema: Schema, dialect: Dialect) -> tuple[Schema, list[st
 
 @dataclass(slots=True)
 class _SchemaFitter:
-    """One pass over one schema, which collects the places it moves into words."""
+    """Fits a schema in one pass, and collects the places that it moves into descriptions."""
 
     references: SchemaReferences
     dialect: Dialect
@@ -186,7 +186,7 @@ class _SchemaFitter:
             raise UnfitSchemaError
         if reference not in self.ancestors:
             return self.references.resolve(schema)
-        # Within a cycle the reference stays, as an alternative of its own.
+        # Within a cycle, the reference is kept, as an alternative of its own.
         return {"anyOf": [{"$ref": reference}], **{key: value for key, value in schema.items() if key != "$ref"}}
 
     def _keep_supported(self, schema: Schema, path: str) -> dict[str, Any]:
@@ -220,11 +220,11 @@ class _SchemaFitter:
             return {name: self.fit(item, f"{path}.{name}") for name, item in value.items()}
         if (key in SCHEMA_LISTS or key == "items") and isinstance(value, list | tuple):
             return [self.fit(item, f"{path}[{at}]") for at, item in enumerate(value)]
-        # Everything else is data, not a schema.
+        # All other values are data, not schemas.
         return self.fit(value, path) if key in SINGLE_SCHEMAS else value
 
     def _rewrite(self, schema: Schema) -> Schema:
-        # Rewrite only what loses nothing. Whatever the dialect still lacks, `_keep_supported` moves into words.
+        # Rewrite only if nothing is lost. `_keep_supported` moves what the dialect still lacks into descriptions.
         keywords = self.dialect.keywords or frozenset()
         if "allOf" in schema and ("allOf" not in keywords or _has_reference(schema["allOf"])):
             schema = self._join_all(schema)
@@ -246,7 +246,7 @@ class _SchemaFitter:
         if not self.dialect.closed or not is_object(out):
             return
         additional = out.get("additionalProperties", False)
-        # A map from arbitrary names cannot be closed.
+        # An object with arbitrary names cannot be closed.
         if isinstance(additional, Mapping) or (additional is not False and not out.get("properties")):
             raise UnfitSchemaError
         if self.dialect.all_required and (
@@ -266,14 +266,15 @@ class _SchemaFitter:
         values: dict[str, Any] = {}
         for member in (*members, rest):
             for key, item in (*_places(member), *properties_of(member).items()):
-                # Two of them disagree about the same keyword or property.
+                # Two of the schemas contradict each other about a keyword or property.
                 if key in values and values[key] != item:
                     return self._leave_unmerged(schema)
                 values[key] = item
         return join(rest, members, all_hold=True)
 
     def _leave_unmerged(self, schema: Schema) -> Schema:
-        # Without `allOf` in the dialect it goes into words. With it, but not for references, it cannot be expressed.
+        # If the dialect has no `allOf`, it is moved into the description. If the dialect has it, but not for
+        # references, it cannot be expressed.
         if "allOf" in (self.dialect.keywords or ()):
             raise UnfitSchemaError
         return schema
@@ -298,7 +299,7 @@ def _has_reference(entries: Any) -> bool:
 
 
 def _places(schema: Schema) -> Iterator[tuple[str, Any]]:
-    # The suffix keeps a keyword apart from a property of the same name.
+    # The suffix distinguishes a keyword from a property of the same name.
     joinable = ("properties", "required", "title", "description")
     return ((f"{key} keyword", value) for key, value in schema.items() if key not in joinable)
 
@@ -309,7 +310,7 @@ def is_object(schema: Schema) -> bool:
 
 
 def join(base: Schema, schemas: list[Schema], *, all_hold: bool) -> dict[str, Any]:
-    """Return one schema with the properties of several, requiring what all of them do, or any if `all_hold`."""
+    """Return a schema with the properties of all. It requires those that all require, or any if `all_hold`."""
     properties = dict(properties_of(base))
     for schema in schemas:
         for name, value in properties_of(schema).items():

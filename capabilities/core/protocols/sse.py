@@ -1,4 +1,4 @@
-"""Parse server-sent events from blocks of bytes, wherever the blocks are cut."""
+"""Parse server-sent events from blocks of bytes, however the stream is divided into blocks."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any, NamedTuple
 
 from capabilities.core.json_codec import read_json
 
-# Limit of one event; a longer one ends the stream as too large.
+# The most bytes of an event. A longer event ends the stream as too large.
 EVENT_BYTES = 48 * 1024 * 1024
 FIELDS = ("data", "event", "id", "retry", "")
 
 
 class EventTooLargeError(Exception):
-    """One event is longer than `EVENT_BYTES`."""
+    """An event is longer than `EVENT_BYTES`."""
 
 
 class SseEvent(NamedTuple):
-    """One event: its `data` lines joined by line breaks, and its name, empty if none was given."""
+    """An event: its `data` lines joined by line breaks, and its name, or "" if it has none."""
 
     data: str
     event: str = ""
 
 
 class SseParser:
-    """Turns bytes into events, comments aside; `started` is set once a line of this format has been seen."""
+    """Turns bytes into events, without comments. `started` is set once a line of this format has been seen."""
 
     def __init__(self, limit: int = EVENT_BYTES) -> None:
         self.started = False
@@ -34,10 +34,10 @@ class SseParser:
         self._event = ""
 
     def feed(self, block: bytes) -> list[SseEvent]:
-        """Return the events completed by this block; raise `EventTooLargeError`."""
+        """Return the events that this block completes; raise `EventTooLargeError` for an event that is too long."""
         events: list[SseEvent] = []
         if not (self._open or self._data or self._event):
-            # A shortcut: nearly all blocks are whole events of a single line of data.
+            # A shortcut, since nearly all blocks consist of complete events with a single line of data.
             events, block = _plain_events(block)
             self.started = self.started or bool(events)
             if not block:
@@ -73,7 +73,7 @@ class SseParser:
         text = b"".join([*self._open, block])
         waiting = b""
         if returns:
-            # A CR at the very end waits, since an LF may follow.
+            # A CR at the end is kept for the next block, since an LF may follow.
             if text[-1:] == b"\r":
                 text, waiting = text[:-1], b"\r"
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -112,23 +112,22 @@ def _plain_events(block: bytes) -> tuple[list[SseEvent], bytes]:
 
 
 def begins_like_a_stream(data: bytes) -> bool:
-    """Return whether so short a body could have become an event stream; an empty one could."""
+    """Return whether such a short body could be the beginning of an event stream. An empty body could."""
     return any(f"{name}:".encode().startswith(data.strip()) for name in FIELDS)
 
 
-# A shortcut for deltas: nearly every event of a stream differs from the one before only by its text.
-#
-# Parsing the text between a known beginning and a known end gives what parsing the whole event would give. Between
-# the two quotation marks is one JSON string, or an error that parsing the whole event then reports.
+# A shortcut for deltas, since nearly every event of a stream differs from the previous one only in its text. Parsing
+# only the text between a known beginning and a known end gives the same as parsing the whole event. If there is not
+# exactly one JSON string between the two quotation marks, the whole event is parsed and reports the error.
 
-# How often a frame is looked for in one stream. A provider that pads each event with random text has none.
+# How often a frame is looked for in a stream. A provider that pads each event with random text has no frame.
 TRIES = 8
-# Replaces an event's text, to check that it occurs nowhere else in the event.
+# This replaces an event's text, to find out whether the text occurs elsewhere in the event.
 PROBE = "words of no model"
 
 
 class TextFrame:
-    """The beginning and the end that the events of one stream share, learned from one of them."""
+    """The beginning and the end that the events of a stream share, learned from one of the events."""
 
     __slots__ = ("_after", "_around", "_before", "_tries")
 
@@ -150,7 +149,7 @@ class TextFrame:
     def learn(self, data: str, value: dict[str, Any], holder: dict[str, Any], name: str) -> None:
         """Learn the frame of an event, parsed as `value`, whose text is `holder[name]`.
 
-        This overwrites the text in `holder`, so read it first.
+        This overwrites the text in `holder`, so callers must read it first.
         """
         if not (self._tries and holder[name]):
             return

@@ -1,4 +1,4 @@
-"""Decode the streams of all protocols: when content begins, how a stream ends, what interrupts it."""
+"""Decode the streams of all protocols: when content begins, how a stream ends, and what interrupts it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from capabilities.core.providers.redaction import brief
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta, Usage
 
-# This many malformed events break a stream; fewer are skipped.
+# This many malformed events end a stream with a failure. Fewer are skipped.
 BAD_EVENTS = 3
-# The texts of a delta that continue from piece to piece.
+# The fields of a delta whose text continues from piece to piece.
 WORDS = ("text", "reasoning", "refusal")
-# Limit of a body that turns out not to be an event stream.
+# The most bytes of a body that turns out not to be an event stream.
 BODY_BYTES = 64 * 1024 * 1024
 
 
 class MalformedEventError(Exception):
-    """An event is not JSON, or not of its protocol's shape; `reason` says why."""
+    """An event is not JSON, or not in its protocol's format. `reason` says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -31,10 +31,10 @@ class MalformedEventError(Exception):
 
 
 class EventReader(Protocol):
-    """One protocol's reader of events.
+    """Reads the events of a protocol.
 
-    `finish` is set once the provider has said why it stopped. `finished` is set when there is nothing left to wait for:
-    the usage has arrived, or the closing event.
+    `finish` is set once the provider has stated why the model stopped. `finished` is set once nothing more is expected,
+    because the usage or the closing event has arrived.
     """
 
     finish: Finish | None
@@ -44,14 +44,14 @@ class EventReader(Protocol):
     def usage(self) -> Usage: ...
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        """Return what the event adds; raise `MalformedEventError`."""
+        """Return what the event adds; raise `MalformedEventError` if it cannot be read."""
 
 
 class EventStream:
     """The `StreamDecoder` of every protocol that streams server-sent events.
 
-    A stream that is cut after its `Finish` was due is complete all the same. So call `close` at every end, also after a
-    reset or a stall, and use the `Finish` that it may return. `bad_events` counts skipped events.
+    A stream that is cut off after its `Finish` was due still counts as complete. So call `close` at every end,
+    including after a reset or a stall, and use the `Finish` that it may return. `bad_events` counts skipped events.
     """
 
     def __init__(self, reader: EventReader, whole: Callable[[bytes], Answer | Failure]) -> None:
@@ -67,7 +67,7 @@ class EventStream:
 
     @property
     def due(self) -> bool:
-        """Whether the provider has said why it stopped."""
+        """Return whether the provider has stated why the model stopped."""
         return self._reader.finish is not None
 
     def feed(self, block: bytes) -> list[StreamEvent]:
@@ -119,7 +119,7 @@ class EventStream:
         whole_pieces: list[Delta | Supplement | Failure] = []
         for piece in pieces:
             if isinstance(piece, Delta):
-                # Half of a surrogate pair at the end of a text waits for the next piece.
+                # Half of a surrogate pair at the end of a piece is kept for the next piece.
                 texts: dict[str, Any] = {name: halves.join(name, getattr(piece, name)) for name in WORDS}
                 arguments = [halves.join(call.index, call.arguments) for call in piece.tool_calls]
                 whole = mend(piece)._replace(**texts)
@@ -160,7 +160,7 @@ class EventStream:
 
     def _end(self, failure: Failure | None = None) -> list[StreamEvent]:
         self._over = True
-        # These come first: they may be the only content there is.
+        # These come first, since they may be the only content.
         rest = self._rest()
         for piece in rest:
             self._note(piece)
@@ -175,7 +175,7 @@ class EventStream:
 
     def _collect(self, block: bytes) -> list[StreamEvent]:
         self._raw += block
-        # A web page is known by its first character.
+        # A web page is recognised by its first character.
         if self._raw.lstrip()[:1] == b"<" or len(self._raw) > BODY_BYTES:
             self._over = True
             large = Failure(Fault.TOO_LARGE, translatable("the body is too large"), 200)
@@ -184,7 +184,7 @@ class EventStream:
 
 
 def mend_outcome(outcome: Answer | Failure, body: bytes) -> Answer | Failure:
-    """Return what was read of a body, without halves of surrogate pairs."""
+    """Return the outcome read from a body, without halves of surrogate pairs."""
     return mend(outcome) if may_hold_half(body) else outcome
 
 
@@ -195,7 +195,7 @@ def _malformed(count: int, reason: str) -> Failure:
 
 
 def is_content(event: StreamEvent) -> bool:
-    """Return whether an event is part of the answer itself; reasoning and citations alone are not."""
+    """Return whether an event is part of the answer itself. Reasoning and citations alone are not."""
     if isinstance(event, Delta):
         has_vendor_content = any(item.name != METADATA for item in event.vendor)
         return bool(event.text or event.tool_calls or event.refusal or has_vendor_content)
@@ -203,7 +203,7 @@ def is_content(event: StreamEvent) -> bool:
 
 
 def events_of(answer: Answer) -> list[StreamEvent]:
-    """Return the events of a whole answer that was sent where a stream was requested."""
+    """Return the events for a complete answer that was sent although a stream was requested."""
     calls = tuple(
         ToolCallDelta(index, call.id, call.name, call.arguments, call.signature, call.custom, call.caller)
         for index, call in enumerate(answer.tool_calls)
@@ -215,12 +215,12 @@ def events_of(answer: Answer) -> list[StreamEvent]:
 
 
 def finish_of(answer: Answer) -> Finish:
-    # That it is an answer was decided when it was read, even if it is empty.
+    # When the response was read, it was accepted as an answer, even if it is empty.
     return Finish(answer.finish_reason, answer.usage, answer.model, answer.id, answer.details, explains_silence=True)
 
 
 def json_event(event: SseEvent) -> dict[str, Any]:
-    """Return the event's JSON object; raise `MalformedEventError`."""
+    """Return the event's JSON object; raise `MalformedEventError` if there is none."""
     try:
         value = read_json(event.data)
     except TooManyValuesError:

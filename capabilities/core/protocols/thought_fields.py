@@ -1,4 +1,4 @@
-"""Read and write the reasoning of OpenAI-compatible hosts: `reasoning_details` and Google's `extra_content`."""
+"""Read and write reasoning for OpenAI-compatible hosts: `reasoning_details` and Google's `extra_content`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 # OpenRouter's field.
 DETAILS = "reasoning_details"
 EXTRA = "extra_content"
-# The dialect of a signature in a message's own `extra_content`.
+# The `dialect` of a signature in the `extra_content` of a message.
 GOOGLE = "google-extra-content"
-# Google's documented placeholder where the history has a call of another vendor's model.
+# Google's documented placeholder for a call in the history that another vendor's model made.
 NOT_SIGNED_HERE = "skip_thought_signature_validator"
-# The type of each form, and the field that holds it.
+# The type of each form of reasoning, and the field that contains it.
 TYPES: Mapping[ThoughtForm, tuple[str, str]] = MappingProxyType(
     {
         ThoughtForm.TEXT: ("reasoning.text", "text"),
@@ -28,18 +28,18 @@ FORMS: Mapping[str, ThoughtForm] = MappingProxyType({type_: form for form, (type
 
 
 def message_thoughts(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Return the reasoning in an answer's message, which its model expects back."""
+    """Return the reasoning in an answer's message, which must be sent back to its model."""
     return (*thoughts_of(message.get(DETAILS)), *own_thought(message))
 
 
 def own_thought(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Return Google's signature of a message, or of a piece of one, as reasoning."""
+    """Return Google's signature of a message, or of a piece of a message, as reasoning."""
     signature = signature_of(message)
     return (ReasoningBlock(ThoughtForm.ENCRYPTED, "", signature, dialect=GOOGLE),) if signature else ()
 
 
 def message_fields(thoughts: Sequence[ReasoningBlock], first: int = 0) -> dict[str, Any]:
-    """Return the reasoning as fields of an assistant's message; `first` is the index of the first block."""
+    """Return the reasoning as fields of an assistant message. `first` is the index of the first block."""
     detailed = [thought for thought in thoughts if thought.dialect != GOOGLE]
     signature = next((thought.proof for thought in thoughts if thought.dialect == GOOGLE), None)
     return ({DETAILS: details_of(detailed, first)} if detailed else {}) | signature_field(signature)

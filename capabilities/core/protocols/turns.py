@@ -11,7 +11,7 @@ from capabilities.core.message import Message, Role
 
 @dataclass(slots=True)
 class Turn:
-    """One speaker's turn; results of tools precede everything else."""
+    """A speaker's turn, in which tool results precede everything else."""
 
     speaker: str
     results: list[Any] = field(default_factory=list)
@@ -23,7 +23,7 @@ class Turn:
 
 
 class Conversation:
-    """Collects turns and merges adjacent ones of one speaker."""
+    """Collects turns, and merges adjacent turns of the same speaker."""
 
     def __init__(self, user: str, model: str) -> None:
         self._user, self._model = user, model
@@ -40,7 +40,7 @@ class Conversation:
             self._turn(self._user).blocks.extend([*self._take_waiting(), *blocks])
 
     def result(self, block: Any) -> None:
-        # Results of tools are part of the user's turn.
+        # Tool results are part of the user's turn.
         self._turn(self._user).results.append(block)
 
     def postpone(self, blocks: Sequence[Any]) -> None:
@@ -48,7 +48,7 @@ class Conversation:
         self._waiting.extend(blocks)
 
     def turns(self, opening: Any) -> list[Turn]:
-        """Return all turns; `opening` is the user's first if there is no turn or the model would begin."""
+        """Return all turns. `opening` is added as the user's first turn if there is none or the model would begin."""
         self._release()
         if not self._turns or self._turns[0].speaker != self._user:
             return [Turn(self._user, blocks=[opening]), *self._turns]

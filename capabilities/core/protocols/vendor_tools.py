@@ -1,8 +1,8 @@
-"""Tables of what only one vendor's API has: tools, fields, blocks and betas, by their words in `vendorTools`.
+"""Tables of the tools, fields, blocks and betas that only one vendor's API has, by their names in `vendorTools`.
 
 From the request and answer types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0 (2026-11-25); a
-test compares the tables with them. A type that is in no table is its own word, without the date, and a field is its
-name in snake_case, so that an administrator can allow what is newer than the tables.
+test compares the tables with them. In `vendorTools`, a type that is in no table is named without its date, and a field
+in snake_case. So an administrator can allow types and fields that are newer than the tables.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from capabilities.core.message import VendorItem
 from capabilities.core.providers.presets import preset_for_url_host
 
 BETA_HEADER = "anthropic-beta"
-# In place of words: everything, including what a vendor adds later.
+# Stands for all names, including those that a vendor adds later.
 EVERY = "*"
-# What the vendor runs while it answers, and the fields that shape it.
+# Tools that the vendor runs while the model answers, and fields that control them.
 RUN_BY_VENDOR = (
     *("web_search", "web_fetch", "code_execution", "code_interpreter", "file_search", "image_generation", "mcp"),
     *("tool_search", "tool_changes", "programmatic_tool_calling", "max_tool_calls", "citations", "image"),
     *("context_management", "input_examples", "eager_input_streaming", BETA_HEADER),
     *("google_maps", "retrieval", "media_processing", "server_side_tool_invocations"),
 )
-# Tools that the vendor's models were trained on and the caller runs. They cost no more than a function.
+# Tools that the vendor's models are trained on and that the caller runs. They cost no more than a function.
 RUN_BY_CALLER = ("bash", "text_editor", "memory", "computer", "browser", "shell", "local_shell", "apply_patch")
-# What uses another model or company than the route's, costs a multiple, moves data or names the vendor's accounts. Not
-# allowed by default.
+# Tools and fields that use another model or company than the route's, cost several times as much, move data, or name
+# accounts at the vendor. They are not allowed by default.
 ON_REQUEST = (
     *("advisor", "fallbacks", "speed", "inference_geo", "billing_policy", "diagnostics", "user_profile_id"),
     *("workspace_id", "access_programs", "client_metadata", "parallel_ai_search", "exa_ai_search"),
 )
-# Allowed where a provider's row names nothing: agents rely on these tools, and dropping them would save nothing.
+# What is allowed if a provider's row has no list. Agents rely on these tools, and dropping them would save nothing.
 DEFAULT_WORDS = frozenset((*RUN_BY_VENDOR, *RUN_BY_CALLER))
-# Presets of the hosts whose APIs these are. Other known hosts imitate the format, and refuse or ignore the tools.
+# Presets of the vendors' own hosts. Other known hosts imitate the format, but reject or ignore the tools.
 VENDORS = frozenset({"anthropic", "openai", "gemini"})
 
-# Fields at the top of a request, by protocol; for Gemini those of `toolConfig`.
+# Fields at the top level of a request, by protocol. For Gemini, those of `toolConfig`.
 FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "anthropic": {
@@ -81,7 +81,7 @@ FUNCTION_FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-# Types, without what `_AFFIXES` removes, that have another word than their own.
+# Types (without what `_AFFIXES` removes) whose name in `vendorTools` is another one.
 _WORDS: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("bash_code_execution", "text_editor_code_execution", "container_upload"), "code_execution"),
@@ -105,26 +105,26 @@ _AFFIXES = re.compile(r"_(\d{8}|\d{4}_\d\d_\d\d)$|_(tool_result|tool_use|call_ou
 
 
 def word_of(kind: str) -> str:
-    """Return the word for a type of tool, block or item: web_search for web_search_20260318 and web_search_call."""
+    """Return the name for a type of tool, block or item: web_search for web_search_20260318 and web_search_call."""
     while kind not in _WORDS and (shorter := _AFFIXES.sub("", kind)) != kind:
         kind = shorter
     return _WORDS.get(kind, kind)
 
 
 def word_of_field(name: str) -> str:
-    """Return the word for a field of Gemini's `Tool` or `Part`: web_search for googleSearch."""
+    """Return the name for a field of Gemini's `Tool` or `Part`: web_search for googleSearch."""
     return word_of(_CAPITAL.sub(r"_\1", name).lower())
 
 
 def word_of_block(block: Mapping[str, Any]) -> str:
-    """Return the word for a block or an item."""
+    """Return the name for a block or an item."""
     kind = str(block.get("type"))
-    # A `server_tool_use` names its tool in `name`, not in its type.
+    # A `server_tool_use` states its tool in `name`, not in its type.
     return word_of(str(block.get("name") if kind == "server_tool_use" else kind))
 
 
 def words_at(protocol: str, endpoint: str, configured: Collection[str] | None) -> frozenset[str]:
-    """Return the words that are allowed at a provider: its own list, or the default of its protocol and host."""
+    """Return the names that are allowed for a provider: its own list, or the default for its protocol and host."""
     if protocol not in FIELDS:
         return frozenset()
     if configured is not None:
@@ -134,7 +134,7 @@ def words_at(protocol: str, endpoint: str, configured: Collection[str] | None) -
 
 
 def own_fields(protocol: str, function: Mapping[str, Any], name: str, path: str) -> list[VendorItem]:
-    """Return the fields of a function that only this protocol has; `name` is the function's name in the request."""
+    """Return the fields of a function that only this protocol has. `name` is the function's name in the request."""
     return [
         VendorItem(protocol, tool_word, {"name": name, key: function[key]}, f"{path}.{key}")
         for key, tool_word in FUNCTION_FIELDS[protocol].items()
@@ -143,7 +143,7 @@ def own_fields(protocol: str, function: Mapping[str, Any], name: str, path: str)
 
 
 def add_tools(functions: Sequence[dict[str, Any]], items: Iterable[VendorItem]) -> list[dict[str, Any]]:
-    """Return the functions with the vendor's tools at the positions the caller gave them, and their own fields."""
+    """Return the functions with their vendor fields, and the vendor's tools at the caller's positions among them."""
     tools = list(functions)
     for item in items:
         match = re.search(r"tools\[(\d+)\](\.)?", item.path)
@@ -158,5 +158,5 @@ def add_tools(functions: Sequence[dict[str, Any]], items: Iterable[VendorItem]) 
 
 
 def fields_among(items: Iterable[VendorItem]) -> dict[str, Any]:
-    """Return the items that are fields at the top of the request."""
+    """Return the items that are fields at the top level of the request."""
     return {item.path: item.value for item in items if "[" not in item.path and item.path != BETA_HEADER}

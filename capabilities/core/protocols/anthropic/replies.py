@@ -1,4 +1,4 @@
-"""Decode whole responses of Anthropic's Messages API."""
+"""Decode complete responses of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 
-# Citations of an answer's text blocks.
+# Citations in an answer's text blocks.
 
 
 def annotations_of(citations: Iterable[Any], start: int, end: int) -> tuple[Mapping[str, Any], ...]:
-    """Return the citations of a block at these characters of the answer, in OpenAI's form."""
+    """Return the citations of the block at these characters of the answer, in OpenAI's format."""
     return tuple(_annotation(citation, start, end) for citation in citations if isinstance(citation, Mapping))
 
 
@@ -44,7 +44,7 @@ def _annotation(citation: Mapping[str, Any], start: int, end: int) -> Mapping[st
             "type": "url_citation",
             "url_citation": {"url": url, **position, **({"content": quote} if quote else {})},
         }
-    # A citation without an address is of a file in the request; everything that the vendor says of it is kept.
+    # A citation without a URL is of a file in the request. Everything that the vendor says about it is kept.
     return {"type": "file_citation", "file_citation": {**citation, **position}}
 
 
@@ -61,7 +61,7 @@ def annotations_of_blocks(blocks: Iterable[Mapping[str, Any]]) -> tuple[Mapping[
     return tuple(annotations)
 
 
-# Anthropic's reasons to stop.
+# Anthropic's stop reasons.
 
 ENDINGS: Mapping[str, Ending] = {
     "end_turn": WHOLE,
@@ -70,14 +70,14 @@ ENDINGS: Mapping[str, Ending] = {
     "max_tokens": CUT,
     "model_context_window_exceeded": CUT,
     "refusal": FILTERED,
-    "pause_turn": UNFINISHED,  # the vendor's own tools need another call: the text so far is part of an answer
+    "pause_turn": UNFINISHED,  # the vendor's own tools need another call, so the text is only part of an answer
     "compaction": UNFINISHED,
 }
 
 
-# Token counts. Anthropic does not include in the input what was read from the cache or written to it.
+# Token counts. Anthropic's count of input tokens excludes those read from or written to the cache.
 
-# From the names of a `usage` object, and of its parts in `DETAILS`, to those of `Usage`.
+# Names in a `usage` object (and, in `DETAILS`, in its parts), and the fields of `Usage` for them.
 TOTALS: Mapping[str, str] = {
     "input_tokens": "prompt_tokens",
     "output_tokens": "completion_tokens",
@@ -92,7 +92,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "output_tokens_details": {"thinking_tokens": "reasoning_tokens"},
     "server_tool_use": {"web_search_requests": "web_search_requests", "web_fetch_requests": "web_fetch_requests"},
 }
-# Known names that are not kept, and why.
+# Known names whose values are not kept, and why.
 UNREAD: Mapping[str, str] = {
     "service_tier": "is in the details of the answer",
     "inference_geo": "no count",
@@ -120,7 +120,7 @@ def usage_of(value: Any) -> Usage:
     return Usage(**counts)
 
 
-# OpenRouter's name for reasoning in this form.
+# OpenRouter's name for reasoning in this format.
 DIALECT = "anthropic-claude-v1"
 
 
@@ -167,7 +167,7 @@ EXPLANATION_CHARS = 2000
 
 
 def details_of(message: Mapping[str, Any], usage: Any, ending: Ending) -> AnswerDetails:
-    """Return the details of a message, or of the end of a streamed one."""
+    """Return the details of a message, or of the end of a streamed message."""
     stop = message.get("stop_details")
     tier = filled(usage.get("service_tier")) if isinstance(usage, Mapping) else None
     stop_details = (
@@ -190,7 +190,7 @@ STOP_DETAILS = ("type", "category", "explanation")
 
 
 def refusal_of(details: AnswerDetails) -> str | None:
-    """Return the provider's explanation of a refusal, else its category; None without both."""
+    """Return the provider's explanation of a refusal, or else its category, or None if it has neither."""
     details_of_stop = details.stop_details or {}
     return details_of_stop.get("explanation") or details_of_stop.get("category")
 
@@ -201,7 +201,7 @@ def block_text(block: Mapping[str, Any], kind: str, name: str) -> str:
 
 
 def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBlock | None:
-    """Return the reasoning of a block, which the model expects back; None if there is none or it is not signed."""
+    """Return the block's reasoning, which must be sent back to the model, or None if it has no signed reasoning."""
     kind = block.get("type")
     if kind == "thinking" and (signature := filled(block.get("signature"))):
         text = block_text(block, "thinking", "thinking")
@@ -211,12 +211,12 @@ def thought_of(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBl
     return None
 
 
-# Blocks that every API has in some form; all others are Anthropic's own.
+# Blocks that every API has in some form. All others exist only in Anthropic's API.
 OURS = ("text", "thinking", "redacted_thinking", "tool_use")
 
 
 def vendor_item(block: dict[str, Any], value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
-    """Return a block of Anthropic's own tools, or an event of one, for a caller of the same API."""
+    """Return a block of Anthropic's own tools, or an event of such a block, for a caller of the same API."""
     return VendorItem("anthropic", word_of_block(block), block if value is None else value, "", *position)
 
 
@@ -226,7 +226,7 @@ def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
         text = block_text(block, "text", "text")
         if (kind := filled(block.get("type"))) is not None and kind not in OURS:
             yield vendor_item(block, None, offset, calls, thoughts)
-        # Anthropic expects cited text back with its sources as it wrote them.
+        # Anthropic requires cited text to be sent back with its sources unchanged.
         elif text and block.get(CITATIONS):
             yield VendorItem("anthropic", CITATIONS, block, "", offset, calls, thoughts)
         thoughts += thought_of(block, offset, calls) is not None
@@ -257,6 +257,6 @@ def _calls(blocks: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
 
 
 def caller_of(block: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the program of Anthropic's that makes a call; None if the model makes it itself."""
+    """Return the program in Anthropic's API that makes a call, or None if the model makes it directly."""
     caller = block.get("caller")
     return caller if isinstance(caller, Mapping) and caller.get("type") != "direct" else None

@@ -47,7 +47,7 @@ from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, Upstr
 
 CALL = "/messages"
 TITLE_CHARACTERS = 500
-# The user's first turn where the conversation would begin with the model's.
+# The user's first turn if the conversation would otherwise begin with the model's.
 OPENING = {"type": "text", "text": "."}
 PDF = "application/pdf"
 _BAD_ID = re.compile(r"[^A-Za-z0-9_-]")
@@ -55,7 +55,7 @@ _BAD_ID = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True)
 class Anthropic:
-    """The protocol `anthropic`; `clock` is as in `openai`."""
+    """The protocol `anthropic`. For `clock`, see the protocol `openai`."""
 
     name: str = "anthropic"
     clock: Callable[[], float] = time.time
@@ -96,7 +96,7 @@ def _conversation(
     for message in rest:
         if message.role is Role.ASSISTANT:
             conversation.model(_assistant(message, ids, origin))
-            # Files of a model's message go to the user's next turn.
+            # Files in a model's message are moved to the user's next turn.
             conversation.postpone([_native(part) for part in natives_of(message)])
         else:
             _add(message, conversation, ids, quirks)
@@ -108,14 +108,14 @@ def _system(
     system_messages: tuple[Message, ...], texts: list[str], instructions: list[str]
 ) -> str | list[dict[str, Any]]:
     parts = [part for message in system_messages for part in message.parts if isinstance(part, TextPart)]
-    # Only cache marks need blocks; otherwise one text will do.
+    # Only cache marks need blocks. Without them, one string is enough.
     if not any(part.cache for part in parts):
         return "\n\n".join(texts)
     return [*_blocks(tuple(parts)), *({"type": "text", "text": instruction} for instruction in instructions)]
 
 
 class _Ids:
-    """Replaces characters that are not allowed in tool call ids, alike for a call and its result."""
+    """Replaces characters that are not allowed in tool call ids, in the same way for a call and its result."""
 
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}
@@ -138,12 +138,12 @@ class _Ids:
 def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
     if message.role is Role.TOOL and ids.knows(message.tool_call_id):
         _result(message, conversation, ids, quirks)
-    # The call is not among the messages, so its result is sent as the user's text.
+    # The call is not among the messages, so its result is sent as text of the user.
     elif message.role is Role.TOOL:
         outcome = "error" if message.is_error else "result"
         conversation.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
     elif message.role is Role.SYSTEM:
-        conversation.postpone(_blocks(message.parts))  # no system role mid-conversation: it leads the next user turn
+        conversation.postpone(_blocks(message.parts))  # no system role here: it begins the next user turn
     else:
         conversation.user([*_blocks(message.parts), *(item.value for item in message.vendor)])
 
@@ -151,7 +151,7 @@ def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mappin
 def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     text, offset, sent_calls = text_of_parts(message.parts).rstrip(), 0, 0
-    # Only this model's own reasoning is sent back, in its place: another model's would be refused.
+    # Only this model's own reasoning is sent back, at its place, since that of another model would be rejected.
     for item in weave(message.thoughts, message.vendor, origin):
         blocks += _text(text[offset : item.offset])
         blocks += [_tool_use(call, ids) for call in message.tool_calls[sent_calls : item.calls]]
@@ -165,7 +165,7 @@ def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]
     return blocks
 
 
-# Blocks of a model's turn that can carry a cache mark; reasoning cannot.
+# Blocks in a model's turn that can have a cache mark. Reasoning cannot have one.
 MARKED = ("text", "tool_use")
 
 
@@ -190,7 +190,7 @@ def _result(message: Message, conversation: Conversation, ids: _Ids, quirks: Map
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of(message.tool_call_id or "")}
     if message.is_error:
         block["is_error"] = True
-    if mark := mark_of(message.parts):  # the result as a whole can be marked, no block inside it
+    if mark := mark_of(message.parts):  # only the whole result can have a mark, not the blocks in it
         block |= cache_control(mark)
     if not media or tool_media == "hoist":
         conversation.result({**block, "content": text_of_parts(message.parts)})
@@ -210,7 +210,7 @@ def _blocks(parts: tuple[Part, ...], *, marked: bool = True) -> list[dict[str, A
     return [
         _block(part, part.cache if marked else None)
         for part in parts
-        # An empty text would be refused.
+        # Empty text would be rejected.
         if isinstance(part, NativePart) or (isinstance(part, TextPart) and part.text.strip())
     ]
 

@@ -27,14 +27,14 @@ from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage
 
 THOUGHTS = ("thinking", "redacted_thinking")
-# Deltas of a reasoning block, and the field of the block that each one continues.
+# Deltas of a reasoning block, and the field of the block that each of them continues.
 THOUGHT_PIECES = {"thinking_delta": "thinking", "signature_delta": "signature"}
 
 END_OF_BLOCK = {"type": "content_block_stop"}
 
 
 class BlockReader:
-    """Reads the events of blocks until `message_stop`."""
+    """Reads events up to `message_stop`."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -90,7 +90,7 @@ class BlockReader:
             citations = block.get("citations")
             self._block_start, self._citations = self._offset, list(citations) if isinstance(citations, list) else []
             delta = self._text_delta(block_text(block, "text", "text"), block_text(block, "thinking", "thinking"))
-            # Text with other sources is a block of its own, which only Anthropic's callers see.
+            # Text with other kinds of sources is a vendor block, which only callers of Anthropic's API see.
             return delta._replace(vendor=(vendor_item({}, END_OF_BLOCK),)) if kind == previous_kind == "text" else delta
         index = self._calls.setdefault(_index(value), len(self._calls))
         whole = block.get("input")
@@ -101,7 +101,7 @@ class BlockReader:
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
         kind = filled(delta.get("type"))
-        if kind == "text_delta":  # as nearly every delta is
+        if kind == "text_delta":  # true of nearly every delta
             return self._text_delta(block_text(delta, "text_delta", "text"), "")
         if self._vendor is not None:
             return self._pass(value)
@@ -131,14 +131,14 @@ class BlockReader:
         if self._vendor is not None:
             return self._pass(value)
         block = self._thoughts.pop(_block_index(value), None)
-        # The reasoning is complete now, its signature included.
+        # The reasoning is complete now, including its signature.
         if block is not None:
             thought = thought_of(block, self._offset, len(self._calls))
             return Delta(thoughts=(thought,)) if thought else None
         if self._citations:
             citations, self._citations = self._citations, []
             return Supplement(annotations=annotations_of(citations, self._block_start, self._offset))
-        # A call whose arguments never arrived in pieces has those it was opened with.
+        # If no arguments arrived in pieces, the call has those in its first event.
         index = self._calls.get(_index(value))
         whole = self._inputs.pop(index, None) if index is not None else None
         return Delta(tool_calls=(ToolCallDelta(index, arguments=whole),)) if index is not None and whole else None
@@ -157,7 +157,7 @@ class BlockReader:
         return Delta(refusal=refusal_of(details) or "")
 
     def _count(self, usage: Any) -> None:
-        # The later count replaces the earlier; what it leaves out keeps its value.
+        # A later count replaces an earlier one. A count that is left out keeps its value.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}
 

@@ -13,29 +13,29 @@ from capabilities.core.message import ChatRequest, Message, Role
 from capabilities.core.thoughts import thoughts_from
 from capabilities.core.wire import Target
 
-# Fewer tokens of thinking are refused. The limit on the answer has to lie above them.
+# Anthropic rejects a lower number of thinking tokens. The limit on the answer must be higher than the number.
 MIN_BUDGET = 1024
-# Tokens of thinking for an effort, where a model takes only a number.
+# The number of thinking tokens for an effort, for models that accept only a number.
 BUDGETS: Mapping[str, int] = MappingProxyType(
     {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32000}
 )
 _EFFORTS = MappingProxyType({"minimal": "low", **{level: level for level in ("low", "medium", "high", "xhigh", "max")}})
 
 
-# What adaptive thinking means if no effort is named.
+# The effort of adaptive thinking if none is given.
 ADAPTIVE_EFFORT = "high"
-# Models that think adaptively and also take a number of tokens.
+# Models with adaptive thinking that also accept a number of tokens.
 TAKES_NUMBERS = re.compile(r"claude-(opus|sonnet)-4[-.]6")
 
 
 class ImpliedEffort(str):
-    """The effort nearest to a number of tokens, for models that take no number; ignored where the number is sent."""
+    """The effort nearest to a number of tokens, for models that accept no number. Unused if the number is sent."""
 
     __slots__ = ()
 
 
 class ThinkingMode(StrEnum):
-    """How a model takes an effort: as a number of tokens, adaptive with an effort, an effort alone, or not at all."""
+    """How a model accepts an effort: as a number of tokens, with adaptive thinking, by itself, or not at all."""
 
     BUDGET = "budget"
     ADAPTIVE = "adaptive"
@@ -45,9 +45,8 @@ class ThinkingMode(StrEnum):
 
 _UP_TO_HIGH = MappingProxyType({**_EFFORTS, "xhigh": "high"})
 # The first pattern found in a model's name decides its mode, and which of its efforts is nearest to the requested one.
-#
-# Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Adaptive from 4.6 on, no `xhigh` in
-# 4.6, numbers refused from 4.7 on. Models that are not Anthropic's get an effort alone.
+# Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Thinking is adaptive from 4.6 on, 4.6
+# has no `xhigh`, and models from 4.7 on reject numbers. Models of other vendors get only an effort.
 THINKING_MODES: tuple[tuple[re.Pattern[str], ThinkingMode, Mapping[str, str]], ...] = tuple(
     (re.compile(pattern), mode, efforts)
     for pattern, mode, efforts in (
@@ -62,10 +61,11 @@ THINKING_MODES: tuple[tuple[re.Pattern[str], ThinkingMode, Mapping[str, str]], .
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """What a payload says about thinking.
+    """What a request to a model says about thinking.
 
-    `budget` is the tokens it takes of the answer's limit. `dropped` means that the effort does not reach the model.
-    `uses_own` means that the caller's own object is sent, unchanged or in the form that the model takes.
+    `budget` is the number of tokens that it uses of the limit on the answer. `dropped` means that the effort does not
+    reach the model. `uses_own` means that the caller's own object is sent, unchanged or in the form that the model
+    accepts.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -116,9 +116,10 @@ def _translate_own(
     mode: ThinkingMode,
     efforts: Mapping[str, str],
 ) -> Thinking:
-    # A program writes this object for the model it believes to ask, so it is sent in the form that this one takes.
+    # A program writes this object for the model that it expects, so it is sent in the form that the actual model
+    # accepts.
     kind, budget = thinking_object.get("type"), thinking_object.get("budget_tokens")
-    # An effort beside the object adds nothing to it, and is not lost where the model takes none.
+    # An effort next to the object adds nothing, so nothing is lost if the model does not accept it.
     says_effort = mode in (ThinkingMode.ADAPTIVE, ThinkingMode.EFFORT) and not isinstance(wish, ImpliedEffort)
     effort = efforts.get(str(wish)) if says_effort else None
     if kind == "adaptive" and mode is ThinkingMode.BUDGET:
@@ -134,7 +135,7 @@ def _translate_own(
 
 
 def effort_of(budget: Any) -> ImpliedEffort | None:
-    """Return the least effort with that many tokens of thinking; None if it is not a number."""
+    """Return the lowest effort up to `high` with this many thinking tokens, or None if it is not a number."""
     if not isinstance(budget, int):
         return None
     return ImpliedEffort(next((effort for effort in ("low", "medium", "high") if budget <= BUDGETS[effort]), "high"))
@@ -146,7 +147,7 @@ def _disabled(mode: ThinkingMode) -> Thinking:
 
 def _think(chat: ChatRequest, mode: ThinkingMode, effort: str, budget: int, origin: str) -> Thinking:
     forced = bool(chat.tools) and (chat.tool_choice == "required" or chat.tool_name is not None)
-    if mode is ThinkingMode.ADAPTIVE:  # a tool that must be called leaves no room for reasoning before it
+    if mode is ThinkingMode.ADAPTIVE:  # a tool that must be called does not allow reasoning before it
         return Thinking({} if forced else {"thinking": {"type": "adaptive"}}, effort)
     if mode is ThinkingMode.EFFORT:
         return Thinking({}, effort)
@@ -165,6 +166,6 @@ def _think(chat: ChatRequest, mode: ThinkingMode, effort: str, budget: int, orig
 def _is_mid_round_without_thoughts(messages: tuple[Message, ...], origin: str) -> bool:
     if not messages or messages[-1].role is not Role.TOOL:
         return False
-    # A round of tool calls that began without signed reasoning has to continue without.
+    # A sequence of tool calls that began without signed reasoning must continue without it.
     last = next((message for message in reversed(messages) if message.role is Role.ASSISTANT), None)
     return last is None or not thoughts_from(last.thoughts, origin)

@@ -1,4 +1,4 @@
-"""Decode whole responses of Gemini's generateContent."""
+"""Decode complete responses of Gemini's generateContent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 
-# Gemini's reasons to stop.
+# Gemini's finish reasons.
 
 ENDINGS: Mapping[str, Ending] = {
     "STOP": WHOLE,
@@ -43,9 +43,9 @@ ENDINGS: Mapping[str, Ending] = {
     ),
     **dict.fromkeys(("OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED"), UNFINISHED),
 }
-# Reasons to stop that mean that there is no answer.
+# Finish reasons which mean that there is no answer.
 FAILURES: Mapping[str, Fault] = {
-    # A retry may write the function call correctly.
+    # On a retry, the model may write the function call correctly.
     "MALFORMED_FUNCTION_CALL": Fault.BAD_JSON,
     "UNEXPECTED_TOOL_CALL": Fault.BAD_JSON,
     "MALFORMED_RESPONSE": Fault.GENERATION_FAILED,
@@ -54,9 +54,10 @@ FAILURES: Mapping[str, Fault] = {
 }
 
 
-# Token counts. Gemini counts reasoning apart from the text, and what its own tools found apart from the prompt.
+# Token counts. Gemini counts reasoning separately from the text, and what its own tools found separately from the
+# prompt.
 
-# From the names of `usageMetadata`, and of the modalities in its lists (`DETAILS`), to those of `Usage`.
+# Names in `usageMetadata` (and, in `DETAILS`, modalities in its lists), and the fields of `Usage` for them.
 TOTALS: Mapping[str, str] = {
     "promptTokenCount": "prompt_tokens",
     "candidatesTokenCount": "completion_tokens",
@@ -77,7 +78,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
         "IMAGE": "completion_image_tokens",
     },
 }
-# Known names that are not kept: `Usage` has no field for them.
+# Known names whose values are not kept, since `Usage` has no fields for them.
 UNREAD: Mapping[str, str] = {
     "cacheTokensDetails": "of what sort the cached part was",
     "toolUsePromptTokensDetails": "of what sort the tools' part was",
@@ -87,7 +88,7 @@ UNREAD_MODALITIES = frozenset({"MODALITY_UNSPECIFIED", "VIDEO", "DOCUMENT"})
 
 
 def usage_of(value: Any) -> Usage:
-    """Return the token counts; reasoning is part of the completion, what tools found is part of the prompt."""
+    """Return the token counts. Reasoning is part of the completion, and what tools found is part of the prompt."""
     if not isinstance(value, dict):
         return Usage()
     counts: dict[str, int] = {}
@@ -106,12 +107,12 @@ def _by_modality(value: Any) -> dict[str, Any]:
     return {filled(item.get("modality")) or "": item.get("tokenCount") for item in items}
 
 
-# OpenRouter's name for reasoning in this form.
+# OpenRouter's name for reasoning in this format.
 DIALECT = "google-gemini-v1"
 PROTOCOL = "gemini"
-# Parts that only Gemini's own tools write and read, signature included.
+# Parts that only Gemini's own tools write and read, including their signatures.
 OWN_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
-# Fields in which a candidate names its sources.
+# Fields in which a candidate states its sources.
 BESIDE = (*sorted(SOURCES), "urlContextMetadata")
 
 
@@ -173,7 +174,7 @@ def _answer(value: dict[str, Any]) -> Answer | Failure:
 
 
 def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
-    """Return the failure of a prompt that was refused; None if it was not."""
+    """Return the failure if the prompt was blocked, else None."""
     feedback = value.get("promptFeedback")
     reason = feedback.get("blockReason") if isinstance(feedback, Mapping) else None
     if not reason or value.get("candidates"):
@@ -187,7 +188,7 @@ def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
 
 
 def failed_generation(candidate: Mapping[str, Any]) -> Failure | None:
-    """Return the failure of a candidate that stopped for a reason of `FAILURES`, else None."""
+    """Return the failure of a candidate whose finish reason is in `FAILURES`, else None."""
     reason = candidate.get("finishReason")
     fault = FAILURES.get(reason) if isinstance(reason, str) else None
     if fault is None:
@@ -209,19 +210,19 @@ def parts_of(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def text_in(parts: list[dict[str, Any]], *, thought: bool) -> str:
-    """Return the text of the parts that are reasoning, or of those that are not."""
+    """Return the text of the parts that are reasoning if `thought` is set, else of all other parts."""
     texts = (part.get("text") for part in parts if bool(part.get("thought")) is thought)
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def own_kind(part: Mapping[str, Any]) -> str | None:
-    """Return which of `OWN_PARTS` a part holds, or None."""
+    """Return which of `OWN_PARTS` the part is, or None."""
     return next((name for name in OWN_PARTS if isinstance(part.get(name), Mapping) and part[name]), None)
 
 
 def word_of_part(part: Mapping[str, Any], kind: str) -> str:
-    """Return the word in `vendorTools` for one of `OWN_PARTS`."""
-    # A call or a response names its tool in its type.
+    """Return the name in `vendorTools` for one of `OWN_PARTS`."""
+    # The type of a call or a response names the tool.
     held = part[kind] if isinstance(part[kind], Mapping) else {}
     return word_of_field(filled(held.get("toolType") or held.get("tool_type")) or kind)
 
@@ -245,13 +246,13 @@ def _own_fields(part: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def metadata_of(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
-    """Return what a candidate says about its sources, for callers of the same API."""
+    """Return what a candidate states about its sources, for callers of the same API."""
     metadata = keep_readable({name: candidate[name] for name in BESIDE if candidate.get(name)})
     return (VendorItem(PROTOCOL, METADATA, metadata),) if metadata else ()
 
 
 def signatures_in(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[tuple[ReasoningBlock, ...], int]:
-    """Return the signatures of parts other than calls, each with its position, and the text's new length."""
+    """Return the signatures of parts other than calls, each with its position, and the new length of the text."""
     blocks: list[ReasoningBlock] = []
     for part in parts:
         if own_kind(part):
@@ -261,7 +262,7 @@ def signatures_in(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple
             continue
         if not part.get("thought") and isinstance(part.get("text"), str):
             offset += len(part["text"])
-        # A streamed answer may send the last signature in a part of its own, without text.
+        # In a streamed answer, the last signature may come in a part of its own, without text.
         if proof := filled(part.get("thoughtSignature")):
             blocks.append(ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT))
     return tuple(blocks), offset
@@ -274,7 +275,7 @@ def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def call_of(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
     call = part["functionCall"]
-    # Without an id of its own, a call gets one that differs from answer to answer.
+    # A call without an id gets one that is different in every answer.
     identity = filled(call.get("id")) or f"call_{filled(value.get('responseId')) or 'gemini'}_{index}"
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
     return ToolCall(identity, str(call["name"]), arguments, filled(part.get("thoughtSignature")))

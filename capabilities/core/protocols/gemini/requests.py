@@ -45,15 +45,15 @@ from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# The user's first turn where the conversation would begin with the model's.
+# The user's first turn if the conversation would otherwise begin with the model's.
 OPENING = {"text": "."}
 MAX_STOPS = 5
-# Types of files that a function's response may hold.
+# Types of files that a function response may contain.
 IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 MODALITIES = frozenset({"text", "image", "audio"})
 SAFETY = "safetySettings"
 CONFIG = "toolConfig."
-# With the `computer` tool, Gemini reads fields of a result: `url` and `safety_acknowledgement`.
+# With the `computer` tool, Gemini reads the fields `url` and `safety_acknowledgement` of a result.
 COMPUTER, AS_OBJECTS = "computer", "results_as_objects"
 KNOWN_EXTRA = {
     "seed": "seed",
@@ -65,7 +65,7 @@ KNOWN_EXTRA = {
 
 @dataclass(frozen=True)
 class Gemini:
-    """The protocol `gemini`; `clock` is as in `openai`."""
+    """The protocol `gemini`. For `clock`, see the protocol `openai`."""
 
     name: str = "gemini"
     clock: Callable[[], float] = time.time
@@ -102,10 +102,10 @@ def _url(target: Target, *, stream: bool) -> str:
     parts = urlsplit(target.endpoint.strip())
     path = parts.path.rstrip("/")
     call, _, verb_in_path = path.rpartition(":")
-    # The endpoint is already a model's call: its model and verb are replaced.
+    # The endpoint is already the URL of a call to a model, whose model and verb are replaced.
     if verb_in_path in {"generateContent", "streamGenerateContent"}:
         path, has_model, _ = call.rpartition("/models/")
-        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # a tuned model has a path of its own
+        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # a tuned model has its own path
     else:
         call_path = f"{path}/models/{_model_part(target)}"
     query = "&".join(item for item in parts.query.split("&") if item and item != "alt=sse")
@@ -132,7 +132,7 @@ def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[
     set_fields = {name: pair for name, pair in fields.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in set_fields.items() if alias in refused}
     remaining, dropped = split_params(set_fields, refused | by_alias)
-    remaining.pop(SAFETY, None)  # a field beside generationConfig
+    remaining.pop(SAFETY, None)  # a field next to generationConfig
     options = {name: value for name, value in remaining.values() if value != {}}
     left_out = _list_left_out(chat, set_fields)
     return {**options, **_shape(chat, quirks)}, (*dropped, *left_out, *dropped_fields(chat, "gemini"))
@@ -154,7 +154,7 @@ def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
 def _thinking(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
     budget, thinking_support = chat.extra.get(THINKING_BUDGET), thinking_config(model, "low") or {}
     config = thinking_config(model, chat.extra.get("reasoning_effort"))
-    # One object, under each parameter that asks for it, so that none of them counts as dropped.
+    # The same object under each parameter that needs it, so that none of the parameters counts as dropped.
     fields = {"reasoning_effort": ("thinkingConfig", config)}
     if isinstance(budget, int) and thinking_support:
         config = {"thinkingBudget": budget}
@@ -174,7 +174,7 @@ def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, .
 def _native_shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> bool:
     if quirk(quirks, "structured", "gemini") == "prompt":
         return False
-    # Beside tools, only where an option says explicitly that the model takes both.
+    # Together with tools, only if an option says explicitly that the model accepts both.
     return not chat.tools or quirks.get("structured") == "json_schema"
 
 
@@ -214,7 +214,7 @@ def _calling(chat: ChatRequest, tools: list[Tool]) -> dict[str, Any]:
     calling: dict[str, Any] = {"mode": mode} if mode else {}
     wanted_names = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
     allowed_names = [tool.name for tool in tools if tool.name in wanted_names]
-    if allowed_names:  # names go with ANY, or with VALIDATED, where the model may also answer in text
+    if allowed_names:  # names need ANY, or VALIDATED, with which the model may also answer in text
         mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else VALIDATED
         calling = {"mode": mode, "allowedFunctionNames": allowed_names}
     return calling
@@ -242,7 +242,7 @@ def _conversation(
         names |= {call.id: call.name for call in message.tool_calls}
         if message.role is Role.ASSISTANT:
             conversation.model(_model(message, origin))
-            # Files of a model's message go to the user's next turn.
+            # Files in a model's message are moved to the user's next turn.
             conversation.postpone([_native(part) for part in natives_of(message)])
         else:
             _add(message, conversation, names, quirks, origin)
@@ -282,7 +282,7 @@ def _text(text: str) -> list[dict[str, Any]]:
 
 
 def _own(item: VendorItem, origin: str) -> dict[str, Any]:
-    # A signature goes only to the model that gave it, or to any if its origin is unknown.
+    # A signature is sent only to the model that made it, or to any model if its origin is unknown.
     signed = item.origin in ("", origin)
     return {name: value for name, value in item.value.items() if signed or name != "thoughtSignature"}
 
@@ -292,7 +292,7 @@ def _calls(calls: Sequence[ToolCall], origin: str) -> list[dict[str, Any]]:
     signed = any(call.signature_for(origin) for call in calls)
     for index, call in enumerate(calls):
         part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": arguments_of(call)}}
-        # If this model signed none of the calls, the first one gets Google's placeholder.
+        # If this model signed none of the calls, the first call gets Google's placeholder.
         signature = call.signature_for(origin) or ("" if signed or index else NOT_SIGNED_HERE)
         parts.append({**part, "thoughtSignature": signature} if signature else part)
     return parts
@@ -319,7 +319,7 @@ def _result(message: Message, conversation: Conversation, names: Mapping[str, st
     if inline_parts:
         response["parts"] = [_inline(part) for part in inline_parts]
     conversation.result({"functionResponse": response})
-    # Files that a function's response may not hold follow in the same turn.
+    # Files that a function response must not contain follow in the same turn.
     conversation.postpone([_native(part) for part in media if part not in inline_parts])
 
 
@@ -338,7 +338,7 @@ def _parts(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
 
 def _native(part: NativePart) -> dict[str, Any]:
     if part.blob is None:
-        # The type of an address without an extension is unknown, and Gemini does not take `image/*`.
+        # The type of a file at a URL without an extension is unknown, and Gemini does not accept `image/*`.
         type_field = {} if part.mime_type.endswith("/*") else {"mimeType": part.mime_type}
         return {"fileData": {**type_field, "fileUri": part.url or ""}}
     return {"inlineData": {"mimeType": part.mime_type, "data": bare_base64(part)}}

@@ -40,7 +40,7 @@ from capabilities.core.wire import (
 
 
 class PartReader:
-    """Reads chunks; each one repeats the usage so far, and the one with a reason to stop is the last."""
+    """Reads chunks. Each states the usage so far, and the one with a finish reason is the last with content."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -92,7 +92,7 @@ class PartReader:
         return tuple(annotations)
 
     def _deltas(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Iterator[Delta]:
-        # The order of the parts is kept, with those of Gemini's own tools apart from text and calls.
+        # The order of the parts is kept. Those of Gemini's own tools are separate from text and calls.
         for is_own, group in groupby(parts, lambda part: own_kind(part) is not None):
             run = list(group)
             if is_own:
@@ -120,10 +120,10 @@ class PartReader:
             finish_reason, explained = self._ending
             model, identity = filled(value.get("modelVersion")), filled(value.get("responseId"))
             self.finish = Finish(finish_reason, usage_of(self._usage), model, identity, self._details, explained)
-            # A chunk after the reason to stop may still bring the usage.
+            # A chunk after the finish reason may still contain the usage.
             self.finished = "usageMetadata" in value
 
     def _count(self, usage: Any) -> None:
-        # Each chunk counts everything so far; what one leaves out keeps its value.
+        # Each chunk counts everything so far. A count that is left out keeps its value.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}

@@ -1,4 +1,4 @@
-"""Read the files in Gemini's answers and the pages that they cite."""
+"""Read the files in Gemini's answers, and the pages that the answers cite."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from capabilities.core.wire import Media
 Annotation = Mapping[str, Any]
 
 
-# Fields in which a candidate says what its text is based on.
+# Fields in which a candidate states what its text is based on.
 SOURCES = frozenset({"groundingMetadata", "citationMetadata"})
 
 
 def media_of(parts: Iterable[Mapping[str, Any]]) -> tuple[Media, ...]:
     """Return the files among the parts of an answer."""
-    # A sketch made while thinking is not part of the answer.
+    # An image that was made while thinking is not part of the answer.
     candidates = (_media(part) for part in parts if not part.get("thought"))
     return tuple(media for media in candidates if media is not None)
 
@@ -34,7 +34,7 @@ def _media(part: Mapping[str, Any]) -> Media | None:
 
 
 def annotations_of(candidate: Mapping[str, Any], text: str) -> tuple[Annotation, ...]:
-    """Return the pages that a candidate cites, each with its characters of `text`, in OpenAI's form."""
+    """Return the pages that a candidate cites, each with its position in `text`, in OpenAI's format."""
     grounding, citations = (candidate.get(name) for name in ("groundingMetadata", "citationMetadata"))
     if not (isinstance(grounding, Mapping) or isinstance(citations, Mapping)):
         return ()
@@ -53,14 +53,14 @@ def _groundings(grounding: Mapping[str, Any], data: bytes) -> Iterator[Annotatio
         for index in indices if isinstance(indices, list) else []:
             if isinstance(index, int) and 0 <= index < len(pages):
                 yield from _annotation(pages[index], support.get("segment"), data)
-    # Pages that name no place in the text are cited at its beginning.
+    # Pages without a position in the text are cited at its beginning.
     if not supports:
         for page in pages:
             yield from _annotation(page, None, data)
 
 
 def _page(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
-    # Whatever sort of chunk it is, its page is the object with a `uri`.
+    # In every kind of chunk, the page is the object with a `uri`.
     return next((page for page in chunk.values() if isinstance(page, Mapping) and page.get("uri")), {})
 
 
@@ -83,9 +83,9 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-# What Gemini's own tools did and found, as its clients can parse it: fields of an unexpected type are dropped.
-#
-# The names are from google-genai's types (3.4.0), with which a test compares them. Newer fields pass unchanged.
+# What Gemini's own tools did and found, in a form that Gemini's clients can parse. Fields of an unexpected type are
+# dropped. The names are from google-genai's types (3.4.0), with which a test compares them. Newer fields are passed on
+# unchanged.
 
 _NAMES: Mapping[str | type, str] = MappingProxyType(
     {
@@ -111,7 +111,7 @@ _NAMES: Mapping[str | type, str] = MappingProxyType(
         ),
     }
 )
-# The type of a field by its name, at any depth.
+# The types of fields by name, at any depth.
 KINDS: Mapping[str, str | type] = MappingProxyType(
     {name: kind for kind, names in _NAMES.items() for name in names.split()}
 )
@@ -121,7 +121,7 @@ FREE = frozenset({"args", "response"})
 
 
 def keep_readable(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with those fields, at any depth, that Gemini's clients can parse."""
+    """Return an object with only those fields, at any depth, that Gemini's clients can parse."""
     return dict(_readable(value))
 
 
@@ -137,6 +137,6 @@ def _readable(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is(value: Any, kind: type) -> bool:
-    # As in JSON, a whole number is a number, and a boolean is not.
+    # As in JSON, an integer is a number, and a boolean is not.
     kinds = (int, float) if kind is float else (kind,)
     return isinstance(value, kinds) and (kind is bool or not isinstance(value, bool))

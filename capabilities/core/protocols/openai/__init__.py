@@ -1,1 +1,1 @@
-"""OpenAI's Chat Completions, as OpenAI and compatible hosts have it."""
+"""OpenAI's Chat Completions API, of OpenAI and compatible hosts."""

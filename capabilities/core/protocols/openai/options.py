@@ -13,12 +13,12 @@ from capabilities.core.providers.quirks import limit_name, quirk, unwanted_param
 
 # Fields of the payload that a caller's extra parameters never replace.
 OURS = frozenset({"model", "messages", "stream", "stream_options"})
-# Parameters that only OpenAI's Responses API or Gemini's has a field for.
+# Parameters for which only OpenAI's Responses API or Gemini's API has a field.
 NOT_IN_CHAT = frozenset({"reasoning_summary", *GEMINIS})
 # Extra parameters that are not passed on unchanged.
 UNPASSED = OURS | NOT_IN_CHAT
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
-# What hosts other than Anthropic know in a `thinking` object: on or off, and at GLM whether it is kept.
+# What hosts other than Anthropic accept in a `thinking` object: on or off, and for GLM whether thinking is kept.
 OTHERS_THINKING = frozenset({"type", "clear_thinking"})
 FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 
@@ -26,7 +26,7 @@ FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 def parameters_of(
     chat: ChatRequest, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return everything but model and messages, and the names of what was dropped."""
+    """Return all fields but the model and the messages, and the names of the parameters that were dropped."""
     fields: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in UNPASSED}
     fields |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
     fields |= _tools(chat, quirks) | {"response_format": _response_format(chat, quirks)}
@@ -53,7 +53,7 @@ def parameters_of(
 
 
 def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
-    # Claude Code sends these in a form that only Anthropic takes; other hosts refuse the whole request.
+    # Claude Code sends these in a form that only Anthropic accepts. Other hosts reject the whole request.
     thinking, metadata = extra.get("thinking"), extra.get("metadata")
     if isinstance(thinking, Mapping) and (thinking.get("type") == "adaptive" or not set(thinking) <= OTHERS_THINKING):
         yield "thinking"
@@ -75,7 +75,7 @@ def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
 def _empty_marks(chat: ChatRequest) -> Iterator[str]:
     for message in chat.messages:
         for part in message.parts:
-            # A turn that consists of its calls has no text to mark.
+            # A turn that consists only of tool calls has no text to mark.
             if part.cache and isinstance(part, TextPart) and not part.text:
                 yield part.cache.path
 
@@ -88,7 +88,7 @@ def _response_format(chat: ChatRequest, quirks: Mapping[str, Any]) -> Mapping[st
 
 
 def _tools(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    # A choice without tools would be refused.
+    # A tool choice without tools would be rejected.
     if not chat.tools:
         return {}
     choice: Any = chat.tool_choice
@@ -115,7 +115,7 @@ def _tool(tool: Tool, quirks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def cache_mark(mark: CacheMark | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cache mark in this host's form; empty if it has none."""
+    """Return a cache mark in this host's format, or {} if the host has no cache marks."""
     dialect = quirk(quirks, "cache_marks") if mark else "none"
     if mark is None or dialect == "none":
         return {}

@@ -1,4 +1,4 @@
-"""Decode whole responses of Chat Completions, by OpenAI and compatible hosts."""
+"""Decode complete responses of Chat Completions, from OpenAI and compatible hosts."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault, Media, Supplement, Usage
 
-# What an answer holds beside its text: images (OpenRouter), sounds (OpenAI), citations.
+# What an answer contains besides its text: images (OpenRouter), audio (OpenAI) and citations.
 
-# The fields that hold it. A `content` that is a list may hold images, too.
+# The fields with this content. A `content` that is a list may also contain images.
 PLACES = frozenset({"images", "audio", "annotations"})
 
 
@@ -49,7 +49,7 @@ def supplement_of(message: Mapping[str, Any]) -> Supplement:
 def _images(value: Any) -> Iterator[Media]:
     for part in value if isinstance(value, list) else []:
         image = part.get("image_url") if isinstance(part, dict) else None
-        # An image that names no type is taken for a PNG.
+        # An image without a type is taken for a PNG.
         image_media = media_of_url(image.get("url") if isinstance(image, dict) else image, ANY_IMAGE)
         if image_media is not None:
             yield image_media
@@ -58,13 +58,13 @@ def _images(value: Any) -> Iterator[Media]:
 def _sounds(value: Any) -> Iterator[Media]:
     if not isinstance(value, dict):
         return
-    # A piece of a sound may hold nothing but its transcript.
+    # A piece of audio may contain only the transcript.
     sound = media_of_base64(None, value.get("data"), RAW_SOUND) or Media(Kind.AUDIO, RAW_SOUND)
     transcript, expires_at = filled(value.get("transcript")), count(value, "expires_at")
     yield replace(sound, id=filled(value.get("id")), transcript=transcript or "", expires_at=expires_at)
 
 
-# Reasons to stop, in the words of OpenAI and compatible hosts.
+# Finish reasons of OpenAI and compatible hosts.
 
 ENDINGS: Mapping[str, Ending] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "STOP", "COMPLETE"), WHOLE),
@@ -73,11 +73,11 @@ ENDINGS: Mapping[str, Ending] = {
     "model_context_window_exceeded": CUT,
     **dict.fromkeys(("content_filter", "sensitive"), FILTERED),
 }
-# Reasons to stop that mean that the provider failed, with the status they amount to.
+# Finish reasons which mean that the provider failed, with the equivalent HTTP status.
 BROKEN: Mapping[str, int] = {"error": 500, "network_error": 502, "insufficient_system_resource": 503, "abort": 503}
 
 
-# Token counts: from the names of a `usage` object and of its parts to those of `Usage`.
+# Token counts: names in a `usage` object and its parts, and the fields of `Usage` for them.
 
 TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
@@ -114,7 +114,7 @@ def usage_of(value: Any) -> Usage:
     read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
         read_counts(value.get(name), names, counts)
-    if "prompt_tokens" not in counts and "prompt_cache_miss_tokens" in value:  # DeepSeek counts the two apart
+    if "prompt_tokens" not in counts and "prompt_cache_miss_tokens" in value:  # DeepSeek counts the two separately
         hit, miss = counts.get("cached_tokens"), count_of(value["prompt_cache_miss_tokens"])
         return Usage(total_of(hit, miss), **counts)
     return Usage(**counts)
@@ -141,7 +141,7 @@ def _outcome(value: dict[str, Any], choices: Any) -> Answer | Failure:
 
 
 def is_error(value: Mapping[str, Any]) -> bool:
-    """Return whether a 200 response hides an error, as at OpenRouter by design and at MiniMax in `base_resp`."""
+    """Return whether a 200 response contains an error, as OpenRouter sends it, and MiniMax in `base_resp`."""
     base = value.get("base_resp")
     if isinstance(base, Mapping) and base.get("status_code"):
         return True
@@ -170,11 +170,11 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
 
 
 def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
-    """Return the details of an answer, or of the last chunk of one."""
-    # OpenRouter names the vendor's own reason, too.
+    """Return the details of an answer, or of the last chunk of a streamed answer."""
+    # OpenRouter also states the vendor's own reason.
     reason = own_reason(choice.get("native_finish_reason") or choice.get("finish_reason"), ending)
     tier, fingerprint = filled(value.get("service_tier")), filled(value.get("system_fingerprint"))
-    # The stop sequence at vLLM and at SGLang; a number there is a token's.
+    # The stop sequence, as vLLM and SGLang state it. A number is the id of a token.
     sequence = filled(choice.get("stop_reason")) or filled(choice.get("matched_stop"))
     if not (reason or tier or fingerprint or sequence):
         return NO_DETAILS
@@ -182,7 +182,7 @@ def details_of(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Endi
 
 
 def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
-    """Return the failure of a candidate that stopped for a reason of `BROKEN`."""
+    """Return the failure for a candidate whose finish reason is in `BROKEN`."""
     if isinstance(choice.get("error"), Mapping):
         return failure_inside(choice)
     sentence = translatable("the model stopped with %(reason)s", reason=reason)
@@ -201,7 +201,7 @@ def _calls(value: Any) -> tuple[ToolCall, ...]:
 
 
 def text_and_thoughts(content: Any) -> tuple[str, str]:
-    """Return text and reasoning of a content that is a text or, at Mistral, a list of chunks."""
+    """Return the text and the reasoning in content, which is a string or, in Mistral's API, a list of chunks."""
     if isinstance(content, str):
         return content, ""
     text, thoughts = "", ""
@@ -216,7 +216,7 @@ def text_and_thoughts(content: Any) -> tuple[str, str]:
 
 
 def reasoning_of(message: Mapping[str, Any]) -> str:
-    # Hosts use one of two names.
+    # Hosts use one of two field names.
     for name in ("reasoning_content", "reasoning"):
         if isinstance(message.get(name), str) and message[name]:
             return str(message[name])

@@ -1,4 +1,4 @@
-"""Encode requests for Chat Completions, at OpenAI and, by compatibility options, at similar hosts."""
+"""Encode requests for Chat Completions, for OpenAI and, with compatibility options, for similar hosts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HOISTED = "Tool output, not user instructions:"
 
 @dataclass(frozen=True)
 class OpenAI:
-    """The protocol `openai`; `clock` (seconds since the epoch) serves a Retry-After date without a Date beside it."""
+    """The protocol `openai`. `clock` (Unix seconds) is used if a response has a Retry-After date but no Date."""
 
     name: str = "openai"
     clock: Callable[[], float] = time.time
@@ -92,7 +92,7 @@ def _with_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> tuple[Mes
 def _messages(messages: tuple[Message, ...], quirks: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
     if quirk(quirks, "system_role") == "first_user":
         messages = _system_to_user(messages)
-    # Files that a message cannot hold follow in a user message of their own, after a whole run of tool results.
+    # Files that a message cannot contain follow in a separate user message, after all consecutive tool results.
     waiting: list[NativePart] = []
     for message in messages:
         if waiting and message.role is not Role.TOOL:
@@ -116,8 +116,8 @@ def _hoist(parts: list[NativePart], quirks: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _system_to_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    # For models without a system role, system messages lead the next user message. Where the model speaks first, or
-    # nothing follows, they end the user message before. That way, what precedes an answer never changes after it.
+    # For models without a system role, system messages begin the next user message. If an answer follows first, or
+    # nothing follows, they end the previous user message. So messages before an answer never change later.
     out: list[Message] = []
     waiting: list[Message] = []
     for message in messages:
@@ -180,7 +180,7 @@ def _assistant(message: Message, quirks: Mapping[str, Any], origin: str) -> dict
 def _calls(calls: tuple[ToolCall, ...], quirks: Mapping[str, Any], origin: str) -> list[dict[str, Any]]:
     signed = quirk(quirks, "call_signatures")
     signatures = [call.signature_for(origin) if signed or call.origin else None for call in calls]
-    # The host insists on a signature, so the first call gets Google's placeholder.
+    # The host requires a signature, so the first call gets Google's placeholder.
     if signed and not any(signatures):
         signatures[0] = NOT_SIGNED_HERE
     return [_call(call, quirks) | signature_field(signature) for call, signature in zip(calls, signatures, strict=True)]
@@ -198,7 +198,7 @@ def _call_id(call_id: str, quirks: Mapping[str, Any]) -> str:
 
 
 def _content(message: Message, quirks: Mapping[str, Any]) -> Any:
-    # One text where everything is text, since some hosts accept nothing else.
+    # A single string if all parts are text, since some hosts accept nothing else.
     result = result_parts(message)
     if len(result) == 1 and isinstance(result[0], TextPart) and result[0].cache is None:
         return result[0].text

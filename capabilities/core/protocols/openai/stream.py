@@ -27,12 +27,12 @@ from capabilities.core.protocols.thought_fields import DETAILS, own_thought, tho
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
 
-# The fields of a delta that adds nothing but text.
+# The fields of a delta that adds only text.
 WORDS = frozenset({"role", "content"})
 
 
 class ChunkReader:
-    """Reads chunks; after the reason to stop, the usage or `[DONE]` ends the stream."""
+    """Reads chunks. After the finish reason, the usage or `[DONE]` ends the stream."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -49,7 +49,7 @@ class ChunkReader:
         return usage_of(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        # A shortcut: nearly every chunk differs from the one before only by its text.
+        # A shortcut, since nearly every chunk differs from the previous one only in its text.
         if self.finish is None and not event.event and (text := self._frame.words_in(event.data)):
             return [Delta(text)]
         if event.data[:1] != "{" and event.data.strip() == "[DONE]":
@@ -84,7 +84,7 @@ class ChunkReader:
         reason = choice.get("finish_reason")
         if reason and isinstance(reason, str) and reason in BROKEN:
             return [broken_off(choice, reason)]
-        delta = choice.get("delta", choice.get("message"))  # some hosts send a whole message as one event
+        delta = choice.get("delta", choice.get("message"))  # some hosts send a complete message as one event
         if delta is not None and not isinstance(delta, dict):
             raise MalformedEventError(translatable("%(name)s is not an object", name="delta"))
         pieces: list[Delta | Supplement | Failure] = self._pieces(delta) if delta else []
@@ -100,7 +100,7 @@ class ChunkReader:
 
     def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Supplement | Failure]:
         content = delta.get("content")
-        if len(delta) == 1 and isinstance(content, str):  # as nearly every chunk is
+        if len(delta) == 1 and isinstance(content, str):  # true of nearly every chunk
             return [Delta(content)] if content else []
         refusal, tool_calls, thoughts = delta.get("refusal"), delta.get("tool_calls"), delta.get(DETAILS)
         if isinstance(thoughts, list):  # sent in pieces, which are joined at the end
@@ -120,7 +120,7 @@ class ChunkReader:
         return events
 
     def _count(self, usage: Any) -> None:
-        # Some hosts send the usage so far with every chunk. What a later one leaves out keeps its value.
+        # Some hosts send the usage so far with every chunk. A count that a later chunk leaves out keeps its value.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}
 
@@ -138,7 +138,7 @@ def _text_delta(choice: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) -> list[Delta | Supplement | Failure]:
-    # Some hosts send the log probabilities in a chunk of their own.
+    # Some hosts send the log probabilities in a separate chunk.
     token_logprobs = logprobs_of(logprobs)
     if token_logprobs is None:
         return pieces
@@ -149,7 +149,7 @@ def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) ->
 
 def _first_choice(choices: list[Any]) -> dict[str, Any] | None:
     for item in choices:
-        # Other candidates were never asked for.
+        # Other choices were not requested.
         if isinstance(item, dict) and item.get("index", 0) == 0:
             return item
     return None

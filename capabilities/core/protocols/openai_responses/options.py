@@ -14,17 +14,17 @@ from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 
 PROTOCOL = "openai-responses"
-# A lower limit is refused, so this one is sent in its place (OpenAI API reference: max_output_tokens).
+# A lower limit is rejected, so this limit is sent in its place (OpenAI API reference: max_output_tokens).
 MIN_TOKENS = 16
 ENCRYPTED, LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
-# Models without encrypted reasoning, which refuse to be asked for it.
+# Models without encrypted reasoning, which reject a request for it.
 THINKS_NOT = re.compile(r"(^|/)(gpt-[34]|chatgpt|computer-use)|-chat(-|$)")
-# Parameters with the same name here.
+# Parameters with the same name in the Responses API.
 PASSED = (
     *("metadata", "moderation", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
     *("safety_identifier", "service_tier", "store", "top_logprobs", "user"),
 )
-# All of a request's extra parameters that have a field here.
+# All extra parameters of a request that have a field in the Responses API.
 OURS = (*PASSED, "reasoning", "reasoning_effort", "reasoning_summary", "verbosity", "logprobs")
 # The type that a value must have to become part of the `reasoning` object.
 KINDS: Mapping[str, type] = {"reasoning": Mapping, "reasoning_effort": str, "reasoning_summary": str}
@@ -34,7 +34,7 @@ THIRTY_MINUTES = 1800
 def parameters_of(
     chat: ChatRequest, model: str, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return everything but model and items, and the names of what was dropped."""
+    """Return all fields but the model and the items, and the names of the parameters that were dropped."""
     refused = unwanted_params(quirks, PROTOCOL)
     extra = {name: value for name, value in chat.extra.items() if name not in refused}
     fields_all: dict[str, Any] = {"store": False, **{name: extra[name] for name in PASSED if name in extra}}
@@ -66,13 +66,13 @@ def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
 def _empty_marks(chat: ChatRequest) -> Iterator[str]:
     for message in chat.messages:
         for part in message.parts:
-            # A model's text and an empty text are not parts that can be marked.
+            # A model's text and empty text cannot be marked.
             if part.cache and isinstance(part, TextPart) and (message.role == "assistant" or not part.text):
                 yield part.cache.path
 
 
 def cache_mark(mark: CacheMark | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cache mark in OpenAI's form; empty if the host has none."""
+    """Return a cache mark in OpenAI's format, or {} if the host has no cache marks."""
     if mark is None or quirk(quirks, "cache_marks") != "prompt_cache_breakpoint":
         return {}
     ttl = {} if mark.seconds is None else {"ttl": "30m" if mark.seconds <= THIRTY_MINUTES else "12h"}
@@ -103,15 +103,15 @@ def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | No
         return {"type": str(shape.get("type"))}
     if structured == "json_object":
         return {"type": "json_object"}
-    # The schema is flat here, where Chat Completions has an object of its own for it.
+    # In the Responses API the schema's fields are not nested in an object of their own, as in Chat Completions.
     inner = shape["json_schema"]
     return {"type": "json_schema", "name": "answer", **inner}
 
 
 def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[str]:
-    if "include" in extra:  # null, since the model refused to be asked
+    if "include" in extra:  # null, since the model rejected `include`
         return []
-    # Encrypted reasoning is what the next call sends back, from models that have any.
+    # The next call must send encrypted reasoning back, if the model has it.
     included = [] if THINKS_NOT.search(model.lower()) else [ENCRYPTED]
     included += [item.value for item in chat.vendor if item.path.startswith("include[")]
     return [*included, LOGPROBS] if extra.get("logprobs") else included
@@ -119,7 +119,7 @@ def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[st
 
 def _tools(chat: ChatRequest) -> dict[str, Any]:
     tools = add_tools([_tool(tool) for tool in chat.tools], chat.vendor)
-    # A choice without tools would be refused.
+    # A tool choice without tools would be rejected.
     if not tools:
         return {}
     choice: Any = chat.tool_choice
@@ -141,12 +141,12 @@ def _tool(tool: Tool) -> dict[str, Any]:
     if tool.custom is not None:
         shaped = {"format": flat_format(tool.custom)} if tool.custom else {}
         return {"type": "custom", "name": tool.name, **described, **shaped}
-    # `strict` is always sent: left out, a function is strict here, but not in Chat Completions.
+    # `strict` is always sent. Without it, functions are strict in the Responses API, but not in Chat Completions.
     parameters = tool.parameters or {"type": "object", "properties": {}}
     return {"type": "function", "name": tool.name, **described, "parameters": parameters, "strict": bool(tool.strict)}
 
 
 def flat_format(shape: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the format of a custom tool's input, with its grammar flat where Chat Completions nests it."""
+    """Return the format of a custom tool's input, without the object in which Chat Completions nests a grammar."""
     grammar = shape.get("grammar")
     return {"type": "grammar", **grammar} if isinstance(grammar, Mapping) else dict(shape)

@@ -1,4 +1,4 @@
-"""Decode whole responses of OpenAI's Responses API, item by item."""
+"""Decode complete responses of OpenAI's Responses API, item by item."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import NO_DETAILS, Annotation, Answer, AnswerDetails, Failure, Fault, Media, Usage
 
-# What a response holds beside its text: images as items of their own, and citations.
+# What a response contains besides its text: images, which are separate items, and citations.
 
 IMAGE = "image_generation_call"
-# The format of an image that does not name its own (OpenAI: image generation tool).
+# The format of an image if it is not stated (OpenAI: image generation tool).
 DEFAULT_FORMAT = "png"
 
 
 def media_of(item: Mapping[str, Any]) -> tuple[Media, ...]:
-    """Return the image of an item that made one; empty for any other item."""
+    """Return the image if the item contains one, else an empty tuple."""
     if item.get("type") != IMAGE:
         return ()
     form = filled(item.get("output_format")) or DEFAULT_FORMAT
@@ -43,7 +43,7 @@ def media_of(item: Mapping[str, Any]) -> tuple[Media, ...]:
 
 
 def annotation_of(value: Any) -> Annotation | None:
-    """Return an annotation in the form of Chat Completions, which nests what is flat here."""
+    """Return an annotation in the format of Chat Completions, in which its fields are nested."""
     kind = filled(value.get("type")) if isinstance(value, dict) else None
     if kind is None:
         return None
@@ -57,15 +57,15 @@ def annotations_of(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
     return tuple(annotation for annotation in annotations if annotation is not None)
 
 
-# Why a response ended: the reason if it is incomplete, else its status.
+# Why a response ended: the reason if it is incomplete, or else its status.
 
-# A tool call is not a reason of its own here.
+# In the Responses API, a tool call is not a separate reason.
 ENDINGS: Mapping[str, Ending] = {
     "completed": WHOLE,
     "max_output_tokens": CUT,
     "content_filter": FILTERED,
 }
-# States in which a response that has ended is not an answer, with the HTTP status that each amounts to.
+# States in which a response that has ended is not an answer, with the equivalent HTTP status.
 FAILURES: Mapping[str, int] = {"failed": 500, "cancelled": 503, "in_progress": 502, "queued": 502}
 
 
@@ -75,7 +75,7 @@ def reason_of(response: Mapping[str, Any]) -> Any:
     return reason or response.get("status")
 
 
-# Token counts: from the names of a `usage` object and of its parts to those of `Usage`.
+# Token counts: names in a `usage` object and its parts, and the fields of `Usage` for them.
 
 TOTALS: Mapping[str, str] = {
     "input_tokens": "prompt_tokens",
@@ -86,7 +86,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": {"cached_tokens": "cached_tokens", "cache_write_tokens": "cache_write_tokens"},
     "output_tokens_details": {"reasoning_tokens": "reasoning_tokens"},
 }
-# The part of `input_tokens_details` that says how long a cache keeps what was written.
+# The part of `input_tokens_details` that says how long the cache keeps what was written.
 WRITTEN: Mapping[str, str] = {"ttl_30m_tokens": "cache_write_30m_tokens", "ttl_12h_tokens": "cache_write_12h_tokens"}
 
 
@@ -102,9 +102,9 @@ def usage_of(value: Any) -> Usage:
     return Usage(**counts)
 
 
-# OpenRouter's name for reasoning in this form.
+# OpenRouter's name for reasoning in this format.
 DIALECT = "openai-responses-v1"
-# Items that call one of the caller's tools, and the field with the arguments.
+# Types of items that call one of the caller's tools, and the field with the arguments.
 CALLS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 Item = Mapping[str, Any]
 
@@ -121,7 +121,7 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
 
 
 def failure_of_state(response: Mapping[str, Any]) -> Failure:
-    """Return the failure of a response that failed, was cancelled or has not ended, with its usage."""
+    """Return the failure for a response that failed, was cancelled or has not ended, with its usage."""
     return _failure_of_state(response).counted(usage_of(response.get("usage")))
 
 
@@ -177,14 +177,14 @@ def text_of_item(item: Item) -> str:
 
 def details_of(response: Mapping[str, Any], ending: Ending) -> AnswerDetails:
     reason = reason_of(response)
-    # `completed` says nothing more than the finish reason.
+    # `completed` says no more than the finish reason.
     stop_reason = None if reason == "completed" else own_reason(reason, ending)
     tier = filled(response.get("service_tier"))
     return AnswerDetails(stop_reason, None, tier) if stop_reason or tier else NO_DETAILS
 
 
 def reasoning_of(item: Item) -> str:
-    """Return the readable reasoning of an item: its text if the host shows it, else the summary."""
+    """Return the readable reasoning in an item: its text if the host shows it, or else the summary."""
     if item.get("type") != "reasoning":
         return ""
     full = "".join(part_text(part, "reasoning_text", "text") for part in parts_of(item))
@@ -192,7 +192,7 @@ def reasoning_of(item: Item) -> str:
 
 
 def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]:
-    """Yield the reasoning that the model expects back: an item's summary, then its encrypted part."""
+    """Yield the reasoning that must be sent back to the model: the summary in an item, then its encrypted part."""
     identity, proof = filled(item.get("id")), filled(item.get("encrypted_content"))
     if item.get("type") != "reasoning" or proof is None:
         return
@@ -202,7 +202,7 @@ def thoughts_of(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]
     yield ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, identity, DIALECT)
 
 
-# Items that every API has in some form; all others are OpenAI's own.
+# Items that every API has in some form. All others exist only in OpenAI's API.
 OURS = ("message", "reasoning", "image_generation_call", *CALLS)
 
 
@@ -212,7 +212,7 @@ def is_own(item: Item) -> bool:
 
 
 def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
-    """Return an item of OpenAI's own tools, or an event of one, for a caller of the same API."""
+    """Return an item of OpenAI's own tools, or an event of such an item, for a caller of the same API."""
     return VendorItem("openai-responses", word_of_block(item), item if value is None else value, "", *position)
 
 
@@ -239,7 +239,7 @@ def is_call(item: Item) -> bool:
 
 
 def call_of(item: Item, at: int) -> ToolCall:
-    """Return the call of such an item; `at` is its number in the answer."""
+    """Return the tool call in an item. `at` is the number of the call in the answer."""
     kind = str(item["type"])
     identity = filled(item.get("call_id")) or filled(item.get("id")) or f"call_{at}"
     return ToolCall(identity, item["name"], text_of(item.get(CALLS[kind])), custom=kind == "custom_tool_call")

@@ -36,12 +36,12 @@ from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallD
 
 Piece = Delta | Supplement | Failure
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
-# Some hosts send it after the last event, as in Chat Completions.
+# Some hosts send this after the last event, as in Chat Completions.
 DONE = "[DONE]"
 
 
 class ItemEventReader:
-    """Reads the events of items, up to the event that ends the response."""
+    """Reads events up to the one that ends the response."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -65,7 +65,7 @@ class ItemEventReader:
             return []
         value = json_event(event)
         kind = filled(value.get("type")) or event.event
-        if kind == "response.output_text.delta":  # as nearly every event is
+        if kind == "response.output_text.delta":  # true of nearly every event
             self._has_output = True
             return self._add_text(value)
         if kind == "error" or (value.get("error") and kind not in ENDS):
@@ -104,7 +104,7 @@ class ItemEventReader:
         if is_own(item) and position is not None:
             self._vendor[position] = item
             return self._pass(value)
-        # Every other item shows what it is by its own events.
+        # The events of any other item show what it is.
         return [self._call(item, position)] if is_call(item) else []
 
     def _pass(self, value: Mapping[str, Any]) -> list[Piece]:
@@ -139,8 +139,8 @@ class ItemEventReader:
         media = media_of(item)
         if media:
             return [Supplement(media)]
-        # Some hosts send no deltas: the finished item then holds everything.
-        # Compared by text: the indexes of deltas and of items differ at some hosts, or are missing.
+        # Some hosts send no deltas, so that only the finished item has the text. Whether the text was already sent is
+        # decided by comparing it, since some hosts send no indexes, or different ones for deltas and items.
         text = text_of_item(item)
         text = "" if mend(text) in mend("".join(self._text)) else text
         reasoning = "" if position in self._thought_places else reasoning_of(item)
@@ -167,7 +167,7 @@ class ItemEventReader:
             raise MalformedEventError(translatable("%(name)s is not an object", name="response"))
         if response.get("error") or filled(response.get("status")) in FAILURES:
             return [failure_of_state(response)]
-        # Some hosts send nothing before the end.
+        # Some hosts send nothing before the last event.
         pieces = [] if self._has_output else _all_at_once(response)
         has_calls = bool(self._calls) or any(map(is_call, items_of(response)))
         ending = ending_of(ENDINGS, reason_of(response), has_calls=has_calls)
@@ -197,7 +197,7 @@ def _item(value: Mapping[str, Any]) -> Mapping[str, Any]:
     return item
 
 
-# Events that only repeat what others said are not read.
+# Events that only repeat the content of others are ignored.
 READERS: Mapping[str, Callable[[ItemEventReader, Mapping[str, Any]], list[Piece]]] = MappingProxyType(
     {
         "response.reasoning_summary_part.added": ItemEventReader._summarise,
