@@ -1,1 +1,1 @@
-"""What is known about providers: hosts, compatibility options, addresses, keys, probes, the catalogue."""
+"""What is known about providers: hosts, compatibility options, origins, keys, probes and the catalogue."""

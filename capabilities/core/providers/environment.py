@@ -1,7 +1,7 @@
-"""Provider keys in environment variables: NAME, `${ENV}`, placeholders, and the variables that may be read.
+"""Provider keys in environment variables: names of variables, `${ENV}`, placeholders, and which variables may be read.
 
 Only `LLM_PROVIDER_{NAME}_API_KEY` and explicitly allowed names are ever looked up, and only for keys. Otherwise an
-imported file could send another secret of this machine to a host of its choice.
+imported file could cause another secret of this machine to be sent to any host.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ PLACEHOLDERS = frozenset(
         "TODO",
     }
 )
-"""Not keys. They are compared whole: a real key may contain one of these words."""
+"""Placeholders for keys. The whole text is compared, since a real key may contain one of these words."""
 
 NOT_NEEDED = "NOT_NEEDED"
-"""The key of a provider that needs none."""
+"""The key field's value for a provider that needs no key."""
 
 FIRST_KEY = "1"
-"""The name of a provider's first key unless an administrator names it."""
+"""The name of a provider's first key unless an administrator gives it one."""
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 PROVIDER_VARIABLE = re.compile(r"LLM_PROVIDER_([A-Z0-9_]+)_API_KEY")
 NUMBERED_VARIABLE = re.compile(r"(LLM_PROVIDER_[A-Z0-9_]+_API_KEY)_([1-9][0-9]*)")
-"""The variables of a provider's further keys."""
+"""The pattern for variables with a provider's further keys."""
 NOT_IN_NAME = re.compile(r"[^A-Z0-9]")
 MASKED = re.compile(r".*(?:\*{3,}|•{3,}|…).*", re.DOTALL)
 HEADER_SAFE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
 class KeyNotation(StrEnum):
-    """The kinds of text in a key field."""
+    """The kinds of text that a key field may contain."""
 
     NOT_NEEDED = "not_needed"
     REFERENCE = "reference"
@@ -68,7 +68,7 @@ class KeyNotation(StrEnum):
 
 
 def form_of(text: str) -> KeyNotation:
-    """Return what a key field's text is: INVALID if no HTTP header can carry it or `${` is not a whole reference."""
+    """Return the kind of text in a key field. INVALID is what no HTTP header allows, or a malformed reference."""
     if text in ("", NOT_NEEDED):
         return KeyNotation.NOT_NEEDED
     if REFERENCE.fullmatch(text):
@@ -82,12 +82,12 @@ def form_of(text: str) -> KeyNotation:
 
 
 def header_safe(text: str) -> bool:
-    """Return whether an HTTP header can carry the text: printable ASCII, no space at either end."""
+    """Return whether the text is allowed in an HTTP header: printable ASCII without a space at either end."""
     return HEADER_SAFE.fullmatch(text) is not None
 
 
 def referenced_variable(text: str) -> str | None:
-    """Return the variable that a key field references as `${NAME}`, or None for other text."""
+    """Return the variable to which a key field refers as `${NAME}`, or None for other text."""
     match = REFERENCE.fullmatch(text)
     return match.group(1) if match else None
 
@@ -97,22 +97,22 @@ def reference(variable: str) -> str:
 
 
 def name_part(provider: str) -> str:
-    """Return NAME for a provider: upper case, every character other than A–Z and 0–9 as `_`."""
+    """Return the NAME for a provider: in upper case, with `_` for every character other than A–Z and 0–9."""
     return NOT_IN_NAME.sub("_", provider.upper())
 
 
 def key_variable(provider: str, env_name: str | None = None) -> str:
-    """Return `LLM_PROVIDER_{NAME}_API_KEY`, where `env_name`, if set, is the NAME or the whole variable."""
+    """Return `LLM_PROVIDER_{NAME}_API_KEY` for a provider. `env_name` may set the NAME or the whole variable."""
     if env_name and PROVIDER_VARIABLE.fullmatch(env_name):
         return env_name
     return f"LLM_PROVIDER_{name_part(env_name or provider)}_API_KEY"
 
 
 def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
-    """Return the variables of a provider's further keys: `…_API_KEY_2`, `…_3` and so on.
+    """Return the variables for a provider's further keys: `…_API_KEY_2`, `…_3` and so on.
 
-    `first` is the first key's variable. `chosen` has the variable set for each key, empty for one that takes the next
-    free number.
+    `first` is the first key's variable. `chosen` has the variable that is set for each key. If it is empty, the key
+    gets the next free number.
     """
     chosen_variables = tuple(chosen)
     numbers = (f"{first}_{number}" for number in count(2))
@@ -121,21 +121,21 @@ def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
 
 
 def readable(variable: str, allowed: Collection[str] = ()) -> bool:
-    """Return whether a variable may be read for a key: `LLM_PROVIDER_*_API_KEY`, numbered or not, or allowed."""
+    """Return whether a variable may be read: `LLM_PROVIDER_*_API_KEY`, with or without a number, or an allowed name."""
     numbered = NUMBERED_VARIABLE.fullmatch(variable)
     return PROVIDER_VARIABLE.fullmatch(numbered[1] if numbered else variable) is not None or variable in allowed
 
 
 def read(variable: str, env: Mapping[str, str], allowed: Collection[str] = ()) -> str | None:
-    """Return the variable's value, or None if it may not be read, is unset or is empty."""
+    """Return the value of a variable, or None if it may not be read, is not set or is empty."""
     return (env.get(variable) or None) if readable(variable, allowed) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The variable that overrides each provider's key, and the providers without one.
+    """The variable that overrides each provider's key, and the providers without such a variable.
 
-    `nameless` are those without a usable NAME, `colliding` groups of those that share one, in order.
+    `nameless` are providers without a usable NAME. `colliding` are groups of providers with the same NAME, in order.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -144,10 +144,10 @@ class Overrides:
 
 
 def overrides(names: Mapping[str, str | None]) -> Overrides:
-    """Return the overrides for providers, given as name → `envName` or None."""
+    """Return the overrides for providers, which are given as name → `envName` or None."""
     variables = {name: key_variable(name, env_name) for name, env_name in names.items()}
     nameless = tuple(name for name, variable in variables.items() if _is_nameless(variable))
-    # Two names may become the same NAME (`a-b` and `a_b`), and one variable must not set both keys.
+    # Two names may give the same NAME (`a-b` and `a_b`), but a variable must not set both keys.
     counts = Counter(variable for name, variable in variables.items() if name not in nameless)
     shared = [variable for variable, count in counts.items() if count > 1]
     return Overrides(

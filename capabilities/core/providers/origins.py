@@ -1,7 +1,7 @@
-"""Decide which provider origins may be called: public https, and others only if the deployment lists them.
+"""Decide which provider origins may be called: public https, and any others only if the deployment lists them.
 
-The check of a URL is pure. The addresses its host resolves to are checked again at every connection, so DNS rebinding
-gains nothing. A refusal is one sentence that names the setting to change.
+Checking a URL needs no I/O. The IP addresses to which its host resolves are checked again at every connection, so DNS
+rebinding does not help. A refusal is one sentence that names the setting to change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from capabilities.core.translatable import translatable
 
 SETTING = "ROUTING_ADMIN_ALLOWED_ORIGINS"
 EMBEDDED = "echo://local"
-"""The only origin without a network: the embedded echo provider."""
+"""The only origin that needs no network, which is that of the embedded echo provider."""
 
 UNUSABLE = translatable("The endpoint is not usable: %(reason)s. Write it as https://host/path.")
 NOT_ALLOWED = translatable(
@@ -24,7 +24,7 @@ NOT_ALLOWED = translatable(
     "separated) and restart."
 )
 DEFAULT_PROXY, NO_PROXY = "default", "none"
-"""A provider's values in place of a proxy's URL."""
+"""Values that a provider may have in place of a proxy's URL."""
 BAD_PROXY = translatable(
     "The outgoing proxy is not usable. Write default, none, or a URL that begins with http:// or https://."
 )
@@ -57,7 +57,7 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 PUBLIC_PORTS = (443, 80)
 PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 
-# Global according to ipaddress, but reserved, internal to a cloud, or a way around the check.
+# Networks that are global according to `ipaddress`, but reserved, internal to a cloud, or a way around the check.
 NEVER_PUBLIC = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -68,18 +68,19 @@ NEVER_PUBLIC = tuple(
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 COMPATIBLE = ipaddress.IPv6Network("::/96")
 TRANSLATED = ipaddress.IPv6Network("::ffff:0:0:0/96")
-"""RFC 2765: an IPv4 address behind a translator."""
+"""The network for IPv4 addresses behind a translator (RFC 2765)."""
 ISATAP = (0x00005EFE, 0x02005EFE)
-"""RFC 5214: the value before the IPv4 address in the lower half of a tunnel's address."""
+"""Values that precede the IPv4 address in the lower half of a tunnel's address (RFC 5214)."""
 NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
-"""The last label of a host that some libraries parse as an address, not all as the same one."""
+"""A last label of a host name that some libraries parse as an IP address, though not all as the same one."""
 HOST = re.compile(r"[a-z0-9_.-]*|[a-f0-9:.]*", re.IGNORECASE | re.ASCII)
-"""A name, or an address in brackets. An address of a future version (RFC 3986, 3.2.2) is a name to some parsers."""
+"""A name, or an IP address in brackets. Some parsers read an address of a future version (RFC 3986, 3.2.2) as a
+name."""
 
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """The deployment's allowed origins, written `scheme://host:port`; `everything` for `*`."""
+    """The origins that the deployment allows, as `scheme://host:port`. `everything` is set for `*`."""
 
     origins: frozenset[str] = frozenset()
     everything: bool = False
@@ -89,18 +90,18 @@ class OriginPolicy:
 
 
 def policy_of(setting: str) -> OriginPolicy:
-    """Return the policy in the setting: origins separated by commas, `*` for all. Paths are ignored."""
+    """Return the policy in the setting, which has origins separated by commas, or `*` for all. Paths are ignored."""
     entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
     origins = (origin_of(entry) for entry in entries if entry != "*")
     return OriginPolicy(frozenset(origin for origin in origins if origin), "*" in entries)
 
 
 def origin_of(url: str) -> str | None:
-    """Return `scheme://host:port` of a URL in lower case with its port, or None if it is no http(s) URL."""
+    """Return the `scheme://host:port` of a URL in lower case, always with the port, or None if it is not http(s)."""
     parts = _split(url)
     if parts is None or parts.scheme not in DEFAULT_PORTS or not parts.hostname:
         return None
-    # A trailing dot names the same host.
+    # A host name with a trailing dot means the same host.
     host = parts.hostname.rstrip(".").lower()
     shown_host = f"[{host}]" if ":" in host else host
     try:
@@ -115,7 +116,7 @@ def is_embedded(url: str) -> bool:
 
 
 def refusal(url: str, policy: OriginPolicy) -> str | None:
-    """Return why a provider at this URL may not be called, as one sentence, or None if it may."""
+    """Return why a provider at this URL must not be called, as one sentence, or None if it may be called."""
     if is_embedded(url):
         return None
     malformed = _malformed(url)
@@ -131,12 +132,12 @@ def refusal(url: str, policy: OriginPolicy) -> str | None:
 
 
 def malformation(url: str) -> str | None:
-    """Return why a URL is ambiguous, as half a sentence, or None if all parsers read it alike."""
+    """Return why a URL is ambiguous, as part of a sentence, or None if all parsers read it in the same way."""
     return None if is_embedded(url) else _malformed(url)
 
 
 def proxy_refusal(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoint: str = "") -> str | None:
-    """Return why a provider may not be called through its `proxy`, as one sentence, or None if it may.
+    """Return why a provider must not be called through its `proxy`, as one sentence, or None if it may be.
 
     A proxy sees every request, so it is checked like an endpoint. Its URL may contain a user and a password.
     `own_proxy` is the deployment's proxy, which is not checked. A proxy for a plain http `endpoint` can read the key,
@@ -147,7 +148,7 @@ def proxy_refusal(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoin
     parts = _split(proxy)
     if parts is None or parts.scheme not in DEFAULT_PORTS or _unreadable(proxy):
         return translatable(BAD_PROXY)
-    # Without the credentials, which a proxy's URL may contain and an endpoint's may not.
+    # Without the credentials, which a proxy's URL may contain but an endpoint's must not.
     bare_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     reason, origin = refusal(bare_url, policy), origin_of(bare_url) or ""
     if reason is None and endpoint.lower().startswith("http://") and not policy.lists(origin):
@@ -161,7 +162,7 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
     if policy.lists(origin):
         return None
     resolved = list(addresses)
-    # All must be public: a connection may use any of them.
+    # All must be public, since a connection may use any of them.
     for text in resolved:
         if not is_public(text):
             return _sentence(origin, translatable(RESOLVES, address=text))
@@ -169,7 +170,7 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
 
 
 def is_public(text: str) -> bool:
-    """Return whether an address is on the public internet, also in forms that embed an IPv4 address."""
+    """Return whether an IP address is on the public internet, including forms that embed an IPv4 address."""
     try:
         # Without the zone (`fe80::1%eth0`).
         address = ipaddress.ip_address(text.split("%", 1)[0])
@@ -181,7 +182,7 @@ def is_public(text: str) -> bool:
 def _forms(address: Address) -> list[Address]:
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
-    # An IPv6 address may lead to an IPv4 one, which must be public as well.
+    # An IPv6 address may lead to an IPv4 address, which must be public as well.
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
     forms: list[Address] = []
@@ -209,7 +210,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _unreadable(url: str) -> str | None:
-    # URL parsers disagree on these: some drop a control character, some treat a backslash as a slash.
+    # URL parsers disagree about these characters: some drop control characters, some treat a backslash as a slash.
     if any(ord(char) <= 32 or ord(char) == 127 for char in url):
         return MALFORMED["space"]
     return MALFORMED["backslash"] if "\\" in url else None

@@ -1,6 +1,6 @@
-"""Look up well-known hosts by name, host name or URL, and derive protocol and options from a URL.
+"""Look up well-known hosts by name, host name or URL, and derive the protocol and the options from a URL.
 
-A row in `hosts/` fills a form and sets its host's default options. A provider's own settings override it.
+A row in `hosts/` fills in a form and sets the default options for its host. A provider's own settings override it.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ _CLOUDS = (
     ("bedrock", re.compile(r"^bedrock(-[a-z]+)*\..+\.(amazonaws\.com(\.cn)?|api\.aws)$")),
     ("vertex", re.compile(r"^([a-z0-9-]+-)?aiplatform(\.[a-z]+\.rep)?\.googleapis\.com$")),
 )
-"""Hosts with a region in their name, which have no row, and the limits of the Claude models they serve."""
+"""Hosts with a region in their name, which have no row, and the template of limits for the Claude models on them."""
 
 
 def preset_for_host(host: str) -> HostPreset | None:
-    """Return the row of a host name, or None for unknown and local hosts."""
+    """Return the row with this host name, or None for unknown and local hosts."""
     return _BY_HOST.get(host.strip().lower().rstrip("."))
 
 
 def preset_for_url_host(endpoint: str) -> HostPreset | None:
-    """Return the row of the host in a URL, for any protocol."""
+    """Return the row for the host in a URL, for any protocol."""
     return preset_for_host(_parts(endpoint).hostname or "")
 
 
 def preset_for_endpoint(endpoint: str) -> HostPreset | None:
-    """Return the row of the host in a URL if the URL also speaks that row's protocol, else None."""
+    """Return the row for the host in a URL if the protocol at the URL is also that of the row, else None."""
     preset = preset_for_host(_parts(endpoint).hostname or "")
     return preset if preset is not None and preset.protocol == protocol_of(endpoint) else None
 
 
 @lru_cache(maxsize=1000)
 def limits_template(endpoint: str, protocol: str) -> str | None:
-    """Return the name of an endpoint's limits: its row's, or those of Claude on a cloud's host."""
+    """Return the name of an endpoint's template of limits: that of its row, or that for Claude on a cloud's host."""
     host = (_parts(endpoint).hostname or "").lower()
     if (preset := preset_for_host(host)) is not None:
         return preset.slots
@@ -54,7 +54,7 @@ def limits_template(endpoint: str, protocol: str) -> str | None:
 
 
 def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options in effect at an endpoint: the provider's own over those of its host's row."""
+    """Return the options in effect for an endpoint. The provider's own options override those of the host's row."""
     host = _host_quirks(endpoint)
     if not quirks:
         return host
@@ -74,8 +74,9 @@ def _host_quirks(endpoint: str) -> Mapping[str, Any]:
 def protocol_of(endpoint: str) -> str:
     """Return the protocol of an endpoint whose provider sets none.
 
-    `echo://` is echo, a path that ends in `/messages` anthropic, one that ends in `/responses` openai-responses,
-    Google's host gemini (except its OpenAI-compatible path), everything else openai.
+    The protocol is `echo` for `echo://`, `anthropic` for a path that ends in `/messages`, `openai-responses` for one
+    that ends in `/responses`, `gemini` for Google's host (except its OpenAI-compatible path), and `openai` for
+    everything else.
     """
     parts = _parts(endpoint)
     if parts.scheme == "echo":
@@ -93,7 +94,7 @@ def protocol_of(endpoint: str) -> str:
 def _parts(endpoint: str) -> SplitResult:
     try:
         parts = urlsplit(endpoint.strip())
-        # The port is parsed only when it is read, and may raise.
+        # The port is parsed only when it is read, and this may raise an error.
         _ = parts.hostname, parts.port
     except ValueError:
         return SplitResult("", "", endpoint, "", "")

@@ -13,9 +13,9 @@ from capabilities.core.translatable import translatable
 
 @dataclass(frozen=True, slots=True)
 class Quirk:
-    """One option: its allowed words (empty: true or false; for `kind` text and list anything of that form).
+    """An option and its allowed `values`. If empty, `kind` decides: true or false, any text, or any list.
 
-    `default` applies unless `by_protocol` has a value for the protocol. `protocols` are those that have the option.
+    `default` applies unless `by_protocol` has a value for the protocol. `protocols` are the protocols with this option.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Quirk:
 ALL = ("openai", "openai-responses", "anthropic", "gemini")
 LIMIT_FIELD = "max_tokens_field"
 LIMIT_NAMES = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"})
-"""Vendors' names for the limit on the tokens of an answer, which is always sent."""
+"""Vendors' names for the limit on the tokens of an answer. The limit is never dropped."""
 
 
 def _choice(name: str, meaning: str, *values: str, **options: Any) -> Quirk:
@@ -128,7 +128,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
 
 
 def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any:
-    """Return the option's value in effect. A missing, null or invalid one is the protocol's default."""
+    """Return the option's value in effect, which is the protocol's default if it is missing, null or invalid."""
     definition = QUIRKS[name]
     value = quirks.get(name) if quirks else None
     if value is None or not _fits(definition, value):
@@ -137,7 +137,7 @@ def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any
 
 
 def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mapping[str, str]:
-    """Return the caller's headers that a provider gets, none by default, and their names there."""
+    """Return which of the caller's headers are forwarded to a provider (none by default), and under which names."""
     name = quirk(quirks, "request_id_header", protocol)
     headers = {} if name == "none" else {"x-request-id": str(name)}
     if quirk(quirks, "trace_context", protocol):
@@ -146,19 +146,19 @@ def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mappi
 
 
 def unwanted_params(quirks: Mapping[str, Any], protocol: str = "openai") -> set[str]:
-    """Return the parameters left out of every request. A limit on tokens is never among them."""
+    """Return the parameters that are left out of every request. A limit on tokens is never among them."""
     return set(quirk(quirks, "drop_params", protocol)) - LIMIT_NAMES
 
 
 def limit_name(quirks: Mapping[str, Any]) -> str:
-    """Return the name of the limit on tokens: the chosen one, or the other if only the chosen is dropped."""
+    """Return the name of the limit on tokens: the chosen name, or the other if only the chosen name is dropped."""
     chosen = str(quirk(quirks, LIMIT_FIELD))
     unwanted = quirk(quirks, "drop_params")
     return next((name for name in (chosen, *QUIRKS[LIMIT_FIELD].values) if name not in unwanted), chosen)
 
 
 def other_limit_name(protocol: str, refused: str) -> str | None:
-    """Return the protocol's other name of the limit on tokens, or None if it has none."""
+    """Return the protocol's other name for the limit on tokens, or None if it has no other name."""
     definition = QUIRKS[LIMIT_FIELD]
     if protocol not in definition.protocols or refused not in definition.values:
         return None
@@ -166,7 +166,7 @@ def other_limit_name(protocol: str, refused: str) -> str | None:
 
 
 def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Mapping[str, Any]:
-    """Return options that avoid a parameter the provider rejected, or {} if none can."""
+    """Return options that avoid a parameter that the provider rejected, or {} if there are none."""
     if refused in LIMIT_NAMES:
         other_name = other_limit_name(protocol, refused)
         return {LIMIT_FIELD: other_name} if other_name and limit_name(quirks) == refused else {}
@@ -175,7 +175,7 @@ def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Ma
 
 
 def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
-    """Return the problems in options. An unknown one is only a warning, since it has no effect."""
+    """Return the problems in options. An unknown option is only a warning, since it has no effect."""
     if not isinstance(quirks, Mapping):
         message = translatable(
             "%(path)s must be an object such as %(example)s.", path=path, example="{'system_role': 'developer'}"

@@ -11,17 +11,19 @@ MASK = "…"
 MESSAGE_BYTES = 2048
 """The most UTF-8 bytes that are kept of a provider's message."""
 READ_CHARACTERS = 16_384
-"""Characters of a message that are processed. Later ones are never shown."""
+"""The most characters of a message that are processed. Characters after them are never shown."""
 SHORTEST_KNOWN = 4
-"""A known secret shorter than this is ignored: it would remove half of every sentence."""
+"""Known secrets shorter than this are ignored, since removing them would remove half of every sentence."""
 
 PASSES = 3
-"""A first pass can join what a second one finds (a slash that kept a password from its @). A third finds nothing more.
-The number is bounded, because a text crafted for it would otherwise be searched once for each of its words."""
+"""How often text is searched. A first pass can join text that a second pass finds (such as a slash between a password
+and its @). A third finds nothing more. The number is limited because crafted text could otherwise be searched once for
+each of its words."""
 
 _VALUE = r"[A-Za-z0-9_.~+/=*-]"
 _PREFIXES = r"sk-|ra_|rat_|rap_|AIza|gsk_|xai-|hf_|pplx-|nvapi-|AKIA|AKID|LTAI|bce-v3/|r8_|fw_|tvly-|ghp_|eyJ"
-"""How keys begin. `eyJ` is any JSON Web Token, `LTAI` Alibaba's, `AKID` Tencent's, `bce-v3/` Baidu's."""
+"""The beginnings of keys: `eyJ` of any JSON Web Token, `LTAI` of Alibaba's, `AKID` of Tencent's, `bce-v3/` of
+Baidu's."""
 _NAMES = (
     r"x-api-key|x-goog-api-key|api[-_]?key|access[-_]?token|client[-_]?secret|secret[-_]?(?:access[-_]?)?key|password"
     r"|(?:set-)?cookie"
@@ -42,8 +44,8 @@ PATTERNS = (
     # Zhipu: 32 hex digits, a dot, a secret
     ((), re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}")),
 )
-"""Patterns of secrets, each with lower-case words of which a text must contain one to match. Searching for a word takes
-a fiftieth of the time of a case-insensitive pattern."""
+"""Patterns for secrets. Before each are lower-case words of which text must contain at least one, because finding a
+word takes a fiftieth of the time of a case-insensitive pattern."""
 _BLOB = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{200,}={0,2}")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]+")
 """Terminal colours, control characters, line ends, and marks that reverse the reading direction."""
@@ -53,11 +55,11 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
     """Return the text with everything that looks like a key, and each of `secrets`, replaced by an ellipsis.
 
     The kind of key (`sk-`, `Bearer`, `?key=` …) stays readable. Redacting twice changes nothing more. A `Translatable`
-    stays one: only its facts can hold a secret.
+    stays one, since only its facts can contain a secret.
     """
     if isinstance(text, Translatable):
         return _redact_sentence(text.change_texts(lambda fact: redact(fact, secrets)))
-    # The longest first, since one secret may contain another.
+    # The longest secret first, since a secret may contain another one.
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= SHORTEST_KNOWN:
             text = text.replace(secret, MASK)
@@ -69,7 +71,7 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def _redact_once(text: str) -> str:
-    # Not for other alphabets: a case-insensitive pattern also matches letters such as ſ for s.
+    # This is not possible for other alphabets, since a case-insensitive pattern also matches letters such as ſ for s.
     small = text.lower() if text.isascii() else ""
     for triggers, pattern in PATTERNS:
         if not (triggers and small) or any(trigger in small for trigger in triggers):
@@ -82,7 +84,7 @@ def _mask(match: re.Match[str]) -> str:
 
 
 def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
-    """Return a provider's message as one line of at most `limit` UTF-8 bytes, without secrets, base64 or controls.
+    """Return a provider's message as one line of at most `limit` bytes, without secrets, base64 or control characters.
 
     A `Translatable` stays one. Its longest fact is cut if it is too long.
     """
@@ -106,7 +108,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _redact_sentence(text: Translatable) -> str:
     plain_text = str(text)
-    # A key can appear where the template and a fact meet. Then only the redacted plain text is safe.
+    # A key can appear where a fact is joined to the template. Then only the redacted plain text is safe.
     cleaned = redact(plain_text)
     return text if cleaned == plain_text else cleaned
 
@@ -117,7 +119,7 @@ def _fit(text: str, limit: int) -> str:
     size = len(text.encode())
     if size <= limit:
         return text
-    # Cut only the longest fact, so that the sentence itself stays whole.
+    # Cut only the longest fact, so that the sentence itself stays complete.
     longest = max(_facts_in(text), key=lambda fact: len(fact.encode()), default="")
     remaining = max(0, len(longest.encode()) - (size - limit))
     shorter = text.change_texts(lambda fact: _cut(fact, remaining) if fact == longest else fact)

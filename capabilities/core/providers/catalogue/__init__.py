@@ -1,4 +1,4 @@
-"""The catalogue of models: what they read, limits, last days and sources, offline."""
+"""The catalogue of models: what they read, their limits, retirement dates and sources. It needs no network."""
 
 from capabilities.core.providers.catalogue.answers import (
     Catalogue,

@@ -1,8 +1,8 @@
-"""Look up a model in the catalogue: what it reads, its limits, and its last day, each with its sources.
+"""Look up a model in the catalogue: what it reads, its limits and its retirement date, each with its sources.
 
-A model's capabilities differ from host to host, so a row of the asked provider is tried first, then the maker's own,
-then what all hosts that list it say, then a pattern of names. What none of them knows stays None: unknown is shown as
-unknown and treated as text only. The data are in `capabilities/catalogue/`.
+A model's capabilities differ from host to host. So a row for the given provider is tried first, then that of the
+model's maker, then what all hosts that list the model state, and then a pattern for its name. What none of them states
+is None, which is shown as unknown and treated as text only. The data are in `capabilities/catalogue/`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from capabilities.core.providers.presets import preset_for_endpoint
 
 
 class Catalogue:
-    """A catalogue document with the two tables kept by hand: patterns of names, and announced retirements.
+    """A catalogue document, with two tables that are maintained by hand: patterns for names, and announced retirements.
 
-    The retirements give a model's last day where no other source does, and its successor.
+    The table of retirements gives a model's retirement date if no other source does, and its successor.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Catalogue:
             (retirement["host"], retirement["model"]): retirement
             for retirement in (retirements or {}).get("retirements", ())
         }
-        self._remembered = lru_cache(maxsize=4096)(self.lookup)  # requests use the same few models
+        self._remembered = lru_cache(maxsize=4096)(self.lookup)  # requests use only a few models
 
     @property
     def own_tables(self) -> tuple[tuple[str, str], ...]:
-        """Return source and date of each table kept by hand."""
+        """Return the source and date of each table that is maintained by hand."""
         return tuple((table["source"], table["checkedOn"]) for table in (self._patterns, self._retirements) if table)
 
     def entry_at(self, provider: str, endpoint: str, model: str) -> CatalogueEntry | None:
@@ -63,9 +63,9 @@ class Catalogue:
         return self.retirement(hint_of(provider, endpoint), model)
 
     def lookup(self, provider_hint: str | None, model: str) -> CatalogueEntry | None:
-        """Return what is known of a model at a provider (name, preset or URL; None for any), or None."""
+        """Return what is known about a model at a provider (name, preset or URL, None for any), or None."""
         provider, names = self._host_of(provider_hint), tuple(names_of(model))
-        # The most exact name first, at every host, before a shorter name is tried.
+        # The most exact name is tried first at every host, then shorter names.
         for depth in range(len(names)):
             for matched_by, host in _levels(provider, names[depth]):
                 if names[depth] in self.document.models.get(host, ()):
@@ -94,7 +94,8 @@ class Catalogue:
         rows = [decode_row(row) for name in names if (row := self.document.models[host].get(name)) is not None]
         witnesses = []
         for index, note in enumerate(self.document.sources):
-            # The most exact row: one source may list a version that another knows only by its model's name.
+            # Use the most exact row, since a source may list a version that another source has only by the model's
+            # name.
             statement = next((row[index] for row in rows if len(row) > index and row[index]), None)
             if statement:
                 witnesses.append(Witness(note.label, statement, bool(note.host)))
@@ -123,7 +124,7 @@ class Catalogue:
             days = self._days(host, name)
             if days:
                 (source, day), *further = days
-                # A successor is what the vendor announced, for this host or at the maker.
+                # The successor is what the vendor announced, for this host or for the maker's.
                 heir = self._announced.get((host, name)) or self._announced.get((maker, name), {})
                 other_days = tuple((other_source, other_day) for other_source, other_day in further if other_day != day)
                 return Retirement(
@@ -134,7 +135,7 @@ class Catalogue:
                     successor=heir.get("successor", ""),
                     successor_source=heir.get("source", ""),
                 )
-            # A host that lists the model without a day is believed. Otherwise the maker's own day counts.
+            # If the host lists the model without a date, it has none. Otherwise the maker's own date counts.
             if name in self.document.models.get(host, ()):
                 return None
         return None
@@ -144,7 +145,7 @@ class Catalogue:
         days = [
             (labels[index], date.fromisoformat(day)) for index, day in self.document.ends.get(host, {}).get(name, ())
         ]
-        # The table kept by hand counts last: its day decides only where no source gives one.
+        # The table that is maintained by hand comes last, so its date decides only if no source gives one.
         announced = self._announced.get((host, name), {}).get("ends")
         return days + ([(self._announced_by, date.fromisoformat(announced))] if announced else [])
 
@@ -194,8 +195,9 @@ def retirement(provider_hint: str | None, model: str) -> Retirement | None:
 
 @lru_cache(maxsize=4096)
 def hint_of(provider: str, endpoint: str) -> str:
-    """Return the text by which a provider's host is recognised: its preset or name, and its address."""
-    # The host says more than the name an administrator chose. A path says nothing, since any may end in `/openai/v1`.
+    """Return the text by which a provider's host is recognised: its preset or name, and its host name."""
+    # The host says more than the name that an administrator chose. The path is left out, since any may end in
+    # `/openai/v1`.
     preset = preset_for_endpoint(endpoint)
     return f"{preset.name if preset else provider} {address_of(endpoint)}"
 

@@ -1,8 +1,8 @@
-"""The catalogue's file format: hosts, models, each source's statements, last days, and sources.
+"""The catalogue's file format: hosts, models, each source's statements, retirement dates, and sources.
 
-One row is one text, a model's statements in the order of the sources: `vf-ad~s,128000,16384;` says image and PDF yes,
-audio and video no, structured output both ways, then the limits in tokens. The second source says nothing about it. The
-same rows always give the same text.
+A row is a string with a model's statements in the order of the sources. `vf-ad~s,128000,16384;` says yes to images and
+PDF, no to audio and video, both to structured output, and then gives the limits in tokens. The second source states
+nothing about this model. The same rows always give the same string.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from capabilities.core.providers.catalogue.sources import Listing
 
 FORMAT = 2
 Rows = Mapping[str, Mapping[str, Statement]]
-"""One source's statements by host and name."""
+"""The statements of a source by host and name."""
 Ends = Mapping[str, Mapping[str, date]]
-"""One source's last days by host and name."""
+"""The retirement dates of a source by host and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceNote:
-    """A source of facts: its name and edition, the day of its data, its licence.
+    """A source of facts: its name, its edition, the date of its data, and its licence.
 
     `host` is set for a provider that lists the models it serves.
     """
@@ -45,10 +45,10 @@ class SourceNote:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueDocument:
-    """The catalogue as stored in a file.
+    """The catalogue as it is stored in a file.
 
-    `models` has the statements of `sources` by host and name, one text per row. `ends` has the last days by host and
-    name, each with the index of its source in `sources` + `origins`, the maker's own first.
+    `models` has the statements of `sources` by host and name, as one string per row. `ends` has the retirement dates by
+    host and name, each with the index of its source in `sources` + `origins`, the maker's own first.
     """
 
     sources: tuple[SourceNote, ...]
@@ -68,10 +68,10 @@ class CatalogueDocument:
 def group_rows(
     listings: Iterable[Listing], alias_field: str, *, several: bool = False
 ) -> dict[str, dict[str, Statement]]:
-    """Return a source's rows by our hosts. A model its maker does not list goes under `*`, for all hosts.
+    """Return a source's rows by our names of hosts. Models that their maker does not list are under `*`.
 
-    `alias_field` is the field of `Host` with the source's names of it. With `several`, a model needs more than one host
-    for `*`.
+    `alias_field` is the field of `Host` with the source's names for a host. With `several`, only models that more than
+    one host lists are put under `*`.
     """
     by_host: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
     by_model: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
@@ -84,7 +84,8 @@ def group_rows(
         host.name: _first_rows(getattr(host, alias_field), by_host) for host in HOSTS
     }
     grouped[ANY_HOST] = {
-        # A maker's own row says most of its model. What resellers list counts only for models it does not list.
+        # A maker's own row is the most reliable. What resellers list counts only for models that the maker does not
+        # list.
         name: merge([statement for rows in hosts.values() for statement in rows])
         for name, hosts in by_model.items()
         if name not in grouped.get(maker_of(name) or "", ()) and len(hosts) > several
@@ -94,14 +95,14 @@ def group_rows(
 
 def _first_rows(aliases: Sequence[str], by_host: Mapping[str, Mapping[str, list[Statement]]]) -> dict[str, Statement]:
     rows: dict[str, Statement] = {}
-    # The first alias wins, so it is written last.
+    # The first alias takes precedence, so it is written last.
     for alias in reversed(aliases):
         rows |= {name: merge(statements) for name, statements in by_host.get(alias, {}).items()}
     return rows
 
 
 def group_ends(listings: Iterable[Listing], alias_field: str) -> dict[str, dict[str, date]]:
-    """Return a source's last days by our hosts, the earliest if it gives several."""
+    """Return a source's retirement dates by our names of hosts, the earliest if the source gives several."""
     hosts = {alias: host.name for host in HOSTS for alias in getattr(host, alias_field)}
     ends: dict[str, dict[str, date]] = defaultdict(dict)
     for listing in listings:
@@ -126,7 +127,7 @@ def build_document(
 
 
 def encode_rows(sources: Sequence[Rows]) -> dict[str, dict[str, str]]:
-    """Return the rows of several sources as texts by host and name, in alphabetical order."""
+    """Return the rows of several sources as strings by host and name, in alphabetical order."""
     hosts = sorted({host for rows in sources for host, names in rows.items() if names})
     names = {host: sorted({name for rows in sources for name in rows.get(host, ())}) for host in hosts}
     return {
@@ -146,7 +147,7 @@ def _encode(statement: Statement) -> str:
 
 
 def decode_row(text: str) -> tuple[Statement | None, ...]:
-    """Return the statements of a row; raise ValueError for an invalid text."""
+    """Return the statements of a row; raise ValueError if the string is invalid."""
     return tuple(_decode(part) if part else None for part in text.split(";"))
 
 
@@ -162,7 +163,7 @@ def _decode(text: str) -> Statement:
 def split_document(
     document: CatalogueDocument,
 ) -> tuple[list[tuple[SourceNote, Rows]], list[tuple[SourceNote, Ends]]]:
-    """Return the sources and last days from which `build_document` builds this document."""
+    """Return the sources and retirement dates from which `build_document` builds this document."""
     sources: list[dict[str, dict[str, Statement]]] = [defaultdict(dict) for _ in document.sources]
     for host, names in document.models.items():
         for name, row in names.items():
@@ -193,7 +194,7 @@ def to_json(document: CatalogueDocument) -> str:
 
 
 def from_json(value: Any) -> CatalogueDocument:
-    """Return the document of parsed JSON written by `to_json`; raise ValueError for another format."""
+    """Return the document in parsed JSON that `to_json` wrote; raise ValueError for any other format."""
     if value["format"] != FORMAT:
         raise ValueError(value["format"])
     sources, origins = (tuple(SourceNote(**note) for note in value[key]) for key in ("sources", "origins"))

@@ -1,7 +1,7 @@
-"""Combine what several sources say of a fact into a verdict.
+"""Combine what several sources state about a fact into a verdict.
 
-A fact on which sources contradict each other is contested and counts as no, until a probe or an administrator decides.
-What a provider says of the models it serves outweighs lists kept by others, but not alone against all of them.
+If sources contradict each other, the fact is contested and counts as no until a probe or an administrator decides. What
+a provider states about the models that it serves outweighs the lists of others if at least one of them agrees.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import Capabilities, Cell
 
 INPUTS = {"v": "vision", "a": "audio", "d": "video", "f": "file"}
 OUTPUTS = {"A": "audio", "s": "structured_output", "t": "tool_calling"}
-"""The letters of a statement, in the order capabilities are listed."""
+"""The letters in a statement, in the order in which capabilities are listed."""
 LETTERS: Mapping[str, Cell] = {
     **{letter: ("input", name) for letter, name in INPUTS.items()},
     **{letter: ("output", name) for letter, name in OUTPUTS.items()},
@@ -23,14 +23,14 @@ LETTERS: Mapping[str, Cell] = {
 TEXT: tuple[Cell, ...] = (("input", "text"), ("output", "text"))
 """What every chat model reads and writes."""
 CELLS: tuple[Cell, ...] = (*TEXT, *LETTERS.values())
-"""The capabilities that the catalogue may know."""
+"""The capabilities for which the catalogue has facts."""
 
 ROUNDING = 0.95
-"""Limits closer than this are one limit, rounded: 1,000,000 and 1,048,576 tokens."""
+"""Limits whose ratio is at least this are the same limit, rounded, such as 1,000,000 and 1,048,576 tokens."""
 
 
 class FactVerdict(StrEnum):
-    """How certain a fact is and by what. An earlier member takes precedence."""
+    """How certain a fact is, and why. An earlier member takes precedence."""
 
     ADMINISTRATOR = "administrator"
     PROBED = "probed"
@@ -43,10 +43,10 @@ class FactVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What one source says of a model at one host.
+    """What a source states about a model at a host.
 
-    `yes`, `no` and `both` hold letters: capabilities it has, has not, and is stated both ways. The limits are in
-    tokens, None if not stated.
+    `yes`, `no` and `both` contain the letters of capabilities that the model has, does not have, and for which the
+    source states both. The limits are in tokens, or None if not stated.
     """
 
     yes: str = ""
@@ -71,7 +71,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Whether a capability counts as present, the verdict, and the sources that say yes and no."""
+    """Whether a capability counts as present, the verdict, and the sources that state yes and no."""
 
     value: bool
     verdict: FactVerdict
@@ -81,7 +81,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class StatedLimit:
-    """A number of tokens, the lowest stated, with its verdict and each source's number."""
+    """The lowest number of tokens that a source states, with the verdict and each source's number."""
 
     tokens: int
     verdict: FactVerdict
@@ -90,9 +90,9 @@ class StatedLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """The day from which a model is no longer served, and the source. `others` state another day.
+    """The day from which a model is no longer served, and the source. `others` are sources that state another day.
 
-    `successor` is the model that its vendor recommends instead, `successor_source` where it says so. Both are empty if
+    `successor` is the model that the vendor recommends instead, and `successor_source` says where. Both are empty if
     unknown.
     """
 
@@ -106,9 +106,9 @@ class Retirement:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """What the catalogue says of a model: facts by capability, and limits, None if no source states one.
+    """What the catalogue states about a model: facts by capability, and limits (None if no source states them).
 
-    `matched_by` is provider, maker, hosts (what all of them agree on) or pattern; `matched` the name or pattern.
+    `matched_by` is provider, maker, hosts (what all hosts agree on) or pattern. `matched` is the name or pattern.
     """
 
     facts: Mapping[Cell, Fact]
@@ -121,7 +121,7 @@ class CatalogueEntry:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return the capabilities that count as present. Contested ones do not."""
+        """Return the capabilities that count as present. Contested capabilities do not."""
         true_cells = [cell for cell, fact in self.facts.items() if fact.value]
         inputs, outputs = (tuple(name for at, name in true_cells if at == side) for side in ("input", "output"))
         return Capabilities(inputs, outputs)
@@ -140,17 +140,17 @@ class CatalogueEntry:
 
 
 def judge_facts(witnesses: Sequence[Witness]) -> dict[Cell, Fact]:
-    """Return the facts that any witness states, text first."""
+    """Return the facts that any of the sources states, text first."""
     sources = tuple(witness.source for witness in witnesses)
     verdict = FactVerdict.AGREED if len(sources) > 1 else FactVerdict.ONE_SOURCE
-    # Every listed model chats, so it reads and writes text.
+    # Every listed model is a chat model, so it reads and writes text.
     facts = {cell: Fact(True, verdict, sources) for cell in TEXT}
     judged = {cell: judge_fact(letter, witnesses) for letter, cell in LETTERS.items()}
     return facts | {cell: fact for cell, fact in judged.items() if fact is not None}
 
 
 def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
-    """Return the combined verdict on one letter, or None if no witness states it."""
+    """Return the combined fact for a letter, or None if no source states it."""
     yes = [witness for witness in witnesses if letter in witness.statement.yes or letter in witness.statement.both]
     no = [witness for witness in witnesses if letter in witness.statement.no or letter in witness.statement.both]
     if not yes and not no:
@@ -158,20 +158,20 @@ def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
     names = tuple(witness.source for witness in yes), tuple(witness.source for witness in no)
     if not (yes and no):
         return Fact(bool(yes), FactVerdict.AGREED if len(yes or no) > 1 else FactVerdict.ONE_SOURCE, *names)
-    # Sources disagree: a provider's own statement decides if another source supports it.
+    # The sources disagree, so a provider's own statement decides if another source supports it.
     for side in (yes, no):
         if len(side) > 1 and any(witness.own and letter not in witness.statement.both for witness in side):
             return Fact(side is yes, FactVerdict.AGREED, *names)
-    # Contested counts as no: a wrong no sends words instead of a file, a wrong yes loses the request.
+    # Contested counts as no: after a wrong no, text is sent instead of a file, but after a wrong yes the request fails.
     return Fact(False, FactVerdict.CONTESTED, *names)
 
 
 def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | None:
-    """Return the lowest limit stated, contested if they differ by more than rounding; None without any."""
+    """Return the lowest limit, contested if limits differ by more than rounding, or None if none is stated."""
     numbers = tuple((source, tokens) for source, tokens in statements if tokens)
     if not numbers:
         return None
-    # The lowest counts: too small a context passes a request on, too large a one fails it.
+    # The lowest counts: if it is too small, a request goes to the next candidate, but if it is too large, it fails.
     lowest, highest = min(tokens for _, tokens in numbers), max(tokens for _, tokens in numbers)
     if lowest < highest * ROUNDING:
         return StatedLimit(lowest, FactVerdict.CONTESTED, numbers)
@@ -179,7 +179,7 @@ def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | N
 
 
 def merge(statements: Sequence[Statement]) -> Statement:
-    """Merge several rows of one source: differing facts become `both`, the lowest limit counts."""
+    """Merge several rows of a source. Facts that differ become `both`, and the lowest limit counts."""
     yes = {letter for statement in statements for letter in statement.yes + statement.both}
     no = {letter for statement in statements for letter in statement.no + statement.both}
     return Statement(

@@ -1,7 +1,7 @@
-"""Tables of hosts, makers and name forms, by which rows of different sources are matched to one model.
+"""Tables of hosts, makers of models and forms of names, by which rows of different sources are matched to a model.
 
-`HOSTS` has each source's names of a host, `MAKERS` the maker of a model, `FORMS` the forms of names. All three are kept
-by hand (docs/catalogue.md says how).
+`HOSTS` has each source's names for a host, `MAKERS` the vendor that made a model, `FORMS` the forms of names. All three
+are maintained by hand (docs/catalogue.md says how).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 
 ANY_HOST = "*"
-"""What all hosts together say of a model that its maker does not list."""
+"""Stands for all hosts, in rows of models that their maker does not list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host of models, and its names in LiteLLM's map and at models.dev, of which the first to list a model counts.
+    """A host of models, and its names in LiteLLM's map and at models.dev. The first name that lists a model counts.
 
-    `words` identify it in a provider's name, preset or URL. `in_dollars` is a pattern of its host names that bill in
-    dollars, empty if none does.
+    `words` identify the host in a provider's name, preset or URL. `in_dollars` is a pattern for its host names that
+    bill in dollars, or empty if there are none.
     """
 
     name: str
@@ -143,10 +143,10 @@ HOSTS: tuple[Host, ...] = (
         in_dollars=r"api\.(?:llama\.com|meta\.ai)",
     ),
 )
-"""The hosts whose rows are kept apart. The first one whose word is in a provider's name, preset or URL counts."""
+"""The hosts whose rows are kept separately. The first host with a word in a provider's name, preset or URL counts."""
 
 IN_YUAN = frozenset({"alibaba-cn", "siliconflow-cn", "zhipuai", "bigmodel", "moonshotai-cn", "minimax-cn", "stepfun"})
-"""Names of addresses in China: the dollars that a source writes there are converted from yuan."""
+"""The sources' names for hosts in China. The amounts in dollars that they state for these are converted from yuan."""
 
 MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -171,18 +171,18 @@ MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "perplexity": ("sonar*",),
     }
 )  # fmt: skip
-"""The makers of models by pattern of name. A maker's own row counts more than a reseller's."""
+"""The makers of models, by patterns for names. A maker's own row takes precedence over a reseller's."""
 
 NOT_CHAT = ("*embed*", "*rerank*", "*-tts*", "*-asr*", "*-transcribe*", "*-realtime*", "*image-generation*", "*-image*")
-"""Names of models for speech, embeddings and pictures: `gpt-4o-mini-tts` is not a gpt-4o."""
+"""Names of models for speech, embeddings and images. For example, `gpt-4o-mini-tts` is not a gpt-4o."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameForm:
-    """One way in which names of the same model differ: a pattern and its replacement.
+    """A way in which names of the same model differ: a pattern and its replacement.
 
-    `version` says whether the shorter name still means the same version. A name without date or tag may mean a later
-    one.
+    `version` says whether the shorter name still means the same version. A name without a date or tag may mean a later
+    version.
     """
 
     pattern: re.Pattern[str]
@@ -211,13 +211,13 @@ FORMS: tuple[NameForm, ...] = (
     _form(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6})$", "", "gpt-4o-2024-08-06 is a gpt-4o", version=False),
     _form(r"-latest$", "", "qwen-max-latest is a qwen-max", version=False),
 )
-"""Names are compared in lower case, unchanged and then with each form removed, in this order."""
+"""Names are compared in lower case, first unchanged and then with each form removed in this order."""
 
 
 def names_of(model: str, *, version: bool = False) -> Iterator[str]:
-    """Yield the names to look up, the most exact first. With `version`, only those of that one version."""
+    """Yield the names to look up, the most exact first. With `version`, yield only names of this version."""
     name = model.strip().lower()
-    # Names are looked up without a path, which the first form removes.
+    # Names are looked up without their path, which the first form removes.
     if FORMS[0].pattern.search(name) is None and name:
         yield name
     for form in FORMS:
@@ -230,25 +230,25 @@ def names_of(model: str, *, version: bool = False) -> Iterator[str]:
 
 @cache
 def version_name(model: str) -> str:
-    """Return the name that identifies a version of a model here, whatever a source adds to it."""
+    """Return the name that identifies a version of a model, without what a source adds to it."""
     return "".join([*names_of(model, version=True)][-1:])
 
 
 def chats(name: str) -> bool:
-    """Return whether a model of that name may be a chat model."""
+    """Return whether a model with this name may be a chat model."""
     return not any(fnmatchcase(name, excluded) for excluded in NOT_CHAT)
 
 
 def provider_of(hint: str | None) -> str | None:
-    """Return the host that a provider's name, preset or URL means, or None if it is not in `HOSTS`."""
+    """Return the host that a provider's name, preset or URL identifies, or None if it is not in `HOSTS`."""
     text = (hint or "").lower()
     return next((host.name for host in HOSTS if any(host_word in text for host_word in host.words)), None)
 
 
 @lru_cache(maxsize=2000)
 def dollar_host(address: str) -> str | None:
-    """Return the host that bills in dollars at a host name, or None, as for a relay with a vendor's name."""
-    # The whole host name must match: a relay may have a vendor's name in its own.
+    """Return the host that bills in dollars at a host name, or None if there is none."""
+    # The whole host name must match, since a relay may have a vendor's name in its own.
     fitting = (host.name for host in HOSTS if host.in_dollars and re.fullmatch(host.in_dollars, address.lower()))
     return next(fitting, None)
 

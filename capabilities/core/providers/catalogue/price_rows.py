@@ -1,9 +1,9 @@
 """Read prices from LiteLLM's map and models.dev's list, and encode them for the catalogue's file.
 
-A price is valid only at the address that bills it, so rows are kept by host and by the host's name of the model, never
-by its maker. Amounts are in dollars for a million tokens. One row is one text, a price for each source in their order:
-`2.5,10,0.25|200000:5,15,0.5;2.5,10` has the sorts of `Rates` in their order, then the tier above 200,000 tokens. The
-second source states input and output only.
+A price is valid only at the host that bills it, so rows are kept by host and by the host's name for the model, never by
+its maker. Amounts are in dollars per million tokens. A row is a string with a price from each source, in the order of
+the sources. `2.5,10,0.25|200000:5,15,0.5;2.5,10` has the rates in the order of the fields of `Rates`, followed by the
+tier above 200,000 tokens. The second source states only input and output.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LITELLM_SORTS = {
     "output_image": "output_cost_per_image_token",
     "reasoning": "output_cost_per_reasoning_token",
 }
-"""Our sorts of tokens, and LiteLLM's names for the price of one token."""
+"""Our sorts of tokens, and LiteLLM's names for the price of a token."""
 MODELS_DEV_SORTS = {
     "input": "input",
     "output": "output",
@@ -43,14 +43,15 @@ MODELS_DEV_SORTS = {
     "output_audio": "output_audio",
     "reasoning": "reasoning",
 }
-"""Our sorts of tokens, and models.dev's names for the price of a million."""
+"""Our sorts of tokens, and models.dev's names for the price of a million tokens."""
 ABOVE = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 TOO_DEAR = 10_000
-"""Dollars for a million tokens that no model costs: the dearest cost 600 in November 2026."""
+"""Prices from this many dollars per million tokens on must be errors. The most expensive model cost 600 in November
+2026."""
 
 Tiers = tuple[Tier, ...]
 PricedModel = tuple[str, str, Tiers]
-"""The source's name of the host, the model, and its tiers."""
+"""The source's name for the host, the name of the model, and its tiers."""
 
 
 def read_litellm_prices(models: Mapping[str, Any]) -> Iterator[PricedModel]:
@@ -95,7 +96,7 @@ def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel
 def _rates(facts: Mapping[str, Any], names: Mapping[str, str], times: int) -> Rates:
     amounts = {sort: _amount(facts.get(name)) for sort, name in names.items()}
     rates = {sort: rate_of(amount * times) for sort, amount in amounts.items() if amount is not None}
-    # Sources write 0 where they know no price, so free input or output counts as unknown.
+    # Sources write 0 if they do not know the price, so free input or output counts as unknown.
     return Rates(**{sort: rate for sort, rate in rates.items() if rate or sort not in ("input", "output")})
 
 
@@ -109,17 +110,17 @@ def _amount(value: Any) -> Decimal | None:
 def _tiers(rates_above: Mapping[int, Rates]) -> Tiers:
     base = rates_above.get(0, Rates())
     amounts = [rate for rates in rates_above.values() for sort in SORTS if (rate := getattr(rates, sort)) is not None]
-    # No tiers for a model without a price, or with an impossible one.
+    # A model without a price, or with an impossible price, has no tiers.
     if base.input is None or max(amounts) >= TOO_DEAR * 1_000_000:
         return ()
     return tuple(Tier(threshold, rates_above[threshold]) for threshold in sorted(rates_above))
 
 
 def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, dict[str, Tiers]]:
-    """Return a source's prices by our hosts that bill in dollars, and by the host's name of each model.
+    """Return a source's prices by host, for hosts that bill in dollars, and by the host's name for each model.
 
-    `alias_field` is the field of `Host` with the source's names of it, of which the first that prices a model counts.
-    Models with several differing rows, such as those of regions, are left out.
+    `alias_field` is the field of `Host` with the source's names for a host. The first name with a price for a model
+    counts. Models with different prices, such as one per region, are left out.
     """
     by_host: dict[str, dict[str, set[Tiers]]] = defaultdict(lambda: defaultdict(set))
     for host, name, tiers in priced:
@@ -127,14 +128,14 @@ def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, d
     grouped: dict[str, dict[str, Tiers]] = {}
     for host_row in HOSTS:
         aliases = [alias for alias in getattr(host_row, alias_field) if host_row.in_dollars and alias not in IN_YUAN]
-        # The first alias wins, so it is written last.
+        # The first alias takes precedence, so it is written last.
         rows: dict[str, set[Tiers]] = {}
         for alias in reversed(aliases):
             alias_rows: dict[str, set[Tiers]] = defaultdict(set)
             for name, tier_sets in by_host[alias].items():
                 alias_rows[_called(name, (*aliases, host_row.name))] |= tier_sets
             rows |= alias_rows
-        # What a list gives twice differently is unknown.
+        # A price that a list states in two different ways is unknown.
         grouped[host_row.name] = {
             name: tiers for name, tier_sets in rows.items() if len(tier_sets) == 1 for tiers in tier_sets
         }
@@ -143,12 +144,12 @@ def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, d
 
 def _called(name: str, aliases: Sequence[str]) -> str:
     first, slash, rest = name.partition("/")
-    # LiteLLM writes the host's own name before the model's.
+    # LiteLLM writes the host's name before the model's.
     return rest if slash and first in aliases else name
 
 
 def encode_prices(sources: Sequence[Mapping[str, Mapping[str, Tiers]]]) -> dict[str, dict[str, str]]:
-    """Return the prices of several sources as texts by host and name, in alphabetical order."""
+    """Return the prices of several sources as strings by host and name, in alphabetical order."""
     encoded: dict[str, dict[str, str]] = {}
     for host in sorted({host for rows in sources for host, names in rows.items() if names}):
         names = sorted({name for rows in sources for name in rows.get(host, ())})
@@ -168,7 +169,7 @@ def _encode_rates(rates: Rates) -> str:
 
 
 def decode_prices(text: str, labels: Sequence[str]) -> tuple[Price, ...]:
-    """Return the prices of a row, each with the label of its source. A source without one is left out."""
+    """Return the prices in a row, each with the label of its source. A source without a price is left out."""
     return tuple(
         Price(CURRENCY, tuple(_decode(tier) for tier in part.split("|")), label)
         for label, part in zip(labels, text.split(";"), strict=False)

@@ -1,4 +1,4 @@
-"""Combine several lists' prices of a model: the price that counts, and its verdict."""
+"""Combine the prices that several lists state for a model into the price that counts and a verdict."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from capabilities.core.prices import Price, Rates
 from capabilities.core.providers.catalogue.judgement import FactVerdict
 
 ROUNDING = 0.99
-"""Amounts closer than this are one amount, written with fewer digits."""
+"""Amounts whose ratio is at least this are the same amount, rounded to fewer digits."""
 SORTS = tuple(field.name for field in fields(Rates))
 
 
 def weigh_prices(stated: Sequence[Price]) -> Price | None:
-    """Return the price that counts, with the others attached, or None without any.
+    """Return the price that counts, with the others in `others`, or None if there is no price.
 
-    It is the first in the order given. If another list contradicts that, it is the first that any other list confirms.
+    This is the first price in the given order. If another list contradicts it, it is the first that another list
+    confirms.
     """
     if not stated:
         return None
@@ -31,7 +32,7 @@ def weigh_prices(stated: Sequence[Price]) -> Price | None:
 
 
 def judge_price(price: Price) -> FactVerdict:
-    """Return the verdict on a price: contested if two lists state different amounts for the same tokens."""
+    """Return the verdict on a price, which is contested if two lists state different amounts for the same tokens."""
     if not price.source:
         return FactVerdict.ADMINISTRATOR
     if not price.others:
@@ -40,7 +41,7 @@ def judge_price(price: Price) -> FactVerdict:
 
 
 def find_contested(price: Price) -> frozenset[str]:
-    """Return the sorts of tokens whose amounts differ between the lists of a price."""
+    """Return the sorts of tokens for which the lists behind a price state different amounts."""
     pairs = combinations((price, *price.others), 2)
     return frozenset(sort for pair in pairs for sort in _differences(*pair))
 
@@ -53,8 +54,8 @@ def _differences(first: Price, second: Price) -> frozenset[str]:
     # Amounts in different currencies are never compared.
     if first.currency != second.currency:
         return frozenset(SORTS)
-    # The start of a tier is not compared: models.dev has one word for every limit, "over 200k". A sort or tier that
-    # only one of them has is not a difference either.
+    # Thresholds of tiers are not compared, since models.dev has the same name for all of them, "over 200k". A sort or
+    # tier that only one list has is not a difference either.
     tiers = (
         zip(first.tiers, second.tiers, strict=True)
         if len(first.tiers) == len(second.tiers)

@@ -31,7 +31,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Cell
 
 LARGEST = 32 * 1024 * 1024
-"""Bytes of an unpacked file: eight times what the sources publish."""
+"""The most bytes of an unpacked file, eight times as many as the sources' files have."""
 MAX_ROWS = 50_000
 GZIP = b"\x1f\x8b"
 
@@ -46,12 +46,12 @@ SILENT = translatable("The provider only lists model names, not what they read, 
 
 
 class UnreadableCatalogueError(Exception):
-    """The file or list is no catalogue. `args[0]` is the sentence that says why."""
+    """The file or list is not a catalogue. `args[0]` is the sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """The facts of one model at one host that an edition changes, before and after; None if not stated."""
+    """The facts about a model at a host that an edition changes, before and after; None if not stated."""
 
     host: str
     name: str
@@ -60,7 +60,7 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class EditionChange:
-    """What an edition would change: models added and removed, by host and name, and facts that differ."""
+    """What an edition would change: models added and removed (by host and name), and facts that differ."""
 
     added: tuple[tuple[str, str], ...]
     removed: tuple[tuple[str, str], ...]
@@ -72,7 +72,7 @@ class EditionChange:
 
 
 def read_edition(data: bytes, current: CatalogueDocument, day: date) -> CatalogueDocument:
-    """Return the edition from a file: a built catalogue as a whole, or the current one with one source renewed.
+    """Return the edition from a file: a built catalogue, or the current catalogue with one source renewed.
 
     `day` becomes the edition of the renewed source. Raises `UnreadableCatalogueError` for any other file.
     """
@@ -90,7 +90,7 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
         if listings:
             note = SourceNote("LiteLLM", edition, edition, "MIT")
             return renew(current, note, group_rows(listings, "litellm"), group_ends(listings, "litellm"))
-    # The file is foreign: any shape may be in it.
+    # The file is from elsewhere and may contain anything.
     except (TypeError, ValueError, AttributeError) as error:
         raise UnreadableCatalogueError(NO_SOURCE) from error
     raise UnreadableCatalogueError(NO_SOURCE)
@@ -99,9 +99,9 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
 def read_own_list(
     name: str, host: str, entries: Iterable[Any], current: CatalogueDocument, day: date
 ) -> CatalogueDocument:
-    """Return the edition with a provider's own list of models, stored under `host`.
+    """Return the current catalogue with a provider's own list of models, stored under `host`.
 
-    Raises `UnreadableCatalogueError` for a list that has nothing but names.
+    Raises `UnreadableCatalogueError` if the list contains only names.
     """
     rows: dict[str, list[Statement]] = {}
     ends: dict[str, date] = {}
@@ -117,7 +117,7 @@ def read_own_list(
 
 
 def renew(current: CatalogueDocument, note: SourceNote, rows: Rows, ends: Ends | None = None) -> CatalogueDocument:
-    """Return the document with one source replaced, found by its name, or added."""
+    """Return the document with a source added, or replaced if there is one of the same name."""
     sources, old_ends = split_document(current)
     names = [source.name for source, _ in sources]
     if note.name in names:
@@ -126,17 +126,17 @@ def renew(current: CatalogueDocument, note: SourceNote, rows: Rows, ends: Ends |
         sources.append((note, rows))
     all_ends = [(source, days) for source, days in old_ends if source.name != note.name]
     if ends:
-        # A provider's own last days count first.
+        # A provider's own retirement dates take precedence.
         all_ends = [(note, ends), *all_ends] if note.host else [*all_ends, (note, ends)]
     return build_document(sources, all_ends)
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """Return the JSON object of a file, gzipped or not; raise UnreadableCatalogueError for anything else."""
+    """Return the JSON object in a file, which may be gzipped; raise UnreadableCatalogueError for anything else."""
     if data.startswith(GZIP):
         unpacking = zlib.decompressobj(wbits=31)
         try:
-            # One byte above the limit is enough to detect a file that is too large, without unpacking all of it.
+            # Unpacking one byte more than the limit is enough to detect a file that is too large.
             data = unpacking.decompress(data, LARGEST + 1)
         except zlib.error as error:
             raise UnreadableCatalogueError(DAMAGED) from error
@@ -156,7 +156,7 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
         document = from_json(value)
         if sum(len(names) for names in document.models.values()) > MAX_ROWS or not document.sources:
             raise UnreadableCatalogueError(TOO_LARGE)
-        # Decode every row now, so that a damaged one is found here and not at its first lookup.
+        # Decode every row now, so that damage is found before the row is looked up.
         sources, ends = split_document(document)
         document = build_document([(_brief(note), rows) for note, rows in sources], [(_brief(n), d) for n, d in ends])
         _ = document.checked_on
@@ -166,14 +166,14 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
 
 
 def _brief(note: SourceNote) -> SourceNote:
-    # Raises ValueError for a note without a valid date.
+    # Raises ValueError if a note has no valid date.
     date.fromisoformat(note.date)
     short = {field: str(getattr(note, field))[:100] for field in ("name", "edition", "licence", "host")}
     return replace(note, **short)
 
 
 def compare_editions(old_document: CatalogueDocument, new_document: CatalogueDocument) -> EditionChange:
-    """Return the changes of the new edition by host and name, without changes of limits alone."""
+    """Return what the new edition changes, by host and name. Models of which only limits change are left out."""
     rows_before, rows_after = (
         {(host, name): row for host, names in document.models.items() for name, row in names.items()}
         for document in (old_document, new_document)
@@ -216,5 +216,5 @@ def _facts(document: CatalogueDocument, row: str) -> dict[Cell, Fact]:
 
 
 def _comparable(fact: Fact | None) -> tuple[bool, bool] | None:
-    # How sure a yes is does not matter here, but becoming contested is a change.
+    # How certain a yes is does not matter for this comparison, but becoming contested is a change.
     return None if fact is None else (fact.value, fact.verdict.value == "contested")

@@ -1,7 +1,7 @@
 """Read model facts from LiteLLM's map, models.dev's list, providers' own lists and vendors' SDKs.
 
-Every reader takes parsed JSON (or a module's text) and yields rows: the source's name of the host, the model's name,
-and a statement. Only chat models with some statement are taken: one that declares nothing stays unknown.
+Every function takes parsed JSON (or the text of a module) and yields rows with the source's name for the host, the
+model's name and a statement. Only chat models about which something is stated are used. Others stay unknown.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ FLAGS: Mapping[str, tuple[tuple[str, ...], tuple[str, str] | None]] = {
     "s": (("supports_response_schema", "supports_native_structured_output"), None),
     "t": (("supports_function_calling",), None),
 }
-"""For each letter, LiteLLM's flags for it, and the modality that implies it."""
+"""For each letter of a statement, LiteLLM's flags for it, and the modality that implies it."""
 MODALITIES = {"v": "image", "a": "audio", "d": "video", "f": "pdf"}
-"""For each letter, models.dev's name of that input."""
+"""For each letter of a statement, models.dev's name for that input."""
 OWN_MODALITIES = {"v": {"image"}, "a": {"audio"}, "d": {"video"}, "f": {"file", "pdf"}}
 OWN_PARAMETERS = {"s": "structured_outputs", "t": "tools"}
 OWN_FLAGS: Mapping[str, tuple[str, ...]] = {
@@ -43,12 +43,12 @@ OWN_INPUT = ("max_input_tokens", "inputTokenLimit", "context_length", "max_conte
              "max_model_len")  # fmt: skip
 OWN_OUTPUT = ("max_completion_tokens", "outputTokenLimit", "max_output_tokens", "max_tokens")
 OWN_ENDS = ("shutdown_date", "retires_at", "expiration_date", "deprecation")
-"""The names of these fields in providers' own lists."""
+"""The names of the limits and of the retirement date in providers' own lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One row of a source. `ends` is the day from which the model is no longer served, None if not stated."""
+    """A row of a source. `ends` is the day from which the model is no longer served, or None if not stated."""
 
     host: str
     name: str
@@ -57,7 +57,7 @@ class Listing:
 
 
 def read_litellm(models: Mapping[str, Any]) -> Iterator[Listing]:
-    """Yield the chat models of LiteLLM's map that declare anything, even if only their last day."""
+    """Yield the chat models in LiteLLM's map about which anything is stated, even if only the retirement date."""
     for name, facts in models.items():
         if not isinstance(facts, Mapping) or facts.get("mode") not in MODES:
             continue
@@ -77,7 +77,7 @@ def _flag(facts: Mapping[str, Any], flags: tuple[str, ...], modality: tuple[str,
 
 
 def read_models_dev(providers: Mapping[str, Any]) -> Iterator[Listing]:
-    """Yield the models of models.dev's `api.json` that read and write text."""
+    """Yield the models in models.dev's `api.json` that read and write text."""
     for host, provider in providers.items():
         models = provider.get("models") if isinstance(provider, Mapping) else None
         for name, facts in (models if isinstance(models, Mapping) else {}).items():
@@ -101,12 +101,12 @@ def _models_dev_statement(facts: Any) -> Statement | None:
 
 
 def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
-    """Yield the models in a provider's own list with more than their ids.
+    """Yield the models in a provider's own list about which more than the id is stated.
 
     The fields are those of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM (November 2026).
     """
     for entry in entries:
-        # Google's list has `name`, with a `models/` prefix, where others have `id`.
+        # Google's list has `name`, with the prefix `models/`, in place of `id`.
         name = (entry.get("id") or entry.get("name")) if isinstance(entry, Mapping) else None
         if not isinstance(name, str) or not chats(name.lower()):
             continue
@@ -124,7 +124,7 @@ def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
 def _own_flag(
     letter: str, entry: Mapping[str, Any], inputs: list[str] | None, outputs: list[str] | None
 ) -> bool | None:
-    # A list of modalities says yes or no to each. Parameters and flags are asked only without one.
+    # A list of modalities states yes or no for each. Parameters and flags are used only if there is no such list.
     if letter in OWN_MODALITIES and inputs is not None:
         return bool(OWN_MODALITIES[letter] & set(inputs))
     if letter == "A" and outputs is not None:
@@ -156,9 +156,9 @@ def _first_number(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None
 
 
 def read_openai_ends(module: str) -> dict[str, date]:
-    """Return the last days by model that docstrings in openai's list of models announce."""
+    """Return the retirement dates by model that docstrings in openai's list of models announce."""
     ends: dict[str, date] = {}
-    # One item of the list may name several models before the date.
+    # An item of the list may name several models before the date.
     for item in re.split(r"\n- ", module.replace("\n  ", " ")):
         match = re.search(r":\s+Announced shutdown date:\s+(\d{4}-\d{2}-\d{2})", item)
         if match:
@@ -167,7 +167,7 @@ def read_openai_ends(module: str) -> dict[str, date]:
 
 
 def read_anthropic_ends(module: str) -> dict[str, date]:
-    """Return the last days in `DEPRECATED_MODELS` of a module of anthropic's client, by model."""
+    """Return the retirement dates by model in `DEPRECATED_MODELS` of a module of anthropic's client."""
     for node in ast.parse(module).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DEPRECATED_MODELS":
             days: Mapping[str, str] = ast.literal_eval(node.value)
@@ -180,7 +180,7 @@ def _english_day(text: str) -> date:
 
 
 def _statement(flags: Mapping[str, bool | None], max_input: int | None, max_output: int | None) -> Statement:
-    # None is no statement: silence is not a no.
+    # None is not a statement: what is not stated is not a no.
     yes, no = ({letter for letter, flag in flags.items() if flag is state} for state in (True, False))
     return Statement(in_order(yes), in_order(no), "", max_input, max_output)
 

@@ -1,4 +1,4 @@
-"""Hosts in China. Several have a twin address abroad, in the same row."""
+"""Hosts in China. Several have a second host name abroad, which is in the same row."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The row of a well-known host: its URL, protocol, compatibility options and limits.
 
-Owners can change addresses and names, so each row has its source and the day it was looked up.
+Vendors can change URLs and names, so each row states its source and the day on which it was looked up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CHECKED = "2026-11-20"
 
 @dataclass(frozen=True, slots=True)
 class HostPreset:
-    """One host: `hosts` are its host names, `slots` its template of limits, `key_url` where keys are created.
+    """A host: `hosts` are its host names, `slots` is its template of limits, `key_url` is where keys are created.
 
     `needs_key` is False for servers that run without one. `models` are only examples for a placeholder.
     """
@@ -37,9 +37,10 @@ class HostPreset:
 
 
 def row(name: str, en: str, zh: str, base_url: str, **fields: Any) -> HostPreset:
-    """Return a host's row. `also` are further host names.
+    """Return the row for a host. `also` are further host names.
 
-    Local servers (`needs_key=False`) have no host name of their own, nor has a `shared_host`, which is another row's.
+    Local servers (`needs_key=False`) have no host name of their own. With `shared_host`, the URL's host name belongs to
+    another row.
     """
     host, further_hosts = urlsplit(base_url).hostname or "", tuple(fields.pop("also", ()))
     hosts = (

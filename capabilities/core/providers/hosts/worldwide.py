@@ -1,4 +1,4 @@
-"""Hosts that callers anywhere use by name."""
+"""Hosts that can be reached from anywhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.core.providers.hosts.row import HostPreset, row
 
 GEMINI_HOST = "generativelanguage.googleapis.com"
 GEMINI_THROUGH_OPENAI: Mapping[str, Any] = MappingProxyType({"call_signatures": True})
-"""Options of the OpenAI-compatible address on that host (Gemini API: thought signatures)."""
+"""Options of Google's OpenAI-compatible API (Gemini API: thought signatures)."""
 
 WORLDWIDE: tuple[HostPreset, ...] = (
     row(

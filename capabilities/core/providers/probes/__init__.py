@@ -1,1 +1,1 @@
-"""Probes of what a model reads: files with a random word, and the judgement of the model's answer."""
+"""Probes that find out what a model reads: they send files with a random word and judge the model's answers."""

@@ -1,4 +1,4 @@
-"""Draw a word as a picture, in letters of 5 × 7 dots, black on white, and write it as a PNG file."""
+"""Draw a word as an image, in letters of 5 × 7 dots, black on white, and write it as a PNG file."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ LETTERS: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "Y": (0x11, 0x11, 0x0A, 0x04, 0x04, 0x04, 0x04),
     }
 )
-"""The letters used in words: a number for each row of dots, its five bits from left to right."""
+"""The letters that the words use. Each row of dots is a number, whose five bits are the dots from left to right."""
 
 
 def draw(word: str, width: int, height: int, scale: int) -> Raster:
-    """Return a white picture with the word in its centre, each dot `scale` pixels. An empty word leaves it white."""
+    """Return a white image with the word in its centre, in dots of `scale` pixels. An empty word leaves it white."""
     lines = [b"".join(_row_of(letter, row, scale) for letter in word)[: -scale or None] for row in range(ROWS)]
     left, top = (width - len(lines[0])) // 2, (height - ROWS * scale) // 2
     blank = WHITE * width
@@ -57,7 +57,7 @@ def draw(word: str, width: int, height: int, scale: int) -> Raster:
 def _row_of(letter: str, row: int, scale: int) -> bytes:
     bits = LETTERS[letter][row]
     dots = (BLACK if bits >> at & 1 else WHITE for at in reversed(range(COLUMNS)))
-    # With the gap behind the letter.
+    # Including the gap after the letter.
     return b"".join(dot * scale for dot in dots) + WHITE * scale
 
 

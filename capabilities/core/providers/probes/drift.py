@@ -1,4 +1,4 @@
-"""Observations that contradict a model's recorded capabilities, or report a change of them."""
+"""Observations that contradict a model's recorded capabilities, or that changed them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from types import MappingProxyType
 
 
 class DriftKind(StrEnum):
-    """What was observed of a model's capability. The first two are doubts, which change nothing by themselves."""
+    """What was observed about a model's capability. The first two kinds are doubts, which change nothing."""
 
     REFUSED = "refused"
-    """It refused content in a request that it is recorded to read."""
+    """In a request, the model refused content that it is recorded as able to read."""
     DENIED = "denied"
-    """A probe found that it does not read what an administrator declared."""
+    """A probe found that the model does not read what an administrator declared."""
     STOPPED = "stopped"
-    """The nightly probe found that it no longer reads it, and recorded that."""
+    """The nightly probe found that the model no longer reads the content, and recorded this."""
     STARTED = "started"
-    """The nightly probe found that it now reads it, and recorded that."""
+    """The nightly probe found that the model now reads the content, and recorded this."""
 
 
 QUIET = timedelta(days=7)
-"""How long the same observation is not shown again after a user dismissed it."""
+"""How long an observation is not shown again after a user has dismissed it."""
 DOUBTS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
 
 Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
@@ -32,5 +32,5 @@ NO_DRIFTS: Drifts = MappingProxyType({})
 
 def is_current(kind: DriftKind, can_read: bool) -> bool:
     """Return whether an observation still matters, given what the model is now recorded to read."""
-    # A change that was undone does not matter any more.
+    # A change that has been undone no longer matters.
     return can_read is (kind is not DriftKind.STOPPED)

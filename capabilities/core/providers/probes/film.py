@@ -1,6 +1,6 @@
-"""Write a word as an MP4 of three seconds, in H.264 baseline profile, without an encoder.
+"""Write a word as an MP4 video of three seconds, in the H.264 baseline profile, without an encoder.
 
-The first picture is written as plain samples (macroblocks of the type I_PCM), every further one says that nothing has
+The first picture is written as plain samples (macroblocks of type I_PCM). Every other picture says that nothing has
 changed. Every H.264 decoder must support both. Section numbers are those of ITU-T H.264.
 """
 
@@ -15,20 +15,20 @@ FRAMES, FRAMES_A_SECOND = 15, 5
 TIMESCALE = 1000
 BLOCK = 16
 DARKEST, LIGHTEST, NO_COLOUR = 16, 235, 128
-"""The values of black, white and grey in a film."""
+"""The values of black, white and grey in a video."""
 IDR, PICTURE, SEQUENCE, PARAMETERS = 0x65, 0x41, 0x67, 0x68
-"""The first bytes of units: a self-contained picture, one that refers to it, and the two parameter sets."""
+"""The first bytes of units: a self-contained picture, a picture that refers to it, and the two parameter sets."""
 
 
 class BitWriter:
     """Writes bits, the highest first (7.2)."""
 
     def __init__(self) -> None:
-        self._value, self._count = 1, 0  # a leading one keeps the zeros after it
+        self._value, self._count = 1, 0  # a leading 1 keeps the zeros after it
         self._bytes = bytearray()
 
     def put(self, value: int, width: int) -> BitWriter:
-        """Append a number of that many bits: u(n)."""
+        """Append a number with `width` bits: u(n)."""
         self._value = self._value << width | value
         self._count += width
         return self
@@ -48,7 +48,7 @@ class BitWriter:
         return self
 
     def finish(self) -> bytes:
-        """Return all bytes, ended with a one and zeros (7.3.2.11)."""
+        """Return all bytes, which end in a 1 and zeros (7.3.2.11)."""
         self.put(1, 1).pad()._flush()
         return bytes(self._bytes)
 
@@ -59,7 +59,7 @@ class BitWriter:
 
 
 def mp4(raster: Raster) -> bytes:
-    """Return the picture as a film of three seconds. Its sides must be multiples of 16."""
+    """Return the image as a video of three seconds. Its sides must be multiples of 16."""
     width, height = len(raster[0]), len(raster)
     parameter_sets = _sequence(width // BLOCK, height // BLOCK), _parameters()
     pictures = [_first(raster), *(_unchanged(at, width * height // BLOCK**2) for at in range(1, FRAMES))]
@@ -72,7 +72,7 @@ def mp4(raster: Raster) -> bytes:
 def _unit(kind: int, payload: bytes) -> bytes:
     out, zeros = bytearray((kind,)), 0
     for byte in payload:
-        # 7.4.1: three bytes that look like the start of a unit are kept apart.
+        # 7.4.1: three bytes that look like the start of a unit are separated.
         if zeros >= 2 and byte <= 3:
             out.append(3)
             zeros = 0
@@ -82,7 +82,7 @@ def _unit(kind: int, payload: bytes) -> bytes:
 
 
 def _sequence(columns: int, rows: int) -> bytes:
-    # Baseline, level 3, pictures in display order.
+    # Baseline profile, level 3, pictures in display order.
     bits = BitWriter().put(66, 8).put(0xC0, 8).put(30, 8).put_codes(0, 0, 2, 1).put(0, 1)
     return _unit(SEQUENCE, bits.put_codes(columns - 1, rows - 1).put(0b1100, 4).finish())
 
@@ -95,7 +95,7 @@ def _parameters() -> bytes:
 
 def _first(raster: Raster) -> bytes:
     bits = BitWriter().put_codes(0, 7, 0).put(0, 4).put_codes(0).put(0, 2).put_codes(0, 1)
-    # Two planes of colour at half the resolution, both grey.
+    # Two colour planes at half the resolution, both grey.
     colours = bytes((NO_COLOUR,)) * (2 * (BLOCK // 2) ** 2)
     for top in range(0, len(raster), BLOCK):
         for left in range(0, len(raster[0]), BLOCK):
@@ -109,7 +109,7 @@ _LEVELS = bytes(DARKEST + level * (LIGHTEST - DARKEST) // 255 for level in range
 
 
 def _unchanged(number: int, blocks: int) -> bytes:
-    # Every macroblock is skipped, which repeats the one before.
+    # Every macroblock is skipped, which repeats the previous picture.
     bits = BitWriter().put_codes(0, 5, 0).put(number % 16, 4).put(0, 3).put_codes(0, 1, blocks)
     return _unit(PICTURE, bits.finish())
 

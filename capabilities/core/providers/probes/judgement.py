@@ -1,8 +1,9 @@
-"""Judge a model's answers to a probe: it reads the file, it does not, or neither is proved.
+"""Judge a model's answers to a probe: the model reads the file, it does not, or neither is proved.
 
-A host that silently drops what it cannot take still answers 200, and a model that is asked what it sees tends to answer
-something. So the result is yes only if the model named exactly the contents of two files and found nothing in the empty
-one. It is no if the model refused, denied or named something else both times. Everything else proves nothing.
+A host that silently drops content that it does not support still returns 200, and a model that is asked what it sees
+tends to answer something. So the result is yes only if the model named exactly the contents of two files and found
+nothing in the empty file. It is no if the model both times refused, denied or named something else. Everything else
+proves nothing.
 """
 
 from __future__ import annotations
@@ -19,31 +20,31 @@ from capabilities.core.providers.probes.vocabulary import Sample
 from capabilities.core.wire import Fault
 
 REFUSALS = frozenset({Fault.HTTP_400, Fault.CAPABILITY_MISMATCH, Fault.HTTP_415, Fault.HTTP_422})
-"""Errors of a model that cannot read a file, given that it answered a request of text alone."""
+"""Errors which mean that a model cannot read a file, given that it answered a request with only text."""
 SILENCES = frozenset({Fault.EMPTY_CONTENT, Fault.EMPTY_CHOICES})
 
 
 class AnswerReading(StrEnum):
-    """What one answer says of one file."""
+    """What an answer says about a file."""
 
     RIGHT = "right"
-    """It names the file's contents, and only those."""
+    """The answer names the file's contents and nothing else."""
     REFUSED = "refused"
-    """The request failed, though one without files was answered."""
+    """The request failed, although a request without files was answered."""
     DENIED = "denied"
-    """It says that there is nothing to read."""
+    """The answer says that there is nothing to read."""
     WRONG = "wrong"
-    """It names something else."""
+    """The answer names something else."""
     HEDGED = "hedged"
-    """It names nothing, or several, or the contents while it denies that there are any."""
+    """The answer names nothing, or several contents, or the right contents while it denies that there are any."""
     SILENT = "silent"
-    """It is empty."""
+    """The answer is empty."""
     FAILED = "failed"
     """The request failed for a reason unrelated to the file."""
 
 
 class ProbeOutcome(StrEnum):
-    """What is proved of a model and one kind of file."""
+    """What is proved about a model and a kind of file."""
 
     YES = "yes"
     NO = "no"
@@ -66,7 +67,7 @@ class ProbeReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeAnswer:
-    """The answer to one question: text, or the fault with its status and message, and tokens if reported."""
+    """The answer to a question: text, or the fault with its status and message, and tokens if reported."""
 
     text: str = ""
     fault: str = ""
@@ -78,7 +79,7 @@ class ProbeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One question of a probe: the word in its file (empty: the control), the answer, and its reading."""
+    """A question of a probe: the word in its file (empty for the control), the answer, and how the answer was read."""
 
     word: str
     answer: ProbeAnswer
@@ -87,7 +88,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class ProbeFinding:
-    """The result of a probe, with every question that was asked."""
+    """The result of a probe, and every question that was asked."""
 
     probe: Probe
     outcome: ProbeOutcome
@@ -115,9 +116,9 @@ _NOTHING = re.compile(
     re.IGNORECASE,
 )
 NEGATIVE = (AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.WRONG)
-"""Readings that say that a model does not read, the clearest first."""
+"""Readings which mean that a model does not read the file, the clearest first."""
 NOTHING_THERE = frozenset({AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.SILENT})
-"""Accepted readings of the control: a host may well refuse an empty file."""
+"""Accepted readings of the control, since a host may reject an empty file."""
 _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
     {
         AnswerReading.REFUSED: ProbeReason.REFUSED,
@@ -130,31 +131,31 @@ _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
 
 
 def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
-    """Return the reading of an answer about a file with that word. An empty word is the control's."""
+    """Return the reading of an answer about a file with this word. The word is empty for the control."""
     if answer.fault:
         refused, silent = answer.fault in REFUSALS, answer.fault in SILENCES
         return AnswerReading.REFUSED if refused else AnswerReading.SILENT if silent else AnswerReading.FAILED
     answer_text = answer.text.replace(
         probe.question, " "
-    ).strip()  # an echoed question is no denial, although it contains NONE
+    ).strip()  # an echoed question is not a denial, although it contains NONE
     if not answer.text.strip():
         return AnswerReading.SILENT
     names, denies = probe.vocabulary.find(answer_text), _DENIAL.search(answer_text) is not None
-    # An empty control may also be called blank or silent. Of the other files these words prove nothing.
+    # The control may also be called blank or silent. About the other files, these words prove nothing.
     if not word:
         denies = denies or _NOTHING.search(answer_text) is not None
-    # Exactly one name counts: an answer that lists several would be right by chance.
+    # Exactly one name counts, since an answer that lists several could be right by chance.
     if denies or len(names) != 1:
         return AnswerReading.DENIED if denies and not names else AnswerReading.HEDGED
     return AnswerReading.RIGHT if word in names else AnswerReading.WRONG
 
 
 def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -> tuple[ProbeOutcome, ProbeReason]:
-    """Return what the readings of the two files prove. `control` is that of the empty file, None if not asked."""
+    """Return what the readings of the two files prove. `control` is that of the empty file, or None if not sent."""
     if AnswerReading.FAILED in (*readings, control):
         return ProbeOutcome.UNCLEAR, ProbeReason.FAILED
     if all(reading is AnswerReading.RIGHT for reading in readings):
-        # A model that names a word in the empty file does not read, it guesses.
+        # A model that names a word for the empty file guesses.
         empty = control in NOTHING_THERE
         return (
             (ProbeOutcome.YES, ProbeReason.READ_BOTH) if empty else (ProbeOutcome.UNCLEAR, ProbeReason.FOUND_IN_CONTROL)
@@ -167,17 +168,17 @@ def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -
 
 
 AskEach = Callable[[Sequence[ChatRequest]], Sequence[ProbeAnswer]]
-"""Asks several questions of one model, concurrently if it can, and returns the answers in order."""
+"""Asks a model several questions, concurrently if possible, and returns the answers in order."""
 
 
 def conduct(probes: Sequence[Probe], ask_each: AskEach, sample: Sample) -> list[ProbeFinding]:
-    """Ask each probe's question of two files, and of the control if both were read. `sample` draws the words."""
+    """Ask each probe's question about two files, and about the control if both were read. `sample` draws the words."""
     word_pairs = [probe.vocabulary.draw_two(sample) for probe in probes]
-    # All probes go in one round, so that their questions can be asked concurrently.
+    # All probes are in the same round, so that their questions can be asked concurrently.
     rounds = [_ask_round(probes, [pair[index] for pair in word_pairs], ask_each) for index in (0, 1)]
     exchanges = {probe.capability: round_exchanges for probe, *round_exchanges in zip(probes, *rounds, strict=True)}
     right = AnswerReading.RIGHT
-    # The control is asked only where it can still change the outcome.
+    # The control is sent only if it can still change the outcome.
     readable = [probe for probe in probes if all(exchange.reading is right for exchange in exchanges[probe.capability])]
     for probe, control in zip(readable, _ask_round(readable, [""] * len(readable), ask_each), strict=True):
         exchanges[probe.capability].append(control)

@@ -1,7 +1,7 @@
 """The questions of probes: one for each kind of file, with three files each.
 
-Two of the files hold a word (a sound: four digits) drawn at random for this one question. A third, the control, is
-empty. Nothing else that is sent hints at the word: neither the question nor the file's name.
+Two of the files contain a word (in audio, four digits) that is drawn at random for each question. A third, the control,
+is empty. Nothing else that is sent hints at the word: neither the question nor the file's name.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from capabilities.core.vocabulary import Kind
 
 
 def pdf(word: str) -> bytes:
-    """Return a PDF of one page with the word, or an empty page without one."""
+    """Return a PDF with one page that shows the word. The page is empty for an empty word."""
     stream = b"BT /F1 48 Tf 72 700 Td (%b) Tj ET" % word.encode("ascii") if word else b""
     objects = (
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
         b"<</Length %d>>stream\n%b\nendstream" % (len(stream), stream),
-        # Every PDF reader has this font.
+        # Every PDF reader provides this font.
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     )
     out, offsets = bytearray(b"%PDF-1.4\n"), []
@@ -40,12 +40,12 @@ def pdf(word: str) -> bytes:
 
 
 MAX_TOKENS = 1024
-"""Room for an answer of one word, and for the reasoning before it."""
+"""The token limit: enough for an answer of one word and for the reasoning before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One question: the capability it tests, and a function that makes a file with a word, or an empty one.
+    """A question: the capability that it tests, and a function that makes a file with a word, or an empty file.
 
     `measures` are width, height, pages and seconds of such a file, by which its tokens are estimated.
     """
@@ -102,10 +102,10 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
         )
     }
 )
-"""The probes by capability: every kind of file that a model can be recorded to read."""
+"""The probes by capability, one for every kind of file that a model may be recorded as able to read."""
 
 
 def request_of(probe: Probe, word: str) -> ChatRequest:
-    """Return the question with a file that holds the word. Every protocol with a slot for it can encode it."""
+    """Return the request with a file that contains the word. Every protocol with a slot for the file can encode it."""
     file = NativePart(probe.kind, probe.mime_type, blob_of(probe.make_file(word)), filename=probe.filename)
     return ChatRequest((Message(Role.USER, (TextPart(probe.question), file)),), max_tokens=MAX_TOKENS)

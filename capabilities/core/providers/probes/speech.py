@@ -1,4 +1,4 @@
-"""Speak digits in a WAV file, joined from recordings of the ten (see NOTICE)."""
+"""Make a WAV file with spoken digits, joined from recordings of the ten digits (see NOTICE)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SILENCE = 128
 
 
 def wav(digits: str) -> bytes:
-    """Return the digits in spoken English, with short pauses; without digits, silence as long as four of them."""
+    """Return the digits in spoken English, with short pauses. Without digits, return silence as long as four digits."""
     pause = bytes((SILENCE,)) * (RATE // 4)
     speech = pause + pause.join(_clip_of(digit) for digit in digits) + pause
     samples = speech if digits else pause + (bytes((SILENCE,)) * DIGIT_FRAMES + pause) * 4
@@ -24,7 +24,7 @@ def wav(digits: str) -> bytes:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(RATE)
-        # From unsigned samples of 8 bits to signed ones of 16.
+        # From unsigned 8-bit samples to signed 16-bit samples.
         file.writeframes(b"".join(((sample - SILENCE) * 256).to_bytes(2, "little", signed=True) for sample in samples))
     return out.getvalue()
 

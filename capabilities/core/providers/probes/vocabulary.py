@@ -1,6 +1,6 @@
-"""The contents of probe files, a listed word or four digits, and how an answer is searched for them.
+"""The contents of probe files (a word from a list, or four digits), and how they are found in an answer.
 
-A model that has not read a file guesses its contents with a chance of at most one in `size`: they are drawn for
+A model that has not read a file guesses its contents with a chance of at most one in `size`, since they are drawn for
 each file, and an answer that names more than one counts as none.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 Sample = Callable[[Sequence[str], int], Sequence[str]]
-"""Draws so many different items of a sequence at random: `random.SystemRandom().sample`."""
+"""Draws a number of different items from a sequence at random, like `random.SystemRandom().sample`."""
 
 _NOUNS = """
 ACORN ALMOND ANCHOR ANVIL APRON ARMOR BACON BADGER BAMBOO BANJO BARREL BASIL BEAVER BISCUIT BLANKET BONNET BRICK
@@ -26,7 +26,7 @@ TEAPOT THIMBLE TOMATO TROMBONE TULIP TURTLE TUNNEL UMBRELLA VELVET VIOLIN WAFFLE
 YOGURT
 """
 WORDS = tuple(_NOUNS.split())
-"""Nouns that are in no question and no file name."""
+"""Nouns that do not occur in any question or file name."""
 
 _DIGITS = (
     ("zero", "oh", "零", "〇"),
@@ -42,7 +42,7 @@ _NUMBERS = range(10**DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What a file can hold: the number of choices, two drawn at random, and those that a text names."""
+    """What a file can contain: the number of choices, and functions that draw two and find them in text."""
 
     size: int
     draw_two: Callable[[Sample], tuple[str, str]]
@@ -66,7 +66,7 @@ def _find_numbers(text: str) -> frozenset[str]:
         lambda match: f" {_DIGIT_OF[match[0].lower()]} ", unicodedata.normalize("NFKC", text)
     )
     runs = (re.sub(r"\D", "", run) for run in _RUN.findall(re.sub(r" +", " ", text_with_digits)))
-    # Only runs of exactly four: a longer number would contain many of them.
+    # Only runs of exactly four digits, since a longer number would contain several.
     return frozenset(run for run in runs if len(run) == DIGITS)
 
 
