@@ -1,4 +1,4 @@
-"""Database models of artifacts; their bytes are in the byte store under their SHA-256."""
+"""Database models of artifacts. Their bytes are in the byte store, under their SHA-256."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from capabilities.core.vocabulary import Kind
 
 
 def new_artifact_id() -> str:
-    # 128 random bits: a reference cannot be guessed, so knowing it is the right to read a shared file.
+    # 128 random bits cannot be guessed, so whoever knows a reference may read a shared file.
     return secrets.token_hex(16)
 
 
 class ArtifactQuerySet(models.QuerySet["Artifact"]):
     def living(self) -> ArtifactQuerySet:
-        """Return the artifacts that are neither deleted nor expired."""
+        """Return the living artifacts, which are neither deleted nor expired."""
         return self.filter(deleted_at__isnull=True).filter(
             Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())
         )
 
     def open_to(self, agent_id: str) -> ArtifactQuerySet:
-        """Return the artifacts, deleted ones included, whose existence an agent may know: shared ones and its own."""
+        """Return the artifacts, including deleted ones, that an agent may know of: shared ones and its own."""
         return self.filter(Q(visibility=Artifact.Visibility.SHARED) | Q(owner=agent_id))
 
     def readable_by(self, agent_id: str) -> ArtifactQuerySet:
@@ -39,9 +39,9 @@ class ArtifactQuerySet(models.QuerySet["Artifact"]):
 
 
 class Artifact(models.Model):
-    """A stored file; `owner` is the id of the agent that stored it, empty if a person did.
+    """A stored file. `owner` is the id of the agent that stored it, or empty if a user stored it.
 
-    `correction` is null until a person corrects the type or encoding. It has the correction and what was detected.
+    `correction` is null until a user corrects the type or encoding. It contains the correction and what was detected.
     """
 
     class Visibility(models.TextChoices):
@@ -94,14 +94,14 @@ class Artifact(models.Model):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is deleted or expired; `living` is the same check in the database."""
+        """Return whether it is deleted or expired. `living` makes the same check in the database."""
         return self.deleted_at is not None or (self.expires_at is not None and self.expires_at <= timezone.now())
 
 
 class UploadLink(models.Model):
-    """A single-use link by which a file becomes an artifact of `agent`; only a digest of its token is stored.
+    """A single-use link by which a file becomes an artifact of `agent`. Only a digest of its token is stored.
 
-    `key` is the public part of the agent's key that created it, `artifact_id` the id of the future artifact.
+    `key` is the public part of the agent key with which it was created. `artifact_id` is the future artifact's id.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

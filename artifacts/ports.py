@@ -11,9 +11,9 @@ from capabilities.acts import Actor, AuditedAction
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Quotas in bytes and the days after which an artifact expires, None for no limit.
+    """Quotas in bytes, and the days after which an artifact expires; None for no limit.
 
-    `agent_quota_bytes` is the share of one agent.
+    `agent_quota_bytes` is the quota of each agent.
     """
 
     quota_bytes: int | None = None

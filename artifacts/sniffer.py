@@ -1,8 +1,8 @@
-"""Opinions of libmagic on types and charset-normalizer on encodings; the only module that imports `magic`.
+"""Opinions of libmagic on types and of charset-normalizer on encodings. Only this module imports `magic`.
 
-libmagic gets at most 64 KB, and less of a file with many lines, for which it takes a quarter of a second. UTF-8 text
-never reaches it. Each thread has its own handle, because python-magic serialises a shared one with a global lock, and
-sharing has crashed.
+libmagic gets at most 64 KB, and less of a file with many lines, which would take it a quarter of a second. It never
+gets UTF-8 text. Each thread has its own handle, because python-magic guards a shared handle with a global lock, and
+sharing has caused crashes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.signatures import HEAD
 
 log = logging.getLogger(__name__)
-# It logs every step of each guess.
+# charset-normalizer logs every step of each guess.
 logging.getLogger("charset_normalizer").setLevel(logging.WARNING)
 
 DOUBTFUL = frozenset({"image/x-tga", "image/x-pcx", "image/x-win-bitmap", "audio/x-mod", "application/x-dosexec"})
-"""Types that libmagic finds in two or three arbitrary bytes; 0 to 255 in order is a Targa image to it."""
+"""Types that libmagic finds in two or three arbitrary bytes. It takes the bytes 0 to 255 in order for a Targa image."""
 
 MANY_LINES = 1000
 SHORT = 1024
@@ -50,7 +50,7 @@ def _library() -> tuple[Any, str]:
 
 
 def describe_sniffer() -> str:
-    """Return the library in use: `libmagic 5.44`, `pylibmagic 5.41`, or `none`."""
+    """Return which library is used: `libmagic 5.44`, `pylibmagic 5.41`, or `none`."""
     library, name = _library()
     if library is None:
         return name
@@ -72,7 +72,7 @@ def sniff(head: bytes) -> str | None:
         if handle is None:
             handle = _handles.mime = library.Magic(mime=True)
         opinion = str(handle.from_buffer(sample))
-    except library.MagicException:  # raised for files it cannot parse; our own table has been tried already
+    except library.MagicException:  # raised for files that it cannot parse, after our own table has been tried
         log.warning("libmagic failed on a file of which %d bytes were looked at", len(sample))
         return None
     return None if opinion in DOUBTFUL else opinion
@@ -82,11 +82,11 @@ def guess_encoding(head: bytes) -> str | None:
     """Return charset-normalizer's guess on at most 64 KB, or None."""
     try:
         best = charset_normalizer.from_bytes(head[:HEAD]).best()
-    except (UnicodeError, LookupError):  # raised by codecs that these bytes do not suit
+    except (UnicodeError, LookupError):  # raised by codecs that cannot decode these bytes
         return None
     return best.encoding if best else None
 
 
 def detector(prefer: str = "zh") -> BinaryDetector:
-    """Return a detector with these opinions; `prefer` is as in `BinaryDetector`."""
+    """Return a detector with these opinions. For `prefer`, see `BinaryDetector`."""
     return BinaryDetector(sniff, guess_encoding, prefer)

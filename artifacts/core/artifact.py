@@ -1,4 +1,4 @@
-"""The stored file as the core sees it: its metadata and access to its bytes."""
+"""The stored file as the `core` packages see it: its metadata and access to its bytes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from capabilities.core.message import Content, FilePart
 from capabilities.core.vocabulary import Kind
 
 REF_PREFIX = "artifact:"
-# Without dots and slashes, an id can never name a path.
+# An id has no dots or slashes, so it can never be a path.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def artifact_id(ref: object) -> str | None:
-    """Return the id in a reference, `artifact:<id>` or bare, or None if it cannot be one."""
+    """Return the id in a reference, `artifact:<id>` or a bare id, or None if the reference is invalid."""
     artifact_id = ref.removeprefix(REF_PREFIX) if isinstance(ref, str) else ""
     return artifact_id if _ID.fullmatch(artifact_id) else None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """One stored file; `mime_type` is the type in effect, `declared_mime_type` the uploader's.
+    """A stored file. `mime_type` is the type in effect, `declared_mime_type` the type that the uploader stated.
 
-    `size` is in bytes, `created_at` in ISO 8601, `type` a free word of its creator, `encoding` for text only, `width`
-    and `height` in pixels, `seconds` the duration. `unreadable` is `artifact_missing` when the bytes are known to be
-    gone and `artifact_corrupt` when they are damaged.
+    `size` is in bytes, `created_at` in ISO 8601, `type` a free label from its creator. `encoding` is set only for text.
+    `width` and `height` are in pixels, `seconds` is the duration. `unreadable` is `artifact_missing` if the bytes are
+    known to be gone and `artifact_corrupt` if they are damaged.
     """
 
     id: str
@@ -53,7 +53,7 @@ class StoredArtifact:
 
     @property
     def binary_type(self) -> Kind | None:
-        """The kind of binary content (ABR-1.2), None for text."""
+        """Return the kind of binary content (ABR-1.2), or None for text."""
         return (Kind.OTHER if self.kind is Kind.TEXT else self.kind) if self.is_binary else None
 
     def part(self) -> FilePart:
@@ -72,7 +72,7 @@ class StoredArtifact:
         )
 
     def metadata(self) -> Mapping[str, Any]:
-        """Return the `metadata` of a ContentRouteResult: `id` always, the rest where known."""
+        """Return the `metadata` of a ContentRouteResult: always the `id`, and other fields if they are known."""
         values = {
             "id": self.id,
             "type": self.type,

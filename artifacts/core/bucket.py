@@ -1,6 +1,6 @@
-"""The address of an S3 object store, `s3://bucket/prefix?…`.
+"""The URL of an S3 object store, `s3://bucket/prefix?…`.
 
-The address holds no secret: credentials come from the usual `AWS_…` variables or from the machine's role.
+The URL contains no secret. Credentials come from the usual `AWS_…` variables or from the machine's role.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 class BucketAddressError(ValueError):
-    """The address names no bucket; the message says what is wrong without repeating its values."""
+    """The URL does not name a bucket. The message says what is wrong without repeating values from the URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A bucket and a prefix in it; empty `endpoint` and `region` mean the service's defaults.
+    """A bucket and a prefix in it. An empty `endpoint` or `region` means the service's default.
 
     `is_virtual` puts the bucket's name into the host name instead of the path.
     """
@@ -41,7 +41,7 @@ class Bucket:
 
     @property
     def base_url(self) -> str:
-        """The endpoint, with the bucket's name as a subdomain in virtual style."""
+        """Return the endpoint, with the bucket's name as a subdomain in virtual style."""
         if not (self.endpoint and self.is_virtual):
             return self.endpoint
         scheme, _, rest = self.endpoint.partition("://")
@@ -49,9 +49,9 @@ class Bucket:
 
 
 def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucket:
-    """Parse an address; `environment` may hold AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
+    """Return the bucket in a URL. `environment` may contain AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
 
-    Raise `BucketAddressError` if it is invalid.
+    Raise `BucketAddressError` if the URL is invalid.
     """
     parts = urlsplit(url)
     if parts.scheme != "s3" or not BUCKET_NAME.fullmatch(parts.netloc.rpartition("@")[2]):
@@ -67,7 +67,7 @@ def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Buck
     endpoint = (
         parameters.get("endpoint_url") or variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL", "")
     )
-    # Any service but Amazon's is addressed by path, unless the URL asks for virtual hosts.
+    # Services other than Amazon's get the bucket in the path, unless the URL requests virtual hosts.
     style = parameters.get("style") or ("path" if endpoint else "virtual")
     if style not in STYLES:
         raise BucketAddressError("style is path or virtual.")

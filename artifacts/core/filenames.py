@@ -1,6 +1,6 @@
-"""Sanitize file names from outside and write them into download headers.
+"""Sanitize file names from users and programs, and write them into download headers.
 
-A name is a label only, never a path on our disk: the store names files by their hash.
+A name is only a label and never a path on our disk, since the store names files by their hash.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import unicodedata
 from urllib.parse import quote
 
 MAX_BYTES = 255
-"""Maximum bytes of UTF-8 for one name on common file systems."""
+"""The most bytes of UTF-8 that common file systems allow in a name."""
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Marks that reorder displayed text, so that `gnp.exe` reads as `exe.png`."""
@@ -32,7 +32,7 @@ DOTFILES = (
     *("pre-commit-config", "profile", "pylintrc", "pypirc", "python-version", "ruby-version", "rustfmt", "stylelintrc"),
     *("tmux", "tool-versions", "travis", "vimrc", "yarnrc", "zprofile", "zshenv", "zshrc"),
 )
-"""Configuration files whose leading dot is part of the name, also with a suffix such as `.env.local`."""
+"""Configuration files whose leading dot is part of the name, even with a suffix such as `.env.local`."""
 
 _DOTFILE = re.compile(rf"(?ai)\.(?:{'|'.join(DOTFILES)})(?:\.[^.\s]|$)")
 _DROPPED = re.compile(f"[{BIDI}\u2028\u2029\ufeff]")
@@ -41,11 +41,11 @@ _TOKEN = re.compile(r"[^A-Za-z0-9!#$&+.^_`|~ ()\[\]{}@,;=-]")
 
 
 def clean_filename(raw: str | None, fallback: str = "") -> str:
-    """Return a harmless label for a name from outside, or `fallback` if nothing remains; idempotent.
+    """Return a harmless label for an untrusted name, or `fallback` if nothing remains. This is idempotent.
 
     Removes path parts, control and bidi characters, lone surrogates, and leading or trailing dots and spaces (except
-    the dot of `DOTFILES`). Windows device names get an underscore in front. The result is NFC, at most 255 bytes of
-    UTF-8, with its extension kept.
+    the dot of `DOTFILES`). Windows device names get an underscore in front. The result is in NFC and has at most 255
+    bytes of UTF-8. Its extension is kept.
     """
     name = unicodedata.normalize("NFC", (raw or "").replace("\\", "/").rsplit("/", 1)[-1])
     name = "".join(char for char in name if unicodedata.category(char) not in ("Cc", "Cs"))

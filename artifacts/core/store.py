@@ -1,6 +1,6 @@
-"""Interfaces of the stores of bytes and artifacts, over files or an object store.
+"""Interfaces of the stores for bytes and for artifacts, which use files or an object store.
 
-`ByteStore` knows bytes only by their SHA-256; `ArtifactStore` is the seed's view of it.
+`ByteStore` finds bytes by their SHA-256. `ArtifactStore` is the interface in the specification.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from artifacts.core.artifact import StoredArtifact
 
 ReadAt = Callable[[int, int], bytes]
-"""`read_at(offset, length)` returns that many bytes, fewer only at the end."""
+"""`read_at(offset, length)` returns `length` bytes, or fewer at the end."""
 
 BLOCK = 256 * 1024
-"""Bytes of a file held at a time, so that memory does not grow with the file's size."""
+"""The most bytes of a file in memory at a time, so that memory does not grow with the file's size."""
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -41,7 +41,7 @@ def blocks(read_at: ReadAt, size: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A finished upload: lower-case hex SHA-256 and size in bytes."""
+    """A finished upload: its SHA-256 in lower-case hex, and its size in bytes."""
 
     sha256: str
     size: int
@@ -49,21 +49,21 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoreOutage:
-    """An outage of a store: since when, and its cause."""
+    """An outage of a store: when it began, and its cause."""
 
     since: datetime
     sentence: str
 
 
 class LocalFile(Protocol):
-    """A file on this machine that can be opened for reading, such as a path."""
+    """A file on this machine that can be opened for reading, such as a `Path`."""
 
     def open(self, mode: Literal["rb"], /) -> IO[bytes]:
         """Open the file at its beginning, with its own descriptor."""
 
 
 class Upload(Protocol):
-    """An upload in progress; as a context manager it is aborted unless `finish` was called."""
+    """An upload in progress. A context manager: it is aborted on exit unless `finish` was called."""
 
     @property
     def sha256(self) -> str: ...
@@ -72,10 +72,10 @@ class Upload(Protocol):
         """Append a block; raise `TooLargeError` at the first byte over the limit, or `StorageFullError`."""
 
     def finish(self) -> Stored:
-        """Make the bytes durable under their hash; equal bytes are stored once."""
+        """Make the bytes durable under their hash. Equal bytes are stored only once."""
 
     def abort(self) -> None:
-        """Discard the bytes; does nothing after `finish`."""
+        """Discard the bytes. Do nothing after `finish`."""
 
     def __enter__(self) -> Upload: ...
 
@@ -83,37 +83,37 @@ class Upload(Protocol):
 
 
 class ByteStore(Protocol):
-    """Bytes by their SHA-256; bytes that do not match their hash are never returned.
+    """Stores bytes by their SHA-256. Bytes that do not match their hash are never returned.
 
-    A store on another machine has `is_remote`, and each of its methods may raise `StoreAwayError`.
+    `is_remote` is set for a store on another machine, each of whose methods may raise `StoreAwayError`.
     """
 
     is_remote: bool
 
     @property
     def outage(self) -> StoreOutage | None:
-        """The last failure of a remote store, None if the last call succeeded; makes no call itself."""
+        """Return the last failure of a remote store, or None if the last call succeeded. This makes no call itself."""
 
     def begin_upload(self, max_bytes: int | None = None) -> Upload:
         """Begin an upload for callers that receive the bytes in blocks."""
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
-        """Store the blocks; the limit is enforced while reading, whatever length was announced."""
+        """Store the blocks. The limit is enforced while reading, whatever length was announced."""
 
     def open_blocks(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
-        """Return the bytes from `offset` on; raise `MissingError` or `CorruptError` before the first block."""
+        """Return the bytes from `offset` on. Raise `MissingError` or `CorruptError` before the first block."""
 
     def reader(self, sha256: str) -> AbstractContextManager[ReadAt]:
-        """Open random access to the verified bytes; raise as `open_blocks` does."""
+        """Open random access to the verified bytes; raise `MissingError` or `CorruptError`."""
 
     def local_file(self, sha256: str) -> AbstractContextManager[LocalFile]:
-        """Provide the verified bytes as a local file while the context lasts.
+        """Provide the verified bytes as a local file until the context ends.
 
-        Raise as `open_blocks` does, on entry or when the file is opened.
+        Raise `MissingError` or `CorruptError` on entry or when the file is opened.
         """
 
     def exists(self, sha256: str) -> bool:
-        """Return whether bytes are stored under that hash, healthy or not."""
+        """Return whether bytes are stored under the hash, even if they are damaged."""
 
     def size(self, sha256: str) -> int:
         """Return the stored size in bytes; raise `MissingError`."""
@@ -122,20 +122,20 @@ class ByteStore(Protocol):
         """Hash every byte again; raise `MissingError` or `CorruptError`."""
 
     def delete(self, sha256: str) -> bool:
-        """Delete the bytes and return whether there were any."""
+        """Delete the bytes, and return whether there were any."""
 
     def check(self) -> None:
-        """Raise `StoreAwayError` unless the store answers and accepts our credentials."""
+        """Raise `StoreAwayError` unless the store responds and accepts our credentials."""
 
     def sweep(self) -> int:
-        """Remove remains of unfinished uploads and return their number."""
+        """Remove the remains of unfinished uploads, and return how many there were."""
 
     def digests(self, before: float | None = None) -> Iterator[str]:
-        """Yield every stored hash, or those last stored before a moment in seconds since 1970."""
+        """Yield every stored hash, or only those last stored before `before`, in seconds since 1970."""
 
 
 class ArtifactStore(Protocol):
-    """The seed's artifact store, by reference."""
+    """The artifact store of the specification, which finds artifacts by reference."""
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
-        """Return the artifact, or None if it is not visible (ABR-8.1); the prefix `artifact:` is optional."""
+        """Return the artifact, or None if it is not visible (ABR-8.1). The prefix `artifact:` is optional."""

@@ -1,8 +1,8 @@
-"""Extract text, images and facts from untrusted files in a short-lived process.
+"""Extract text, images and measures from untrusted files in a short-lived process.
 
 The web process passes an open file to `python -m artifacts.extract`, which has limits on memory, processor time and
-output, no network, no secrets in its environment and no Django. Whatever happens there (a decompression bomb, a crash,
-a timeout) is returned as None or as facts with a `reason`, never raised.
+output, no network, no secrets in its environment and no Django. Whatever happens in this process (a decompression bomb,
+a crash, a timeout) is returned as None or as `Facts` with a `reason`, and never raised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_CHARS = 2_000_000
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 THUMBNAIL_SIDE = 256
 MAX_PAGES = 50
-"""Maximum pages of a PDF rendered at once."""
+"""The most pages of a PDF that are rendered at once."""
 
 answers = owned(AnswerCache)
 """Results for files whose hash is known."""
@@ -69,15 +69,15 @@ READERS = {
     "text/html": "html",
     "application/xhtml+xml": "html",
 }
-"""Type → the reader of its text; other types have no extractable text."""
+"""Type → the name of the reader that extracts its text. No text can be extracted from other types."""
 
 READERS_OF_TEXT = frozenset({"html"})
-"""Readers of text formats, whose encoding may be known already."""
+"""Readers of text formats, for which the encoding may already be known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Counts and measures, None where unknown; `reason` says why there are none, such as `failed` or `timeout`."""
+    """Counts and measures, None if unknown. `reason` says why there are none, such as `failed` or `timeout`."""
 
     pages: int | None = None
     seconds: float | None = None
@@ -96,8 +96,9 @@ def extract_text(
 ) -> Text | None:
     """Return a document's text with `[page n]`, `[sheet: name]` or `[slide n]` marks, or None if it has none.
 
-    `encoding` is that of a text format, if known. `source` of the result is the reader's name, `note` a `[truncated:
-    …]` line if the document has more. With `cache_key`, the hash of the bytes, the result is cached.
+    `encoding` is the encoding of a text format, if known. The result's `source` is the reader's name, and its `note` is
+    a `[truncated: …]` line if the document has more text. With `cache_key`, the hash of the bytes, the result is
+    cached.
     """
     reader = READERS.get(mime_type)
     if reader is None:
@@ -184,6 +185,6 @@ def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
 
 
 def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspection:
-    """Return how long audio or video plays and whether a PDF needs a password; `cache_key` as in `facts`."""
+    """Return how long audio or video plays and whether a PDF needs a password. For `cache_key`, see `facts`."""
     measured = facts(path, mime_type, cache_key=cache_key)
     return Inspection(measured.seconds, bool(measured.encrypted))

@@ -1,6 +1,6 @@
 """Entry point of the extraction process: `python -m artifacts.extract OPERATION OPTIONS QUICK_SECONDS < file`.
 
-The answer on standard output is one line of JSON with the number of bytes that follow, then those bytes.
+The result on standard output is one line of JSON with the number of bytes that follow, and then these bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 if __name__ == "__main__" and not __package__:
-    # Run by its path, the module has no package; make the repository's root importable instead.
+    # If the module is run by its path, it has no package, so the repository's root is made importable.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from artifacts.extract.confine import limit, refuse
@@ -22,11 +22,11 @@ OPERATIONS = {"text": "documents", "image": "images", "facts": "measures", "page
 """Operation → the module whose `answer(file, options)` performs it, imported under the limits."""
 
 LOADED_FIRST = {"pages": "pypdfium2"}
-"""Operation → the package that loads a library by ctypes, which is refused once bytes are read."""
+"""Operation → the package that loads a library with ctypes, which is forbidden once bytes are read."""
 
 
 def main(arguments: list[str], source: BinaryIO, sink: BinaryIO) -> None:
-    """Perform one operation and write its answer; a failure is an answer with a `reason`."""
+    """Perform one operation and write its result. A failure is a result with a `reason`."""
     operation, options = arguments[0], json.loads(arguments[1])
     payload = b""
     try:
@@ -35,7 +35,7 @@ def main(arguments: list[str], source: BinaryIO, sink: BinaryIO) -> None:
         header = {"reason": str(refusal)}
     except MemoryError:
         header = {"reason": "too_large"}
-    except Exception:  # a parser fed a hostile file may raise anything; the parent needs one word
+    except Exception:  # a parser may raise anything on a hostile file, and the parent only needs a word
         header = {"reason": "failed"}
     sink.write(json.dumps({**header, "bytes": len(payload)}).encode() + b"\n" + payload)
     sink.flush()

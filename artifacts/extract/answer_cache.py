@@ -1,8 +1,8 @@
-"""In-memory cache of the extraction process's results.
+"""An in-memory cache for the results of the extraction process.
 
-One document is read by every candidate of a chain, by the preview and by every later turn of a conversation. Its text
-depends only on its bytes and the options, so results are evicted only for space. A failure may be temporary, so it
-expires after minutes.
+A document is read for every candidate of a request, for the preview and for every later turn of a conversation. Its
+text depends only on its bytes and the options, so results are evicted only to make space. A failure may be temporary,
+so it expires after some minutes.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from collections.abc import Callable
 from artifacts.extract.process import Result
 
 MAX_CACHE_BYTES = 32 * 1024 * 1024
-"""Bytes of cached results, per process."""
+"""The most bytes of cached results per process."""
 
 FAILURE_SECONDS = 300.0
 BUSY_SECONDS = 5.0
-"""Seconds for which a failure is cached, and for which a lack of free slots is."""
+"""The seconds for which a failure is cached, and those for which a lack of free slots is cached."""
 
 OVERHEAD = 512
-"""Bytes counted for a result besides its payload, so that many empty ones are limited, too."""
+"""Bytes counted for a result besides its payload, so that many empty results are limited as well."""
 
 Key = tuple[str, ...]
 
 
 class AnswerCache:
-    """A thread-safe LRU cache of at most `max_bytes`; concurrent requests for one key share one result."""
+    """A thread-safe LRU cache of at most `max_bytes`. Concurrent requests for the same key share a result."""
 
     def __init__(self, max_bytes: int = MAX_CACHE_BYTES, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_bytes, self._clock, self._used = max_bytes, clock, 0

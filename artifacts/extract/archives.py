@@ -1,4 +1,4 @@
-"""List the names, sizes and dates in an archive without reading its entries; runs only in the child process."""
+"""List the names, sizes and dates in an archive without reading its entries. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ UNPACKERS: dict[str, Callable[[BinaryIO], object]] = {
 
 
 def zip_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """List a zip's directory; names without the UTF-8 flag are decoded by detection."""
+    """List a zip's directory. The encoding of names without the UTF-8 flag is detected."""
     entries = zipfile.ZipFile(source).infolist()
-    # zipfile decodes unflagged names as cp437. Encode them back, then detect over all names at once.
+    # zipfile decodes names without the flag as cp437. They are encoded again, and the encoding of all is detected.
     raw = b"\n".join(entry.filename.encode("cp437") for entry in entries if not entry.flag_bits & UTF_8_NAME)
     names_found = find_text(raw, whole=True) if not raw.isascii() else None
     total = sum(entry.file_size for entry in entries)
@@ -48,9 +48,9 @@ def zip_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
 
 
 def tar_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """List a tar, plain or packed by gzip, bzip2 or xz.
+    """List a tar, which may be compressed with gzip, bzip2 or xz.
 
-    Raise `RefusedError`: `no_text` for a packed file that is no tar, `too_large` past `MAX_UNPACKED_BYTES`.
+    Raise `RefusedError`: `no_text` for a compressed file that is not a tar, `too_large` past `MAX_UNPACKED_BYTES`.
     """
     kind = {b"\x1f\x8b": "gz", b"BZ": "bz2", b"\xfd7": "xz"}.get(source.read(2), "")
     source.seek(0)
@@ -70,9 +70,9 @@ def tar_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
 
 
 class BoundedReader:
-    """A stream that raises past `MAX_UNPACKED_BYTES`, or when read on long after its end.
+    """A stream that raises past `MAX_UNPACKED_BYTES`, or if it is still read long after its end.
 
-    `tarfile` skips an entry by reading it, even one of a terabyte in a file of a kilobyte.
+    `tarfile` skips an entry by reading it, even if a file of a kilobyte claims an entry of a terabyte.
     """
 
     def __init__(self, stream: object) -> None:

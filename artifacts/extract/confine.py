@@ -1,4 +1,4 @@
-"""Restrictions of the extraction process, applied before a parser is imported or a byte is read."""
+"""Restrictions on the extraction process, applied before a parser is imported or a byte is read."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from contextlib import suppress
 MEMORY_BYTES = 1 << 30
 CPU_SECONDS = 20
 YIELD_SECONDS, NICENESS = 1.0, 5
-"""Processor seconds after which a reader lowers its priority, and by how much."""
+"""The processor seconds after which a reader lowers its priority, and by how much."""
 LIMITS = (
     ("RLIMIT_AS", MEMORY_BYTES, MEMORY_BYTES),
     ("RLIMIT_CORE", 0, 0),
     ("RLIMIT_FSIZE", 0, 0),
     ("RLIMIT_NOFILE", 64, 64),
-    ("RLIMIT_CPU", CPU_SECONDS, CPU_SECONDS + 1),  # at the hard limit comes SIGKILL, which gives no reason
+    ("RLIMIT_CPU", CPU_SECONDS, CPU_SECONDS + 1),  # the hard limit sends SIGKILL, which gives no reason
 )
 FORBIDDEN = (
     *("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "shutil.", "ctypes."),
     *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.putenv"),
 )
-"""Prefixes of refused audit events: no network, no other program, no change to a file."""
+"""Prefixes of audit events that are forbidden: no network, no other program, no change to a file."""
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 BUFFERS = ("ctypes.cdata", "ctypes.addressof", "ctypes.string_at", "ctypes.create_", "ctypes.get_", "ctypes.set_")
-"""The ctypes events of a loaded library: it may exchange memory, not load another library or function."""
+"""The ctypes events that a loaded library may cause: it may exchange memory, but not load a library or function."""
 
 
 def confine() -> None:
-    """Limit memory, processor time, files and output size, and refuse network, programs and writing."""
+    """Limit memory, processor time, files and output size, and forbid network, programs and writing."""
     limit()
     refuse()
 
 
 def limit(quick_seconds: float = 0) -> None:
-    """Limit memory, processor time, files and output size; `quick_seconds` is when to end with SIGPROF."""
+    """Limit memory, processor time, files and output size. After `quick_seconds`, end with SIGPROF."""
     for name, soft, hard in LIMITS:
-        with suppress(ValueError, OSError):  # macOS has no address space limit, others may have lower ones
+        with suppress(ValueError, OSError):  # macOS has no limit on address space, other systems may have lower limits
             resource.setrlimit(getattr(resource, name), (soft, hard))
     if not quick_seconds:
         signal.signal(signal.SIGPROF, lambda *_: os.nice(NICENESS))
@@ -49,7 +49,7 @@ def limit(quick_seconds: float = 0) -> None:
 
 
 def refuse(*, uses_ctypes: bool = False) -> None:
-    """Refuse network, programs and writing from now on; `uses_ctypes` lets a loaded library exchange memory."""
+    """Forbid network, programs and writing from now on. `uses_ctypes` lets a loaded library exchange memory."""
     allowed = BUFFERS if uses_ctypes else ()
 
     def check(event: str, args: tuple[object, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Choose a document's reader, collect its text and describe where it was cut off."""
+"""Choose the reader for a document, collect its text and describe where it was cut off."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 from artifacts.extract.words import EnoughError, Progress, RefusedError, TextCollector
 
 Reader = Callable[[BinaryIO, TextCollector, Progress], None]
-"""Collect a file's text and report progress; raise `RefusedError` if there is none."""
+"""Collects a file's text and reports progress. Raises `RefusedError` if there is none."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return the file's text and a note if it was cut off; raise `RefusedError` `no_text` for marks without words."""
+    """Return the file's text, with a note if it was cut off; raise `RefusedError` `no_text` if there are only marks."""
     output = TextCollector(int(options["max_chars"]))
     progress = ReadingProgress()
     try:
@@ -34,7 +34,7 @@ def _reader(name: str, encoding: str | None = None) -> Reader:
 
 
 class ReadingProgress:
-    """How far a reader got, in its own unit."""
+    """How much of a file a reader has read, in its own unit."""
 
     def __init__(self) -> None:
         self.unit, self.index, self.total = "", 0, 0
@@ -44,7 +44,7 @@ class ReadingProgress:
 
     @property
     def share(self) -> float | None:
-        """About how much was read, in whole parts; None if the reader does not count or finished no part."""
+        """Return about how much was read, by finished parts, or None if parts are not counted or none is finished."""
         return (self.index - 1) / self.total if self.unit and 1 < self.index <= self.total else None
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ def pdf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
         progress.mark("pages", number + 1, total)
         try:
             text = reader.pages[number].extract_text()
-        except Exception:  # one bad page must not cost the others
+        except Exception:  # a bad page must not affect the others
             text = "[this page could not be read]"
         output.mark(f"[page {number + 1}]\n")
         output.add(f"{text}\n\n")
@@ -93,4 +93,4 @@ READERS: Mapping[str, tuple[str, str]] = {
     "epub": ("webpage", "epub"),
     "html": ("webpage", "html"),
 }
-"""Reader → its module and function; only that module is imported."""
+"""Reader → its module and function. Only the module that is needed is imported."""

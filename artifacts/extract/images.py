@@ -1,4 +1,4 @@
-"""Convert images: upright, within limits of bytes and pixels, without metadata; runs only in the child process."""
+"""Convert images: upright, within limits on bytes and pixels, without metadata. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FORMATS = (
     *("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "ICO", "ICNS", "PPM", "TGA", "PCX", "JPEG2000"),
     *("QOI", "PSD", "HEIF"),
 )
-"""Pillow's decoders allowed for uploads: none that starts a program, such as EPS. HEIF needs the extra."""
+"""Pillow's decoders that are allowed for uploads. None of them starts a program, as EPS does. HEIF needs the extra."""
 
-with suppress(ImportError):  # the extra `heic`: not every machine has a wheel
+with suppress(ImportError):  # the extra `heic` has no wheel for some machines
     from pi_heif import register_heif_opener
 
     register_heif_opener()
@@ -30,9 +30,9 @@ PHOTOS = frozenset({"JPEG", "AVIF", "WEBP", "MPO", "JPEG2000", "HEIF"})
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return the first frame in one of the wanted types and within the limits.
+    """Return the first frame in one of the requested types and within the limits.
 
-    Raise `RefusedError`: `unsupported` if no wanted type can be written, `too_large` if none is small enough.
+    Raise `RefusedError`: `unsupported` if none of the types can be written, `too_large` if none is small enough.
     """
     image, photo, pixels = _open(source, options.get("max_side"))
     writable = [mime for mime in options["mime_types"] if mime in _ENCODERS]
@@ -55,7 +55,7 @@ def encode_within(
 def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool, int]:
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     ImageFile.LOAD_TRUNCATED_IMAGES = False
-    # Pillow raises only at twice MAX_IMAGE_PIXELS and warns before, so make the warning an error.
+    # From MAX_IMAGE_PIXELS on, Pillow only warns, and it raises at twice as many. So the warning is made an error.
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         image: Image.Image = Image.open(source, formats=FORMATS)
@@ -77,7 +77,7 @@ def _has_alpha(image: Image.Image) -> bool:
 
 
 def _order(mime_types: list[str], photo: bool, alpha: bool) -> list[str]:
-    # JPEG suits photographs, PNG suits drawings and transparency.
+    # JPEG is suited to photographs, PNG to drawings and transparency.
     first = "image/jpeg" if photo and not alpha else "image/png"
     return sorted(mime_types, key=lambda mime: mime != first)
 

@@ -1,6 +1,6 @@
-"""Extract text from Word and PowerPoint files before 2007 by MS-DOC and MS-PPT; runs only in the child process.
+"""Extract text from Word and PowerPoint files before 2007 (MS-DOC, MS-PPT). Runs only in the child process.
 
-Word 6 and 95 are refused: such a file does not reliably name the encoding of its text.
+Word 6 and 95 are not supported, since such a file does not reliably state the encoding of its text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_STREAMS = 20_000
 
 
 class CompoundFile:
-    """A compound file's streams by name; raise `RefusedError`: `failed` if it is broken, or `encrypted`."""
+    """The streams of a compound file by name. Raises `RefusedError`: `failed` if the file is broken, or `encrypted`."""
 
     def __init__(self, source: BinaryIO) -> None:
         try:
@@ -33,7 +33,7 @@ class CompoundFile:
             raise RefusedError("encrypted")
 
     def read(self, name: str) -> bytes:
-        """Return a stream's bytes, empty if it is absent; raise `RefusedError`: `too_large` or `failed`."""
+        """Return a stream's bytes, or b"" if it is absent; raise `RefusedError`: `too_large` or `failed`."""
         if name not in self.names:
             return b""
         if self._file.get_size(name) > MAX_STREAM_BYTES:
@@ -64,7 +64,7 @@ def is_locked(source: BinaryIO) -> bool:
 
 
 def open_package(source: BinaryIO) -> zipfile.ZipFile:
-    """Open an Office package; raise `RefusedError` as `open_zip` does, and `encrypted` if it has a password."""
+    """Open an Office package; raise `RefusedError` like `open_zip`, or `encrypted` if it has a password."""
     if is_locked(source):
         raise RefusedError("encrypted")
     return open_zip(source)
@@ -74,7 +74,7 @@ WORD_97 = 193
 ENCRYPTED, OTHER_TABLE = 0x0100, 0x0200
 PLACE_OF_PIECES, PLACE_OF_LENGTHS = 0x01A2, 0x004C
 PARTS = ("", "footnotes", "header", "macros", "comments", "endnotes", "textboxes")
-"""The parts of a document in order, whose lengths are in its header; macros are not text."""
+"""The parts of a document in order. Their lengths are in its header. Macros do not count as text."""
 
 MAX_PIECES = 1_000_000
 COMPRESSED = 1 << 30
@@ -84,7 +84,7 @@ FIELD, FIELD_RESULT, FIELD_END = "\x13", "\x14", "\x15"
 
 
 def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add a Word document's text, then footnotes, headers and comments under their names.
+    """Add a Word document's text, followed by footnotes, headers and comments under their names.
 
     Raise `RefusedError`: `encrypted`, `failed`, or `unsupported` for a file older than Word 97.
     """
@@ -110,7 +110,7 @@ def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _pieces(main: bytes, table: bytes) -> str:
-    # The piece table gives the order of the text; a piece has one or two bytes per character.
+    # The piece table gives the order of the text. A piece has one or two bytes per character.
     table_offset, size = struct.unpack_from("<II", main, PLACE_OF_PIECES)
     clx, at = table[table_offset : table_offset + size], 0
     while clx[at : at + 1] == b"\x01":
@@ -136,7 +136,7 @@ def _pieces(main: bytes, table: bytes) -> str:
 
 
 def without_field_codes(text: str) -> str:
-    """Return Word's text with the results of fields and without their codes, such as `HYPERLINK "…"`."""
+    """Return Word's text with the results of fields but without their codes, such as `HYPERLINK "…"`."""
     if FIELD not in text:
         return text
     visible, in_code = [], list[bool]()
@@ -157,11 +157,11 @@ LETTERS, NARROW_LETTERS = 0x0FA0, 0x0FA8
 CONTAINER, MAX_EDITS, MAX_RECORDS, MAX_DEPTH = 0xF, 1_000, 1_000_000, 32
 NO_ENCRYPTION = 0xE391C05F
 SLIDES, NOTES = 0, 2
-"""Record types and constants of MS-PPT; SLIDES and NOTES are the instances of the slide lists."""
+"""Record types and constants of MS-PPT. SLIDES and NOTES are the instances of the slide lists."""
 
 
 def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add each slide's text in the order of the show, then the notes, of the newest edit.
+    """Add each slide's text in the order of the show, followed by the notes, as of the latest edit.
 
     Raise `RefusedError`: `encrypted` or `failed`.
     """
@@ -187,7 +187,7 @@ def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
-    # Follow the chain of edits from the newest. The first offset seen for an object is its current one.
+    # Follow the chain of edits from the latest one. The first offset found for an object is the current one.
     offsets, document, seen = dict[int, int](), 0, set[int]()
     while edit and edit not in seen and len(seen) < MAX_EDITS:
         seen.add(edit)
@@ -206,7 +206,7 @@ def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
 
 
 def _records(stream: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    # A record that reaches beyond its container is cut off there.
+    # A record that reaches beyond its container is cut off at the end of the container.
     for _ in range(MAX_RECORDS):
         if start + 8 > end:
             return

@@ -1,4 +1,4 @@
-"""Extract text from mail and saved web pages: headers, body and a list of attachments.
+"""Extract text from e-mail and saved web pages: headers, body and a list of attachments.
 
 EML and MHT are read with the standard library's parser, Outlook's MSG in `outlook`. Runs only in the child process.
 """
@@ -23,7 +23,7 @@ HEADERS = ("From", "To", "Cc", "Reply-To", "Date", "Subject")
 
 
 def eml(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add a message (RFC 5322), or a web page saved as one; raise `RefusedError` for anything else."""
+    """Add a message (RFC 5322), or a web page saved as a message; raise `RefusedError` for anything else."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")
@@ -41,7 +41,7 @@ def eml(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def add_body(text: str, is_html: bool, output: TextCollector) -> None:
-    """Add the body's text, for HTML without its markup."""
+    """Add the body's text. HTML is added without its markup."""
     if not is_html:
         output.add(text.replace("\r\n", "\n"))
         return
@@ -51,7 +51,7 @@ def add_body(text: str, is_html: bool, output: TextCollector) -> None:
 
 
 def add_attachments(lines: list[str], output: TextCollector) -> None:
-    """Add the list of attachments, one per line; their content is not read."""
+    """Add the list of attachments, one per line. Their content is not read."""
     if lines:
         truncation_note = [f"(the first {MAX_ATTACHMENTS} of more)"] if len(lines) > MAX_ATTACHMENTS else []
         output.add("\n\n[attachments]\n" + "\n".join([*lines[:MAX_ATTACHMENTS], *truncation_note]) + "\n")
@@ -62,15 +62,15 @@ def attachment_line(name: str, mime_type: str, size: int) -> str:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    # Malformed headers are common, so a missing or unreadable one is empty.
+    # Malformed headers are common, so a header that is missing or unreadable counts as empty.
     try:
         return " ".join(str(message.get(name, "")).split())[:MAX_HEADER_CHARS]
-    except Exception:  # the parser of headers may raise anything on malformed ones
+    except Exception:  # the header parser may raise anything on malformed headers
         return ""
 
 
 def _attachments(message: EmailMessage, body: object) -> Iterator[str]:
-    # Every part counts that is neither the body, nor an alternative of it, nor a container.
+    # A part is an attachment if it is neither the body, nor an alternative of the body, nor a container.
     nested: set[int] = set()
     for part in message.walk():
         if id(part) in nested or part is body or not isinstance(part, EmailMessage):
@@ -97,7 +97,7 @@ def _text_of(part: EmailMessage) -> str:
 
 def decode_text(data: bytes, charset: str | None) -> str:
     """Decode bytes by the declared charset if it fits, else by detection."""
-    # The supersets decode everything that the declared charset does, and more.
+    # The supersets decode everything that the declared charset decodes, and more.
     declared = {"gb2312": "gb18030", "gbk": "gb18030", "us-ascii": "utf-8"}.get((charset or "").lower(), charset)
     try:
         return data.decode(declared or "utf-8")

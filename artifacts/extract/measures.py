@@ -1,4 +1,4 @@
-"""Measure what needs a parser: pages, seconds, pixels; runs only in the child process."""
+"""Measure what needs a parser: pages, seconds, pixels. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return the measures of a file of that type, empty if there are none."""
+    """Return the measures of a file of the given type, or {} if there are none."""
     mime = str(options["mime_type"])
     if mime == "application/pdf":
         return _pdf(source), b""

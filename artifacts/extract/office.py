@@ -18,10 +18,10 @@ MAX_STYLES = 10_000
 
 
 class Writing:
-    """Text of Word and PowerPoint XML: `t` holds text, paragraphs end lines, cells are separated by tabs.
+    """Reads the text in Word and PowerPoint XML: `t` contains text, paragraphs end lines, tabs separate cells.
 
-    `headings` maps a style to its level: a paragraph of that style begins with as many `#`. Left out are fields (such
-    as page numbers) and `Fallback`, the form of a drawing for older programs, which repeats its text.
+    `headings` maps a style to its level: a paragraph with that style begins with this many `#`. Fields (such as page
+    numbers) are left out, and so is `Fallback`, which repeats the text of a drawing for older programs.
     """
 
     BREAKS: Mapping[str, str] = {"p": "\n", "tr": "\n", "tc": "\t"}
@@ -62,17 +62,17 @@ class Writing:
 
 
 def attribute(attributes: Mapping[str, str], name: str) -> str:
-    """Return the attribute of that name with any prefix, or ""."""
+    """Return the attribute with this name and any prefix, or ""."""
     return next((value for key, value in attributes.items() if key.rpartition(":")[2] == name), "")
 
 
 def heading_level(outline: str) -> int:
-    """Convert Word's outline level (from 0) to a heading's (from 1), 0 for body text."""
+    """Return the heading level (from 1) for Word's outline level (from 0), or 0 for body text."""
     return int(outline) + 1 if outline in set("012345") else 0
 
 
 class StyleReader:
-    """Style → heading level, by its outline level or else its name, which is English in every language."""
+    """Finds each style's heading level by its outline level or else its name, which is English in every language."""
 
     def __init__(self) -> None:
         self.headings: dict[str, int] = {}
@@ -118,7 +118,7 @@ def _headings(package: zipfile.ZipFile) -> Mapping[str, int]:
 
 
 def _add_margins(package: zipfile.ZipFile, names: list[str], mark: str, output: TextCollector) -> None:
-    # First and even pages often repeat a header, so add each different one once.
+    # First and even pages often repeat a header, so each different header is added once.
     margins: dict[str, None] = {}
     for name in names:
         margin = TextCollector(MARGIN_CHARS)
@@ -165,7 +165,7 @@ def _slides(package: zipfile.ZipFile) -> list[str]:
 
     if targets:
         read_xml(entry_blocks(package, "ppt/presentation.xml"), collect_id, _ignore, _ignore)
-    # A damaged presentation may not list all slides; their numbers are the next best order.
+    # A damaged presentation may not list all slides. Their numbers are the next best order.
     ordered = [targets[key] for key in order if key in targets]
     return ordered if sorted(ordered) == sorted(numbered) else numbered
 
@@ -187,7 +187,7 @@ def _targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
 
 
 class OpenWriting:
-    """Text of OpenDocument's `content.xml`."""
+    """Reads the text in OpenDocument's `content.xml`."""
 
     def __init__(self, output: TextCollector) -> None:
         self._words, self._depth, self._cell, self._slides = output, 0, 0, 0
@@ -212,7 +212,7 @@ class OpenWriting:
             self._words.add("\t" if name == "table-cell" else "\n")
 
     def text(self, text: str) -> None:
-        # Only characters inside a paragraph are text; the rest is indentation.
+        # Only characters inside a paragraph are text. The rest is indentation.
         if self._depth:
             self._words.add(text)
 

@@ -1,4 +1,4 @@
-"""Extract text from Outlook messages (MSG, MS-OXMSG); runs only in the child process."""
+"""Extract text from Outlook messages (MSG, MS-OXMSG). Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUBJECT, SENDER, SENDER_MAIL, SENDER_SMTP, TO, CC = "0037", "0C1A", "0C1F", "5D0
 BODY, HTML, RTF = "1000", "1013", "1009"
 FILE_NAME, SHORT_NAME, FILE_TYPE, FILE_DATA = "3707", "3704", "370E", "3701"
 SENT, DELIVERED, CODE_PAGE = 0x0039, 0x0E06, 0x3FFD
-"""Property ids: for text as in stream names, for fixed lengths as numbers."""
+"""Ids of properties: strings as in stream names for text, numbers for properties of fixed length."""
 
 HEAD_BYTES = 32
 EPOCH = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
@@ -49,7 +49,7 @@ class Properties:
         self._charset = f"cp{page}" if page else None
 
     def text(self, number: str) -> str:
-        """Return a text property, stored in UTF-16 or the message's code page."""
+        """Return a text property, which is stored in UTF-16 or in the message's code page."""
         unicode_text = self._file.read(self.stream(number, "001F")).decode("utf-16-le", "replace")
         encoded_text = self._file.read(self.stream(number, "001E"))
         return (unicode_text or (decode_text(encoded_text, self._charset) if encoded_text else "")).strip("\0")
@@ -72,7 +72,7 @@ class Properties:
         return self._value(number, "<I")
 
     def _value(self, number: int, form: str) -> int:
-        # Behind the header are entries of 16 bytes: type, id, flags, value.
+        # After the header come entries of 16 bytes: type, id, flags, value.
         for at in range(HEAD_BYTES, len(self._fixed) - 15, 16):
             if struct.unpack_from("<H", self._fixed, at + 2)[0] == number:
                 return int(struct.unpack_from(form, self._fixed, at + 8)[0])
@@ -80,7 +80,7 @@ class Properties:
 
 
 def _add_body(message: Properties, output: TextCollector) -> None:
-    # Prefer plain text, then HTML, stored as bytes or as text, then RTF.
+    # Plain text is preferred, then HTML (stored as bytes or as text), then RTF.
     if text := message.text(BODY):
         add_body(text, False, output)
     elif page := message.binary(HTML):

@@ -1,4 +1,4 @@
-"""Render pages of a PDF for models with vision, as a scan has no text; runs only in the child process."""
+"""Render pages of a PDF for models with vision, since a scan has no text. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from artifacts.extract.words import BUDGET_SECONDS, RefusedError
 
 MAX_SIDE = 4096
 POINTS_PER_INCH, DOTS_PER_INCH = 72, 200
-"""Resolution of a rendered page, reduced if the target accepts fewer pixels."""
+"""The resolution of a rendered page. It is reduced if the target accepts fewer pixels."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return up to `count` pages from `first` on, concatenated; the header has the length of each.
+    """Return up to `count` pages from `first` on, concatenated. The header has the length of each.
 
     Pages that cannot be rendered are skipped. Raise `RefusedError`: `encrypted`, `failed`, or `too_large` if not even
     one page fits into `max_bytes`.
@@ -54,7 +54,7 @@ def _open(source: BinaryIO) -> pypdfium2.PdfDocument:
 
 
 def _draw(document: pypdfium2.PdfDocument, number: int, max_side: int) -> Image.Image | None:
-    # A damaged page must not cost the others.
+    # A damaged page must not affect the others.
     try:
         page = document[number - 1]
         longer = max(page.get_size())

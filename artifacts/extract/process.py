@@ -1,4 +1,4 @@
-"""Run the extraction process: pass it a file and read a bounded answer within a time limit."""
+"""Run the extraction process: pass it a file, and read a result of limited size within a time limit."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of one process: seconds of wall-clock time, and processor seconds in a quick slot."""
+    """The limits on a process: seconds of wall-clock time, and processor seconds in a quick slot."""
 
     seconds: float = TIMEOUT_SECONDS
     quick_seconds: float = 0
 
 
 QUICK = Budget(6.0, 0.5)
-"""Limits in a quick slot. The size does not predict the time: a PDF of 49 KB can take twenty seconds."""
+"""The limits in a quick slot. A file's size does not predict the time: a PDF of 49 KB can take twenty seconds."""
 
 long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS))
-"""Slots without a short limit; a burst of uploads waits for them instead of using all memory."""
+"""Slots without a short limit. A burst of uploads waits for them instead of using all memory."""
 quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, max_per_name=1))
-"""Extra slots, one per agent, so that a small file does not wait for other agents' large ones."""
+"""Additional slots, at most one per agent, so that a small file does not wait for other agents' large files."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,10 +57,10 @@ def run(
     max_output: int,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Result:
-    """Perform one operation on one file; never raises.
+    """Perform an operation on a file. This never raises.
 
-    At most `max_output` bytes are read; `timeout` is in seconds. If both long slots are taken, the file is tried in a
-    quick slot, and if that times out, again once its agent (the `requester`) has a long slot.
+    At most `max_output` bytes are read. `timeout` is in seconds. If both long slots are taken, the file is tried in a
+    quick slot. If that times out, it is tried again once its agent (the `requester`) has a long slot.
     """
     name = requester.get()
     try:
@@ -117,7 +117,7 @@ def _run(source: int, operation: str, options: Mapping[str, object], max_output:
 
 
 def _start(source: int, operation: str, options: str, budget: Budget) -> subprocess.Popen[bytes]:
-    # The environment is not inherited, as it holds secrets.
+    # The environment is not inherited, since it contains secrets.
     program = str(ROOT / "artifacts" / "extract" / "__main__.py")
     return subprocess.Popen(  # noqa: S603 - our own interpreter and program, no shell
         [sys.executable, "-s", "-E", "-B", "-W", "ignore", program, operation, options, str(budget.quick_seconds)],

@@ -1,4 +1,4 @@
-"""Extract text from RTF, with characters in any of its encodings; runs only in the child process."""
+"""Extract text from RTF, with characters in any of its encodings. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_TEXT = frozenset(
     {"fonttbl", "colortbl", "stylesheet", "info", "pict", "fldinst", "objdata", "themedata", "datastore", "nonshppict"}
     | {"listtable", "listoverridetable", "rsidtbl", "generator", "xmlnstbl", "filetbl", "revtbl", "template"}
 )
-"""Destinations without visible text, as is every one that begins with a star."""
+"""Destinations without visible text. Every destination that begins with a star has none either."""
 
 CHARSET_PAGES = {77: 10000, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258}
 CHARSET_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250}
@@ -50,7 +50,7 @@ class RtfGroup:
 
 
 class RtfReader:
-    """Parse the tokens in one pass.
+    """Parses the tokens in one pass.
 
     Bytes are collected until the encoding may change, because a character can span several tokens.
     """
@@ -79,7 +79,7 @@ class RtfReader:
         self._flush()
 
     def _take_bytes(self, letters: bytes) -> None:
-        # Skip the fallback characters that follow a `\u` which was read.
+        # Skip the fallback characters after a `\u` that was read.
         skipped = min(self._skip, len(letters))
         self._skip -= skipped
         if not self._group.silent:
@@ -117,7 +117,7 @@ class RtfReader:
             self._words.add(BREAKS.get(word) or LETTERS.get(word) or "")
 
     def _unicode(self, code: int) -> None:
-        # A character beyond U+FFFF comes as two surrogates, one after the other.
+        # A character beyond U+FFFF is written as two consecutive surrogates.
         self._skip = self._group.stand_ins
         if self._group.silent:
             return
@@ -171,11 +171,11 @@ DICTIONARY = (
     b"MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \\pard\\plain\\f0\\fs20"
     b"\\b\\i\\u\\tab\\tx"
 )
-"""Initial dictionary of compressed RTF (MS-OXRTFCP)."""
+"""The initial dictionary of compressed RTF (MS-OXRTFCP)."""
 
 
 def decompress_rtf(data: bytes) -> bytes:
-    """Decompress Outlook's RTF; empty for anything else."""
+    """Return decompressed RTF from Outlook, or b"" for anything else."""
     if len(data) < 16:
         return b""
     _, size, kind = struct.unpack_from("<II4s", data)

@@ -1,4 +1,4 @@
-"""Extract text from spreadsheets: rows as lines, cells separated by tabs; runs only in the child process."""
+"""Extract text from spreadsheets: rows as lines, cells separated by tabs. Runs only in the child process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from artifacts.extract.legacy import is_locked
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
-"""Maximum total of the sizes that entries announce; the memory limit catches false ones."""
+"""The most bytes that entries may announce in total. The memory limit applies if these sizes are false."""
 
 Value = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 _DURATION = re.compile(r"PT(\d{1,9})H(\d{1,2})M(\d{1,2})S")
@@ -23,7 +23,8 @@ _DURATION = re.compile(r"PT(\d{1,9})H(\d{1,2})M(\d{1,2})S")
 def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add each sheet of XLSX, XLSB, XLS and ODS with its last computed values.
 
-    Raise `RefusedError`: `too_large` if it unpacks to too much, `encrypted`, or `failed` for anything but a workbook.
+    Raise `RefusedError`: `too_large` if the unpacked size is too large, `encrypted`, or `failed` if it is not a
+    workbook.
     """
     if is_locked(source):
         raise RefusedError("encrypted")
@@ -48,7 +49,7 @@ def _refuse_bombs(source: BinaryIO) -> None:
 
 
 def _add_rows(workbook: CalamineWorkbook, name: str, output: TextCollector) -> None:
-    # A sheet that is a chart cannot be read and has no rows.
+    # A chart sheet cannot be read and has no rows.
     try:
         sheet = workbook.get_sheet_by_name(name)
     except CalamineError:
@@ -61,7 +62,7 @@ def _add_rows(workbook: CalamineWorkbook, name: str, output: TextCollector) -> N
 
 
 def cell_text(value: Value) -> str:
-    """Format a cell: ISO 8601 dates, whole numbers without a point, durations as `h:mm:ss`."""
+    """Return a cell as text: dates in ISO 8601, integers without a decimal point, durations as `h:mm:ss`."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):

@@ -18,7 +18,7 @@ BLOCKS = frozenset(
 
 
 class VisibleTextParser(HTMLParser):
-    """Collect the text that a reader would see."""
+    """Collects the text that a browser would show."""
 
     def __init__(self, output: TextCollector) -> None:
         super().__init__(convert_charrefs=True)
@@ -53,7 +53,7 @@ class VisibleTextParser(HTMLParser):
 
 
 def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: str | None = None) -> None:
-    """Add one page, in the given encoding or else the detected one."""
+    """Add a page, decoded with the given encoding or else the detected one."""
     if encoding is None:
         head = source.read(STEP)
         detected = find_text(head, whole=len(head) < STEP)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol
 from xml.parsers import expat
 
 BUDGET_SECONDS = 15.0
-"""Seconds after which a reader stops and reports how far it got; the process is killed later."""
+"""The seconds after which a reader stops and reports how much it has read. The process is killed only later."""
 
 MAX_ENTRY_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 5_000
@@ -19,22 +19,22 @@ STEP = 64 * 1024
 
 
 class RefusedError(Exception):
-    """No content can be extracted; the message is the reason, such as `encrypted` or `unsupported`."""
+    """No content can be extracted. The message is the reason, such as `encrypted` or `unsupported`."""
 
 
 class EnoughError(Exception):
-    """The limit on text or time is reached; the collected text is still valid."""
+    """The limit on text or time is reached. The collected text is still valid."""
 
 
 class Progress(Protocol):
-    """Receiver of a reader's progress."""
+    """Receives a reader's progress."""
 
     def mark(self, unit: str, index: int, total: int) -> None:
         """Report that part `index` of `total` is being read."""
 
 
 class TextCollector:
-    """Text collected so far, at most `max_chars` characters and for `BUDGET_SECONDS` seconds."""
+    """Collects text, at most `max_chars` characters and for at most `BUDGET_SECONDS` seconds."""
 
     def __init__(self, max_chars: int) -> None:
         self._parts: list[str] = []
@@ -48,7 +48,7 @@ class TextCollector:
         self.mark(text)
 
     def mark(self, text: str) -> None:
-        """Append a mark such as `[slide 2]`, which does not count as text; raise `EnoughError` as `add` does."""
+        """Append a mark such as `[slide 2]`, which does not count as text; raise `EnoughError` past a limit."""
         self._parts.append(text[: self._remaining])
         self._remaining -= len(text)
         if self._remaining < 0 or time.monotonic() > self._until:
@@ -67,14 +67,14 @@ End = Callable[[str], None]
 
 
 def read_xml(blocks: Iterator[bytes], start: Start, end: End, on_text: Callable[[str], None]) -> None:
-    """Parse XML with three handlers, names without prefix; raise `RefusedError` if it declares entities."""
+    """Parse XML with three handlers, which get names without prefix; raise `RefusedError` if it declares entities."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
 
     def refuse(*_: object) -> None:
         raise RefusedError("failed")
 
-    # Entities that expand to one another grow without bound.
+    # Entities that contain each other could expand without limit.
     parser.EntityDeclHandler = refuse
     parser.StartElementHandler = lambda name, attributes: start(name.rpartition(":")[2], attributes)
     parser.EndElementHandler = lambda name: end(name.rpartition(":")[2])
@@ -85,7 +85,7 @@ def read_xml(blocks: Iterator[bytes], start: Start, end: End, on_text: Callable[
 
 
 def open_zip(source: BinaryIO) -> zipfile.ZipFile:
-    """Open a zip; raise `RefusedError`: `too_large` with too many entries, `encrypted` with a locked one."""
+    """Open a zip; raise `RefusedError`: `too_large` if it has too many entries, `encrypted` if one is encrypted."""
     package = zipfile.ZipFile(source)
     if len(package.infolist()) > MAX_ENTRIES:
         raise RefusedError("too_large")
@@ -105,11 +105,11 @@ def entry_blocks(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
             yield block
 
 
-# Jupyter notebooks: each cell under its mark, with its code and text output, without images.
+# Jupyter notebooks: each cell under its mark, with its code and text output but without images.
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_OUTPUT_CHARS = 20_000
-"""Limit on one cell's output, as a progress bar can print for hours."""
+"""The limit on a cell's output, since a progress bar can print for hours."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -139,7 +139,7 @@ def _cells(book: Any) -> list[dict[str, Any]]:
 
 
 def _output_text(output: dict[str, Any]) -> str:
-    # Printed text, a value's plain form, or an error's name and message.
+    # Printed text, a value as plain text, or the name and message of an error.
     data = output.get("data")
     if output.get("ename"):
         return f"{output['ename']}: {output.get('evalue', '')}"

@@ -1,4 +1,4 @@
-"""Store, correct, delete and restore artifacts, for pages, APIs and commands alike."""
+"""Store, correct, delete and restore artifacts, for pages, APIs and commands."""
 
 from artifacts.library.correcting import CorrectionFields, correct_artifact
 from artifacts.library.storing import (

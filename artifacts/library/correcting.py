@@ -1,7 +1,7 @@
-"""Correct an artifact's type, encoding or visibility; a correction outranks metadata and bytes.
+"""Correct an artifact's type, encoding or visibility. A correction takes precedence over metadata and bytes.
 
-The bytes and their hash never change. What was detected is kept beside the correction, so that it can be undone even if
-the bytes are gone.
+The bytes and their hash never change. What was detected is kept together with the correction, so that the correction
+can be undone even if the bytes are gone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InvalidError
 
 VERDICT = ("mime_type", "kind", "is_binary", "encoding", "encoding_certain", "mismatch", "evidence")
-"""Columns that detection decides, besides the measures."""
+"""The columns that detection sets, besides the measures."""
 
 NAMES = {
     "mime_type": "mimeType",
@@ -38,7 +38,7 @@ NAMES = {
     "encoding_certain": "encodingCertain",
     "visibility": "visibility",
 }
-"""Column → name in the API and audit log; a concurrent change of any of these is a conflict."""
+"""Column → name in the API and audit log. A concurrent change to any of these columns is a conflict."""
 
 FIELDS = {"type": "mimeType", "encoding": "encoding"}
 
@@ -46,7 +46,7 @@ Values = Mapping[str, Any]
 
 
 class CorrectionFields(TypedDict, total=False):
-    """A correction: an absent field stays as it is, None restores what was detected."""
+    """A correction. A field that is absent stays unchanged, None restores what was detected."""
 
     mime_type: str | None
     encoding: str | None
@@ -54,9 +54,9 @@ class CorrectionFields(TypedDict, total=False):
 
 
 def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFields]) -> Artifact:
-    """Apply a correction and return the artifact; without a change, nothing is recorded.
+    """Apply a correction and return the artifact. If nothing changes, nothing is recorded.
 
-    Raise `InvalidError` naming each invalid field, or `ConflictError` if the artifact was changed meanwhile.
+    Raise `InvalidError` that names each invalid field, or `ConflictError` if the artifact was changed in the meantime.
     """
     values = {**_visibility(fields), **_corrected_values(row, fields)}
     changes = {name: value for name, value in values.items() if getattr(row, name) != value}
@@ -75,7 +75,7 @@ def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFie
         {**differences, "corrected": _corrected_fields(values.get("correction"))},
     )
     with ports.audit(actor, action):
-        # Compare and set: the filter finds no row if another correction came first.
+        # Compare and set: the filter finds no row if another correction was saved first.
         if not Artifact.objects.living().filter(pk=row.pk, **old_values).update(**changes):
             raise ConflictError(
                 translatable("Someone else changed this in the meantime. Check the current version, then correct it.")
@@ -109,7 +109,7 @@ def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
         raise InvalidError([Problem(FIELDS[error.field], error.sentence, "enum")]) from None
     if not any(requested.values()) or _is_same(corrected, detection):
         return {**verdict, "correction": None}
-    # A lossy encoding is allowed, because the person may know better, and noted in the evidence.
+    # A lossy encoding is allowed, because the user may know better. It is noted in the evidence.
     if requested["encoding"] and not _is_lossless(row, corrected.encoding):
         last = Evidence("text", corrected.encoding or "", "corrected_lossy")
         corrected = replace(corrected, evidence=(*detection.evidence, last, corrected.evidence[-1]))
@@ -125,7 +125,7 @@ def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
 
 
 def _merge_requests(previous: Values, fields: CorrectionFields) -> dict[str, str | None]:
-    # New words override earlier ones that contradict them.
+    # New values override earlier ones that contradict them.
     mime, encoding = previous.get("mime_type"), previous.get("encoding")
     if "mime_type" in fields:
         mime = fields["mime_type"]
@@ -166,7 +166,7 @@ def _as_detection(row: Artifact, verdict: Values) -> Detection:
 
 
 def _find_encoding(row: Artifact, detection: Detection, requested: Mapping[str, str | None]) -> Detection:
-    # A binary that is now called text needs the encoding in which its bytes are text.
+    # If a binary is corrected to text, the encoding in which its bytes are text is needed.
     mime = requested["mime_type"]
     if detection.encoding or requested["encoding"] or mime is None or not is_text_type(mime):
         return detection
@@ -179,12 +179,12 @@ def _find_encoding(row: Artifact, detection: Detection, requested: Mapping[str, 
 
 
 def _is_same(corrected: Detection, detection: Detection) -> bool:
-    # Confirming what was already certain is no correction.
+    # Confirming what was already certain is not a correction.
     return replace(corrected, evidence=()) == replace(detection, evidence=())
 
 
 def _is_lossless(row: Artifact, encoding: str | None) -> bool:
-    # Unreadable bytes are no argument against an encoding.
+    # If the bytes cannot be read, this does not speak against an encoding.
     try:
         with byte_store().reader(row.sha256) as read_at:
             return is_clean(blocks(read_at, row.size), encoding or "utf-8")

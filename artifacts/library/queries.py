@@ -1,4 +1,7 @@
-"""Read the artifact library: pages of the list, totals, single artifacts, deletions."""
+"""Read the artifact library: pages of the list, totals, single artifacts, deletions.
+
+A living artifact is neither deleted nor expired.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,16 @@ from capabilities.errors import InvalidError
 PAGE = 50
 MAX_PAGE = 200
 LAST_CHARACTER = "\U0010ffff"
-"""Sorts after every continuation of a prefix, so that a prefix search is an index range."""
+"""A character that sorts after every continuation of a prefix, so that a prefix search is a range of the index."""
 SHORTEST_ID, FEW = 4, 6
-"""Minimum characters of an id prefix, and the maximum results for Find."""
+"""The least characters of an id prefix, and the most results of a search."""
 OFFERED = 30
-"""Number of the newest artifacts that a page offers for attaching."""
+"""How many of the newest artifacts a page offers for attaching."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactPage:
-    """Artifacts, newest first, and the cursor of the next page, None on the last."""
+    """Artifacts, newest first, and the cursor of the next page, or None on the last page."""
 
     rows: tuple[Artifact, ...]
     next_cursor: str | None
@@ -38,7 +41,7 @@ class ArtifactPage:
 def list_artifacts(
     *, owner: str | None = None, cursor: str = "", limit: int = PAGE, q: str = "", kind: str = ""
 ) -> ArtifactPage:
-    """Return a page of the living artifacts, of all or of one `owner`; one query.
+    """Return a page of the living artifacts, of all owners or of one. This takes one query.
 
     `q` searches filename, type and id. Raise `InvalidError` for an invalid limit, kind or cursor.
     """
@@ -71,25 +74,25 @@ class LibrarySize:
 
 
 def count_artifacts() -> LibrarySize:
-    """Return the totals of the library; one query."""
+    """Return the totals of the library. This takes one query."""
     sums = Artifact.objects.living().order_by().aggregate(count=Count("pk"), bytes=Sum("size"))
     return LibrarySize(sums["count"], sums["bytes"] or 0)
 
 
 def find_artifact(ref: str) -> Artifact | None:
-    """Return the living artifact with that id or reference, else None."""
+    """Return the living artifact with this id or reference, else None."""
     return Artifact.objects.living().filter(pk=ref.removeprefix("artifact:")).first()
 
 
 def find_artifacts(ids: Collection[str]) -> dict[str, Artifact]:
-    """Return the living artifacts by id; one query, none without ids."""
+    """Return the living artifacts by id. This takes one query, or none if there are no ids."""
     return Artifact.objects.living().in_bulk(ids) if ids else {}
 
 
 def find_artifacts_beginning(beginning: str) -> list[Artifact]:
-    """Return a few living artifacts whose name, in any case, or id has a prefix.
+    """Return a few living artifacts whose id or name (in any case) begins with this text.
 
-    Two queries, each a range of an index.
+    This takes two queries, each over a range of an index.
     """
     artifacts = Artifact.objects.living().defer("evidence", "metadata", "correction")
     name = _lower(beginning)
@@ -102,7 +105,7 @@ def find_artifacts_beginning(beginning: str) -> list[Artifact]:
 
 
 def _lower(text: str) -> str:
-    # As the database lowers the indexed names: SQLite knows only ASCII.
+    # Lower the text in the way the database lowers the indexed names, which in SQLite means only ASCII.
     if connection.vendor != "sqlite":
         return text.lower()
     return "".join(char.lower() if char.isascii() else char for char in text)
@@ -113,17 +116,17 @@ def has_copy(sha256: str, filename: str, owner: str) -> bool:
 
 
 def find_deletion(pk: str) -> datetime | None:
-    """Return when an artifact was deleted, or None; all artifacts of one deletion share the time."""
+    """Return when an artifact was deleted, or None. Artifacts that are deleted together have the same time."""
     return Artifact.objects.filter(pk=pk).values_list("deleted_at", flat=True).first()
 
 
 def list_deleted_at(moment: datetime) -> list[str]:
-    """Return the ids of the artifacts deleted at that moment."""
+    """Return the ids of the artifacts that were deleted at this time."""
     return list(Artifact.objects.filter(deleted_at=moment).values_list("pk", flat=True))
 
 
 def list_attachable(ids: Collection[str]) -> list[Artifact]:
-    """Return the newest artifacts and the chosen ones, deleted or not: the message itself reports those."""
+    """Return the newest artifacts and the chosen ones, even if deleted, since the message reports that itself."""
     newest = list(Artifact.objects.living()[:OFFERED])
     return newest + list(Artifact.objects.filter(pk__in=set(ids) - {row.pk for row in newest}))
 

@@ -1,6 +1,6 @@
 """Store, delete and restore artifacts.
 
-Bytes are in the store before their row is written, so there is never a row without bytes.
+Bytes are stored before their row is written, so there is never a row without bytes.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from capabilities.errors import InvalidError
 # Measures of stored bytes whose type is known: pixels, pages, seconds.
 
 MEASURES = ("width", "height", "pages", "seconds")
-"""Columns of the measures, null where unknown."""
+"""The columns of the measures, null if unknown."""
 
 LARGEST = 2**31 - 1
-"""Maximum of such a column; a header may claim more."""
+"""The largest value of such a column. A file's header may claim more."""
 
 
 def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:
-    """Return every measure by its column; pages and seconds are counted in the extraction process.
+    """Return every measure by its column. Pages and seconds are counted in the extraction process.
 
     Raise `MissingError` or `CorruptError` if the bytes cannot be read.
     """
@@ -70,8 +70,9 @@ MAX_LIFETIME = 10 * 366 * 24 * 3600.0
 class ArtifactMetadata:
     """What the uploader says about a file.
 
-    `owner` is an agent's id, `uploaded_by` a person's name. `expires_in` is in seconds, None for the installation's
-    default. `encoding` is the declared one of text. `artifact_id` is an id promised earlier, empty for a new one.
+    `owner` is an agent's id, `uploaded_by` a user's name. `expires_in` is in seconds, or None for the installation's
+    default. `encoding` is the declared encoding of text. `artifact_id` is an id that was promised earlier, or empty for
+    a new id.
     """
 
     owner: str = ""
@@ -102,10 +103,10 @@ class MetadataFields(TypedDict, total=False):
 
 
 def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[MetadataFields]) -> Artifact:
-    """Store a file received with a request; its own name and type count where `fields` has none."""
+    """Store a file received with a request. Its own name and type are used if `fields` has none."""
     metadata = ArtifactMetadata(**fields)
     check_metadata(metadata)
-    # Before `keep`, so that a full quota leaves nothing in the store.
+    # Checked before `keep`, so that nothing stays in the store if the quota is full.
     check_room(uploaded.size or 0, uploaded.upload.sha256, metadata.owner)
     completed = replace(
         metadata,
@@ -124,9 +125,9 @@ def store_blocks(
     max_bytes: int | None = None,
     **fields: Unpack[MetadataFields],
 ) -> Artifact:
-    """Store a stream of bytes; raise `TooLargeError` over `max_bytes`.
+    """Store a stream of bytes; raise `TooLargeError` if it exceeds `max_bytes`.
 
-    With `once`, equal bytes of the same owner reuse their artifact: media inside requests is sent again with every
+    With `once`, equal bytes of the same owner reuse their artifact, since media inside requests is sent again in every
     turn.
     """
     metadata = ArtifactMetadata(**fields)
@@ -145,9 +146,9 @@ def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpa
 
 
 def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Artifact:
-    """Store text unaltered; it counts as text whatever it looks like (ABR-5.2, ABR-P1).
+    """Store text unaltered. It counts as text, whatever it looks like (ABR-5.2, ABR-P1).
 
-    Raise `InvalidError` for text that cannot be encoded or invalid metadata, or `StorageFullError`.
+    Raise `InvalidError` for text that cannot be encoded or for invalid metadata, or `StorageFullError`.
     """
     try:
         data = text.encode()
@@ -162,17 +163,17 @@ def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Art
 
 
 def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
-    """Delete living artifacts and return their ids; their bytes stay until `prune`, so it can be undone."""
+    """Delete living artifacts and return their ids. Their bytes stay until `prune`, so this can be undone."""
     return _mark(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
 
 
 def restore_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
-    """Restore deleted artifacts and return the ids of those whose row still exists."""
+    """Restore deleted artifacts, and return the ids of those whose rows still exist."""
     return _mark(actor, "artifact.restore", Artifact.objects.filter(pk__in=list(ids), deleted_at__isnull=False), None)
 
 
 def check_metadata(metadata: ArtifactMetadata) -> None:
-    """Raise `InvalidError` naming every invalid field."""
+    """Raise `InvalidError` that names every invalid field."""
     problems = []
     if metadata.visibility not in Artifact.Visibility.values:
         problems.append(Problem("visibility", _("visibility must be shared or private."), "enum"))
@@ -198,7 +199,7 @@ def _fits(metadata: Mapping[str, Any]) -> bool:
 def check_room(size: int, sha256: str, owner: str) -> None:
     """Raise `StorageFullError` if the bytes would exceed the agent's or the installation's quota.
 
-    Bytes that are already stored need no more space.
+    Bytes that are already stored need no additional space.
     """
     retention = ports.retention()
     _check_own_room(size, sha256, owner, retention.agent_quota_bytes)
@@ -217,7 +218,7 @@ def _check_own_room(size: int, sha256: str, owner: str, quota: int | None) -> No
 
 
 def count_used_bytes(owner: str = "") -> int:
-    """Return the bytes of all artifacts or of one agent's, equal ones counted once.
+    """Return the number of bytes of all artifacts, or of an agent's. Equal bytes are counted once.
 
     Deleted artifacts count until they are pruned.
     """
@@ -287,7 +288,7 @@ def _detect(stored: Stored, filename: str, metadata: ArtifactMetadata) -> tuple[
 
 
 def _as_text(detection: Detection, filename: str) -> Detection:
-    # A mark at the beginning belongs to the text that was stored, so it is not stripped as `utf-8-sig` would.
+    # A byte order mark belongs to the stored text, so it is not removed, which `utf-8-sig` would do.
     type_by_name = mime_of_filename(filename)
     mime_type = next(
         (candidate for candidate in (detection.mime_type, type_by_name) if candidate and is_text_mime(candidate)),
@@ -318,7 +319,7 @@ class OwnFiles:
 
 
 def list_own_files(agent: str, *, limit: int, after: Artifact | None, purpose: str, newest_first: bool) -> OwnFiles:
-    """Return what the agent stored itself, after `after` in the requested order; "" is any purpose."""
+    """Return the agent's own files after `after` in the requested order. An empty purpose matches any purpose."""
     rows = Artifact.objects.owned_by(agent)
     if purpose:
         rows = rows.filter(metadata__purpose=purpose)
@@ -333,7 +334,7 @@ def list_own_files(agent: str, *, limit: int, after: Artifact | None, purpose: s
 
 
 def find_own_file(agent: str, ref: str, *, purpose: str = "") -> Artifact | None:
-    """Return the living artifact that the agent stored itself, or None; "" is any purpose."""
+    """Return the living artifact if the agent stored it itself, or None. An empty purpose matches any purpose."""
     file_id = artifact_id(ref)
     rows = Artifact.objects.owned_by(agent)
     return (rows.filter(metadata__purpose=purpose) if purpose else rows).filter(pk=file_id).first() if file_id else None

@@ -1,6 +1,6 @@
-"""Upload links: one file, no key, one use, valid for 15 minutes.
+"""Upload links, which allow uploading one file once, without a key, within 15 minutes.
 
-A model that calls a tool cannot send bytes with it; the program that runs the model sends them to the link.
+A model cannot send bytes when it calls a tool. So the program that runs the model sends them to the link.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCOPE = "artifacts:write"
 
 
 class LinkOverError(ActionError):
-    """The link was valid once but no longer is; `ref` is the artifact stored with it, if any."""
+    """The link is no longer valid. `ref` is the artifact that was stored with it, if any."""
 
     code = "upload_link_over"
     status = 410
@@ -39,7 +39,7 @@ class LinkOverError(ActionError):
 
 @dataclass(frozen=True, slots=True)
 class OfferedUpload:
-    """A new link, the only time its `token` is known; `ref` will be the artifact's."""
+    """A new link. Its `token` is not known later. `ref` will be the reference of the artifact."""
 
     token: str
     ref: str
@@ -48,16 +48,16 @@ class OfferedUpload:
 
 
 def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size: int | None = None) -> OfferedUpload:
-    """Create a link by which a file of that name becomes an artifact of the agent.
+    """Create a link by which a file with this name becomes an artifact of the agent.
 
-    `key` is the public part of the agent's key, `size` is in bytes if known. Raise `TooLargeError` or
+    `key` is the public part of the agent's key. `size` is in bytes, if known. Raise `TooLargeError` or
     `StorageFullError` if the file cannot be stored.
     """
     limit, now = upload_limit(), timezone.now()
     if size is not None and size > limit:
         raise TooLargeError(limit)
     check_room(size or 0, "", agent)
-    # Expired links are removed here, so they need no task of their own.
+    # Expired links are removed whenever one is created, so no separate task is needed.
     UploadLink.objects.filter(expires_at__lte=now).delete()
     expires_at = now.replace(microsecond=0) + LIFETIME
     token, artifact = make_token(expires_at), new_artifact_id()
@@ -76,10 +76,10 @@ def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size:
 def upload_by_link(
     token: str, blocks: Iterable[bytes], declared: str, encoding: str | None, address: str, request_id: str
 ) -> Artifact:
-    """Store the file of a link; `declared` and `encoding` count if the link names no type.
+    """Store the file for a link. `declared` and `encoding` are used if the link states no type.
 
-    Raise `NotFoundError` for anything but a link, or `LinkOverError` if it is used, expired, or its agent may no longer
-    store files. If storing itself raises, nothing is kept and the link can be used again.
+    Raise `NotFoundError` if the token is not a link's, or `LinkOverError` if the link is used or expired, or its agent
+    may no longer store files. If storing fails, nothing is kept and the link can be used again.
     """
     link = _claim(token)
     try:
@@ -99,7 +99,7 @@ def upload_by_link(
 
 
 def _claim(token: str) -> UploadLink:
-    # Of concurrent uses, the conditional update lets exactly one succeed.
+    # The conditional update lets exactly one of several concurrent uses succeed.
     state = state_of_token(token)
     link = UploadLink.objects.filter(pk__in=digests_of(token)).first() if state is TokenState.VALID else None
     if state is TokenState.EXPIRED:

@@ -1,8 +1,8 @@
-"""S3 client: the only module that knows the package `obstore` and its errors.
+"""The S3 client. Only this module uses the package `obstore` and its errors.
 
-Errors are translated to `StoreAwayError` or `StorageFullError` with a message of ours. A response of the service may
-repeat what was signed, so nothing of it but the error code is passed on. While the service is down, one call at a time
-probes it and all others fail at once. The number of concurrent calls is limited, and none holds a database connection.
+Errors are translated to `StoreAwayError` or `StorageFullError` with our own message. A response of the service may
+repeat what was signed, so only its error code is passed on. While the service is down, one call at a time tries it and
+all others fail immediately. The number of concurrent calls is limited, and none holds a database connection.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
 
 
-# Limit of concurrent calls, so that a store that hangs does not block every thread.
+# A limit on concurrent calls, so that a store that hangs does not block every thread.
 
 MAX_CALLS, MAX_UNANSWERED = 32, 8
-"""Maximum concurrent calls, usually and while none was answered for `SLOW_SECONDS`. The latter is less than the
-gateway's number of threads for files, so that a service that hangs does not block them all."""
+"""The most concurrent calls, normally and after `SLOW_SECONDS` without any response. The second number is lower than
+the gateway's number of threads for files, so that a service that hangs does not block them all."""
 SLOW_SECONDS = 3.0
 SLOT_SECONDS = 2.0
 """How long a call waits for a free slot."""
 
 
 class CallSlots:
-    """A semaphore for one process's calls, with fewer slots while the service answers none."""
+    """A semaphore for the calls of this process, with fewer slots while the service does not respond."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._freed = clock, threading.Condition()
@@ -61,13 +61,13 @@ class CallSlots:
                 if remaining <= 0 or self._is_quiet():
                     return False
                 self._freed.wait(remaining)
-            # After an idle time, the silence is measured from this call on.
+            # After an idle period, the time without a response is measured from this call on.
             self._answered_at = self._answered_at if self._in_use else self._clock()
             self._in_use += 1
             return True
 
     def release(self) -> None:
-        """Release the slot of an answered call."""
+        """Release the slot of a call that got a response."""
         with self._freed:
             self._in_use, self._answered_at = self._in_use - 1, self._clock()
             self._freed.notify()
@@ -77,20 +77,20 @@ class CallSlots:
 
 
 PART = 5 * 1024 * 1024
-"""Bytes of one part, the minimum of S3; two parts may be in flight."""
+"""The bytes of a part, which is S3's minimum. Two parts may be in flight."""
 LARGEST = 5 * 1024**3
-"""Largest object that S3 copies in one call, in bytes."""
+"""The largest object, in bytes, that S3 copies in one call."""
 RETRY_SECONDS = 0.5
-"""Backoff after an unanswered call, before the next one may probe."""
+"""The time after a call without a response before another call may try the service."""
 PROBE_SECONDS = 30.0
-"""How long one call may probe before another one does."""
+"""How long a call may try the service before another call may."""
 CLIENT: ClientConfig = {
     "connect_timeout": timedelta(seconds=2),
     "read_timeout": timedelta(seconds=20),
     "timeout": timedelta(minutes=15),
 }
 UNANSWERED = timedelta(seconds=5)
-"""How long a check may wait before the service counts as unavailable; the call waits for `read_timeout`."""
+"""How long a check may wait before the service counts as unavailable. The call itself waits for `read_timeout`."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=5)}
 
 CODE = re.compile(r"<Code>(\w{1,60})</Code>")
@@ -100,11 +100,11 @@ NO_CREDENTIALS = "NoCredentials"
 REFUSED = frozenset({"AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"})
 BUSY = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Busy"})
 MACHINE_ROLE = ("169.254.169.254", "/latest/api/token", "redential")
-"""Parts of the error raised if no credentials are set and the machine's role has none either."""
+"""Parts of the error that is raised if neither the settings nor the machine's role provide credentials."""
 
 
 class ObjectChangedError(Exception):
-    """The object changed since it was last examined."""
+    """The object has changed since it was last examined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def key_of(sha256: str) -> str:
 
 
 class BucketClient:
-    """Thread-safe calls to one bucket; each may raise `StoreAwayError`."""
+    """Thread-safe calls to a bucket. Each may raise `StoreAwayError`."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket, self._slots = bucket, CallSlots()
@@ -142,7 +142,7 @@ class BucketClient:
 
     @property
     def outage(self) -> StoreOutage | None:
-        """Why the service is unavailable, None while it answers; a long check counts before it ends."""
+        """Return why the service is unavailable, or None while it responds. A long check counts before it ends."""
         since = self._checking_since
         if self._outage is None and since is not None and datetime.now(UTC) - since > UNANSWERED:
             return StoreOutage(since, _unresponsive_error(self._bucket).details)
@@ -162,7 +162,7 @@ class BucketClient:
     def read(self, key: str, start: int = 0, tag: str = "") -> tuple[ObjectFacts, Iterator[bytes]]:
         """Return the object and its bytes from `start` on.
 
-        Raise `FileNotFoundError`, or `ObjectChangedError` if its tag differs.
+        Raise `FileNotFoundError`, or `ObjectChangedError` if the object's tag differs.
         """
         options: Any = {"range": {"offset": start}} if start else {}
         options |= {"if_match": tag} if tag else {}
@@ -203,7 +203,7 @@ class BucketClient:
             yield from map(_facts_of, page)
 
     def begin(self, key: str) -> ObjectWriter:
-        """Begin an object that is written in parts and exists once it is closed."""
+        """Begin an object that is written in parts and exists only once it is closed."""
         with self.translate_errors():
             return ObjectWriter(self, obstore.open_writer(self._store, key, buffer_size=PART, max_concurrency=2))
 
@@ -227,12 +227,12 @@ class BucketClient:
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Run one call in a slot, without a database connection, and translate its errors."""
+        """Run a call in a slot, without a database connection, and translate its errors."""
         if self.is_silent:
             if time.monotonic() < self._next_try:
                 raise _unresponsive_error(self._bucket)
             self._next_try = time.monotonic() + PROBE_SECONDS
-        # The call may take minutes; a pooled connection must not wait with it.
+        # The call may take minutes, so a pooled connection must not be held meanwhile.
         release_connections()
         if not self._slots.acquire():
             raise self._note(_slow_error(self._bucket))
@@ -265,7 +265,7 @@ class BucketClient:
         return error
 
     def _explain(self, error: BaseError) -> ArtifactError:
-        # Only the error code is taken from the response.
+        # Only the error code of the response is used.
         message = str(error)
         code = CODE.search(message)
         is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
@@ -274,13 +274,13 @@ class BucketClient:
             return _error_of(code[1] if code else "AccessDenied", self._bucket)
         if any(phrase in message for phrase in MACHINE_ROLE):
             return _error_of(NO_CREDENTIALS, self._bucket)
-        # No answer that we understand: stop calling until a probe succeeds.
+        # There was no response that we understand, so stop calling until an attempt succeeds.
         self.is_silent, self._next_try = True, time.monotonic() + RETRY_SECONDS
         return _unresponsive_error(self._bucket)
 
 
 class ObjectWriter:
-    """An object being written in parts; `close` completes it, `abort` discards the parts."""
+    """An object that is being written in parts. `close` completes it, `abort` discards the parts."""
 
     def __init__(self, client: BucketClient, file: obstore.WritableFile) -> None:
         self._client, self._file = client, file
@@ -298,7 +298,7 @@ class ObjectWriter:
         with suppress(ArtifactError, OSError), self._client.translate_errors():
             self._file.__exit__(
                 InterruptedError, InterruptedError(), None
-            )  # leaving it with an error discards its parts
+            )  # leaving the context with an error discards the parts
 
 
 def _facts_of(meta: Mapping[str, Any]) -> ObjectFacts:

@@ -1,9 +1,9 @@
-"""Byte store in a bucket: `obj/<sha256>` below the prefix, each object complete or absent.
+"""The byte store in a bucket: `obj/<sha256>` below the prefix. Each object is either complete or absent.
 
 An upload that fits into one part stays in memory until its hash is known. A larger one is sent in parts to `tmp/`,
 copied to its hash within the service and deleted. The service verifies the hash of every part. Bytes are hashed before
-they are served, and the result is cached while the object keeps its tag, so that damaged bytes are reported and never
-served.
+they are served, and the result is cached as long as the object has the same tag. So damaged bytes are reported and
+never served.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from artifacts.storage.bucket_client import (
     key_of,
 )
 
-# One upload: in memory while it fits into a part, else in parts to `tmp/`, then copied to its hash.
+# An upload is kept in memory while it fits into a part. Otherwise it is sent in parts to `tmp/` and then copied to its
+# hash.
 
 
 class BucketUpload:
-    """The `Upload` protocol; nothing appears under a hash before all bytes are received and hashed."""
+    """The `Upload` protocol. Nothing appears under a hash before all bytes have been received and hashed."""
 
     def __init__(self, store: BucketStore, max_bytes: int) -> None:
         self._store, self._limit, self._size = store, max_bytes, 0
@@ -50,7 +51,7 @@ class BucketUpload:
         return self._hash.hexdigest()
 
     def write(self, block: bytes) -> None:
-        """Append a block; an error discards the upload.
+        """Append a block. An error discards the upload.
 
         Raise `TooLargeError`, `StorageFullError` or `StoreAwayError`, and `ValueError` after `finish`.
         """
@@ -74,7 +75,7 @@ class BucketUpload:
             raise ValueError("The upload is finished already.")
         stored = Stored(self.sha256, self._size)
         try:
-            # Equal bytes stored recently are left as they are.
+            # If equal bytes were stored recently, nothing is done.
             if self._store.is_fresh(stored.sha256):
                 self.abort()
             elif self._writer is None:
@@ -125,17 +126,17 @@ class BucketUpload:
 
 
 STALE_SECONDS = 24 * 3600
-"""Age from which an object in `tmp/` belongs to an upload that died."""
+"""The age from which on an object in `tmp/` belongs to an upload that was abandoned."""
 FRESH_SECONDS = 1800
-"""Younger objects are not stored again: no sweep removes them before their row exists."""
+"""Objects younger than this are not stored again, since no sweep removes them before their row exists."""
 WINDOWS = 4
-"""Blocks that random access keeps in memory."""
+"""The number of blocks that random access keeps in memory."""
 REMEMBERED = 10_000
 _Identity = tuple[str, int]
 
 
 class BucketStore:
-    """The `ByteStore` protocol over a bucket; safe for several machines, processes and threads.
+    """The `ByteStore` protocol for a bucket. It is safe for several machines, processes and threads.
 
     `scratch` is a directory for temporary local files.
     """
@@ -152,7 +153,7 @@ class BucketStore:
         return self.client.outage
 
     def begin_upload(self, max_bytes: int | None = None) -> BucketUpload:
-        # No object may be larger than the service copies in one call.
+        # No object may be larger than what the service can copy in one call.
         return BucketUpload(self, min(LARGEST, LARGEST if max_bytes is None else max_bytes))
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
@@ -171,7 +172,7 @@ class BucketStore:
             return self.client.read(key_of(sha256), start, tag)[1]
         except FileNotFoundError:
             raise MissingError(sha256) from None
-        except ObjectChangedError:  # it was stored again, or it is damaged
+        except ObjectChangedError:  # the object was stored again, or it is damaged
             self._check(sha256)
             return self.client.read(key_of(sha256), start)[1]
 
@@ -209,7 +210,7 @@ class BucketStore:
         return self._find(sha256).size
 
     def is_remembered(self, sha256: str) -> bool:
-        """Return whether the bytes were verified since their object changed; raise `MissingError`."""
+        """Return whether the bytes have been verified since their object last changed; raise `MissingError`."""
         return self._healthy.get(sha256) == _identity(self._find(sha256))
 
     def verify(self, sha256: str) -> None:
@@ -230,7 +231,7 @@ class BucketStore:
                 yield name
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
-        """Remove objects in `tmp/` older than `older_than` seconds and return their number."""
+        """Remove objects in `tmp/` that are older than `older_than` seconds, and return their number."""
         limit = (time.time() if now is None else now) - older_than
         stale = [stored_object.key for stored_object in self.client.list("tmp") if stored_object.modified < limit]
         for key in stale:
@@ -241,7 +242,7 @@ class BucketStore:
         self.client.check()
 
     def is_fresh(self, sha256: str) -> bool:
-        """Return whether verified bytes were stored so recently that equal ones need not be stored again."""
+        """Return whether verified bytes were stored so recently that equal bytes need not be stored again."""
         if sha256 not in self._healthy:
             return False
         facts = self.client.find(key_of(sha256))
@@ -249,13 +250,13 @@ class BucketStore:
         return is_healthy and facts is not None and facts.modified > time.time() - FRESH_SECONDS
 
     def remember(self, sha256: str, tag: str, size: int) -> None:
-        """Record that the object with that tag has the bytes of its hash."""
+        """Record that the object with this tag contains the bytes of its hash."""
         if len(self._healthy) >= REMEMBERED:
             self._healthy.clear()
         self._healthy[sha256] = (tag, size)
 
     def read_hashed(self, sha256: str) -> Iterator[bytes]:
-        """Yield every byte of the object and record it as verified at the end.
+        """Yield every byte of the object, and record it as verified at the end.
 
         Raise `MissingError`, or `CorruptError` after the last byte.
         """
@@ -290,7 +291,7 @@ class BucketStore:
 
 
 class _Download:
-    """An object as a local file, fetched when opened; it has no name, so nothing can remain of it."""
+    """An object as a local file, fetched when it is opened. The file has no name, so it cannot be left behind."""
 
     def __init__(self, store: BucketStore, sha256: str, scratch: Path) -> None:
         self._store, self._sha256, self._scratch = store, sha256, scratch

@@ -1,4 +1,4 @@
-"""Open artifacts: from a row to its bytes, text, conversions and downloads."""
+"""Open artifacts: get from a row to its bytes, text, conversions and downloads."""
 
 from __future__ import annotations
 
@@ -45,20 +45,21 @@ def byte_store() -> ByteStore:
 
 @cache
 def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
-    """Return the store of a bucket, or of the directory `root` without one.
+    """Return the store for a bucket, or for the directory `root` if there is no bucket.
 
-    Cached, because a store remembers which bytes it has verified. A bucket uses `root` for temporary files only.
+    Stores are cached, because a store remembers which bytes it has verified. The store for a bucket uses `root` only
+    for temporary files.
     """
     if bucket is None:
         return FileStore(root)
-    from artifacts.storage.bucket_store import BucketStore  # its package is loaded only for a bucket
+    from artifacts.storage.bucket_store import BucketStore  # the package is loaded only for a bucket
 
     return BucketStore(bucket, root / "downloads")
 
 
 @value_class
 class StoredContent:
-    """Access to a stored file's content; nothing is read before it is requested."""
+    """Gives access to a stored file's content. Nothing is read before it is requested."""
 
     store: ByteStore
     sha256: str
@@ -76,7 +77,7 @@ class StoredContent:
         return self._extract()
 
     def render(self) -> Text | None:
-        """Return what a reader would see: a web page without its markup, else the text."""
+        """Return the visible text: that of a web page without its markup, else the file's text."""
         return self._extract() if extract.can_extract(self.mime_type) else self.text()
 
     def convert(self, target: ConvertTo) -> Converted | None:
@@ -101,7 +102,7 @@ class StoredContent:
 def health(sha256: str, store: ByteStore | None = None) -> str | None:
     """Return None if the bytes can be served, else `artifact_missing` or `artifact_corrupt`.
 
-    Every byte is hashed the first time; afterwards only the file's identity is compared.
+    Every byte is hashed the first time. Afterwards only the file's identity is compared.
     """
     try:
         with (store or byte_store()).reader(sha256):
@@ -111,7 +112,7 @@ def health(sha256: str, store: ByteStore | None = None) -> str | None:
 
 
 def open_artifact(row: Artifact) -> StoredArtifact:
-    """Return the artifact with its content; missing or damaged bytes are already marked.
+    """Return the artifact with its content. If the bytes are missing or damaged, this is already marked.
 
     A deleted or expired artifact counts as missing, even if its bytes still exist until `prune`.
     """
@@ -144,12 +145,12 @@ def part_of(row: Artifact) -> FilePart:
 
 @value_class
 class RowStore:
-    """The `ArtifactStore` protocol for one agent: what it may read by reference."""
+    """The `ArtifactStore` protocol for an agent, with the artifacts that it may read by reference."""
 
     agent: str
 
     def row(self, ref: str) -> Artifact | None:
-        """Return the row of a reference, or None; an invalid one never reaches the database."""
+        """Return the row for a reference, or None. An invalid reference never reaches the database."""
         return self._first(Artifact.objects.readable_by(self.agent), ref)
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
@@ -157,9 +158,9 @@ class RowStore:
         return open_artifact(row) if row is not None else None
 
     def part(self, ref: str) -> FilePart | None:
-        """Return the artifact as a part of a message, which says so if it is deleted or expired.
+        """Return the artifact as a part of a message, which is marked if the artifact is deleted or expired.
 
-        None if there never was one that this agent may know of.
+        Return None if there never was such an artifact that this agent may know of.
         """
         row = self._first(Artifact.objects.open_to(self.agent), ref)
         return part_of(row) if row is not None else None
@@ -169,7 +170,7 @@ class RowStore:
         return rows.filter(pk=file_id).first() if file_id else None
 
 
-# Byte ranges (RFC 9110 §14), so that a player can seek.
+# Byte ranges (RFC 9110 §14), which let a player seek.
 
 ONE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
@@ -179,9 +180,9 @@ class UnsatisfiableRangeError(Exception):
 
 
 def parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """Return the first byte and the one after the last, or None for the whole file or several ranges.
+    """Return the first offset and the one after the last, or None for the whole file or several ranges.
 
-    Raise `UnsatisfiableRangeError`.
+    Raise `UnsatisfiableRangeError` if none of the bytes exist.
     """
     match = ONE_RANGE.fullmatch(header.strip())
     if match is None or not (match[1] or match[2]):
@@ -206,7 +207,7 @@ def cut(blocks: Iterator[bytes], count: int) -> Iterator[bytes]:
             return
 
 
-# Downloads that no browser executes, in blocks, sync and async.
+# Downloads, which no browser executes, in blocks, sync and async.
 
 SAFE_TYPES = frozenset(
     {
@@ -215,7 +216,7 @@ SAFE_TYPES = frozenset(
         *("video/mp4", "video/webm", "video/ogg", "video/quicktime", "application/pdf", "image/svg+xml"),
     }
 )
-"""Types sent as they are; any other is sent as bytes. A sandboxed attachment executes nothing, not even SVG."""
+"""Types that are sent unchanged. Any other is sent as bytes. A sandboxed attachment executes nothing, not even SVG."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -226,7 +227,7 @@ HEADERS = {
 
 
 PLAYABLE = frozenset(mime_type for mime_type in SAFE_TYPES if mime_type.startswith(("audio/", "video/")))
-"""Audio and video offered to a browser's player."""
+"""Types of audio and video that are offered to a browser's player."""
 
 
 def download(request: HttpRequest, row: Artifact) -> HttpResponseBase:
@@ -262,7 +263,7 @@ def _content_type(row: Artifact) -> str:
 
 
 READERS = ThreadPoolExecutor(16, "download")
-"""Separate threads: downloads from a store that hangs must not block those that prepare calls."""
+"""Separate threads, since downloads from a store that hangs must not block threads that prepare calls."""
 
 
 async def in_turn(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:

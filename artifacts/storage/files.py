@@ -1,9 +1,9 @@
-"""Byte store in files: `obj/ab/cd/<sha256>` below one directory, crash-safe at any moment.
+"""The byte store in files: `obj/ab/cd/<sha256>` below a directory. A crash at any moment does no harm.
 
-An upload is hashed while it goes into a temporary file on the same file system. The file is synced, renamed to its hash
-and the directory synced. No name from outside is part of a path. Bytes are hashed before they are served (about 1.5
-GB/s), and the result is cached while the file's inode, size and change time stay the same, so that damaged bytes are
-reported and never served.
+An upload is hashed while it is written to a temporary file on the same file system. The file is synced and renamed to
+its hash, and the directory is synced. No untrusted name is part of a path. Bytes are hashed before they are served
+(about 1.5 GB/s), and the result is cached as long as the file's inode, size and change time stay the same. So damaged
+bytes are reported and never served.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from artifacts.core.store import BLOCK, ReadAt, Stored, is_digest
 from capabilities.core.translatable import translatable
 
 STALE_SECONDS = 3600
-"""Age from which a temporary file belongs to an upload that died."""
+"""The age from which on a temporary file belongs to an upload that was abandoned."""
 
 REMEMBERED = 10_000
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -31,7 +31,7 @@ _Identity = tuple[int, int, int, int]
 
 
 class FileUpload:
-    """One upload into a temporary file; see the `Upload` protocol."""
+    """An upload into a temporary file. See the `Upload` protocol."""
 
     def __init__(self, store: FileStore, max_bytes: int | None) -> None:
         self._store, self._limit, self._size = store, max_bytes, 0
@@ -44,7 +44,7 @@ class FileUpload:
         return self._hash.hexdigest()
 
     def write(self, block: bytes) -> None:
-        """Append a block; `TooLargeError` and `StorageFullError` remove the upload.
+        """Append a block. `TooLargeError` and `StorageFullError` discard the upload.
 
         Raise `ValueError` after `finish`.
         """
@@ -56,7 +56,7 @@ class FileUpload:
             raise TooLargeError(self._limit)
         with self._storage_full_errors():
             view = memoryview(block)
-            # os.write may write less than it is given.
+            # os.write may write fewer bytes than it is given.
             while view:
                 view = view[os.write(self._fd, view) :]
         self._hash.update(block)
@@ -97,7 +97,7 @@ class FileUpload:
 
 
 class FileStore:
-    """The `ByteStore` protocol over a directory; safe for several processes and threads."""
+    """The `ByteStore` protocol for a directory. It is safe for several processes and threads."""
 
     is_remote = False
     outage = None
@@ -151,7 +151,7 @@ class FileStore:
             os.close(fd)
 
     def is_remembered(self, sha256: str) -> bool:
-        """Return whether the bytes were verified since their file changed; raise `MissingError`."""
+        """Return whether the bytes have been verified since their file last changed; raise `MissingError`."""
         fd = self._open(sha256)
         try:
             return self._healthy.get(sha256) == _identity(fd)
@@ -184,7 +184,7 @@ class FileStore:
             )
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
-        """Remove temporary files not written to for `older_than` seconds and return their number."""
+        """Remove temporary files not written to for `older_than` seconds, and return their number."""
         limit, count = (time.time() if now is None else now) - older_than, 0
         for path in self.tmp.glob("*.part"):
             with suppress(FileNotFoundError):
@@ -207,7 +207,7 @@ class FileStore:
         _sync_directory(path.parent)
 
     def _is_kept(self, sha256: str) -> bool:
-        # Equal healthy bytes count as stored now, so that no sweep takes them for orphans.
+        # Equal undamaged bytes count as stored now, so that no sweep takes them for orphans.
         try:
             fd = self._open_checked(sha256)
         except (MissingError, CorruptError):
@@ -257,7 +257,7 @@ class FileStore:
 
 
 def _identity(fd: int) -> _Identity:
-    # These change when the file is written to or replaced.
+    # These values change when the file is written to or replaced.
     stat = os.fstat(fd)
     return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 

@@ -1,7 +1,8 @@
 """Receive uploads: each file part streams to a temporary file of the store while it is hashed and counted.
 
-Nothing is stored until an action keeps it. The rest is removed when the request ends, and remains of a crash are swept
-later. Only the beginning stays in memory, for detection and for small files that a form reads.
+A file is stored only when an action calls `keep`. Other files are removed when the request ends, and what a crash
+leaves behind is swept later. Only the beginning of a file stays in memory, for detection and for small files that a
+form reads.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ from capabilities.json_bodies import upload_limit
 from capabilities.signing import read_secrets_again, sign, signatures
 
 IN_MEMORY = 2 * 1024 * 1024
-"""Bytes of a file also kept in memory, for forms that `read()` it, such as a configuration file."""
+"""The bytes of a file that are also kept in memory, for forms that `read()` it, such as a configuration file."""
 
 
 class UploadFailedError(ArtifactError):
-    """The upload was incomplete or malformed; nothing was stored."""
+    """The upload was incomplete or malformed. Nothing was stored."""
 
     code = "upload_failed"
 
 
 class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
-    """A completely received file in the store's temporary directory; `keep` makes it durable."""
+    """A completely received file in the store's temporary directory. `keep` makes it durable."""
 
     def __init__(self, upload: Upload, beginning: bytes, size: int, about: dict[str, Any]) -> None:
         whole = BytesIO(beginning) if len(beginning) == size else None
@@ -59,7 +60,7 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
         return self.upload.finish()
 
     def close(self) -> None:
-        """Remove the temporary file unless it was kept; Django calls this at the end of the request."""
+        """Remove the temporary file unless it was kept. Django calls this at the end of the request."""
         self.upload.abort()
 
     def open(self, mode: str | None = None, *_: Any, **__: Any) -> ReceivedFile:
@@ -71,9 +72,9 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
 
 
 class StoringUploadHandler(FileUploadHandler):
-    """Django's upload handler over the store; enforces the limit while reading.
+    """A Django upload handler that writes to the store, and enforces the limit while reading.
 
-    An error is set as `request.upload_problem` and ends the parsing, so that the view can report it.
+    An error is set as `request.upload_problem` and ends parsing, so that the view can report it.
     """
 
     chunk_size = 256 * 1024
@@ -82,7 +83,7 @@ class StoringUploadHandler(FileUploadHandler):
         super().__init__(request)
         self._begun: list[Upload] = []
         self._limit = upload_limit()
-        # A request that ends without the view leaves no temporary file behind.
+        # If a request ends before the view runs, no temporary file is left behind.
         weakref.finalize(self, _give_up, self._begun)
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
@@ -112,24 +113,24 @@ class StoringUploadHandler(FileUploadHandler):
         self.give_up(UploadFailedError("The upload is incomplete. Send the file again."))
 
     def give_up(self, problem: ArtifactError) -> None:
-        """Remove everything received with this request and record why."""
+        """Remove everything received with this request, and record why."""
         _give_up(self._begun)
         if self.request is not None:
             self.request.upload_problem = problem  # type: ignore[attr-defined]
 
 
 MAX_NAME = 40
-"""Maximum length of an encoding's name. Python's longest has 21, and it caches every name it looks up."""
+"""The longest name of an encoding, in characters. Python's longest has 21, and Python caches every name it looks up."""
 
 
 def _encoding_in(charset: str | bytes | None) -> str | None:
-    # Django passes a part's `charset` on as the bytes it read.
+    # Django passes on a part's `charset` as bytes.
     name = charset.decode("ascii", "replace") if isinstance(charset, bytes) else charset
     return name if name and len(name) <= MAX_NAME else None
 
 
 class _UploadRefusal:
-    """End the upload when the store raises."""
+    """Ends the upload if the store raises."""
 
     def __init__(self, handler: StoringUploadHandler) -> None:
         self.handler = handler
@@ -149,7 +150,7 @@ def _give_up(uploads: list[Upload]) -> None:
 
 
 def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFile]:
-    """Return the files of a multipart request under that field name.
+    """Return the files of a multipart request in the field with this name.
 
     Raise `TooLargeError`, `StorageFullError`, `StoreAwayError`, or `UploadFailedError` for a malformed body.
     """
@@ -167,7 +168,7 @@ def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFil
 
 
 def _measure(request: HttpRequest) -> None:
-    # Django reads no body of unknown length, so set the length of one sent with `Transfer-Encoding: chunked`.
+    # Django does not read a body of unknown length, so the length is set if `Transfer-Encoding` is `chunked`.
     if request.META.get("CONTENT_LENGTH") or "HTTP_TRANSFER_ENCODING" not in request.META:
         return
     body = getattr(request, "_stream", None)
@@ -177,18 +178,18 @@ def _measure(request: HttpRequest) -> None:
     body.seek(0)
 
 
-# The signed token of an upload link. Origin and expiry can be verified without the database, so the server knows
-# before a body arrives whether it may be a large one. Single use is enforced by the link's row.
+# The signed token of an upload link. Its origin and expiry can be verified without the database, so the server knows
+# before a body arrives whether the body may be large. The link's row ensures that it is used only once.
 
 PATH = "/api/v1/uploads/"
-"""Path prefix of a link."""
+"""The path prefix of a link."""
 FORM = re.compile(r"([0-9a-f]{8}[A-Za-z0-9_-]{32})([A-Za-z0-9_-]{32})")
-"""Expiry in seconds since 1970 and 192 random bits, then their signature."""
+"""The expiry in seconds since 1970, and 192 random bits, followed by their signature."""
 ADDRESS = re.compile(re.escape(PATH) + r"([^/]+)")
 
 
 class TokenState(StrEnum):
-    """Result of verifying a link's token."""
+    """The result of verifying a link's token."""
 
     VALID = "valid"
     EXPIRED = "expired"
@@ -196,13 +197,13 @@ class TokenState(StrEnum):
 
 
 def make_token(expires_at: datetime) -> str:
-    """Return a new token that is valid until then."""
+    """Return a new token that is valid until `expires_at`."""
     body = f"{int(expires_at.timestamp()):08x}{secrets.token_urlsafe(24)}"
     return body + _sign(body)
 
 
 def state_of_token(token: str, now: datetime | None = None) -> TokenState:
-    """Verify a token's signature and expiry."""
+    """Return the state of a token by its signature and expiry."""
     match = FORM.fullmatch(token)
     if match is None or not _is_ours(match[1], match[2]):
         return TokenState.WRONG
@@ -211,18 +212,18 @@ def state_of_token(token: str, now: datetime | None = None) -> TokenState:
 
 
 def state_of_address(path: str) -> TokenState | None:
-    """Verify the token in a request's path, or return None if it is no link's."""
+    """Return the state of the token in a request's path, or None if the path is not that of a link."""
     match = ADDRESS.fullmatch(path)
     return None if match is None else state_of_token(match[1])
 
 
 def digest_of(token: str) -> str:
-    """Return what is stored of a token; 192 random bits need no slow hash."""
+    """Return the digest of a token that is stored. 192 random bits need no slow hash."""
     return digests_of(token)[0]
 
 
 def digests_of(token: str) -> list[str]:
-    """Return the digests under each of the installation's secrets, the newest first."""
+    """Return the digests of a token under each of the installation's secrets, the newest first."""
     return signatures(b"upload link " + token.encode())
 
 
@@ -231,7 +232,7 @@ def _sign(body: str) -> str:
 
 
 def _is_ours(body: str, signature: str) -> bool:
-    # The secret may have been rotated by another process since ours read it.
+    # Another process may have rotated the secret since this process read it.
     matches = [hmac.compare_digest(signature, _short(signature_text)) for signature_text in signatures(_message(body))]
     return any(matches) or (read_secrets_again() and _is_ours(body, signature))
 
@@ -244,20 +245,21 @@ def _short(signature: str) -> str:
     return urlsafe_b64encode(bytes.fromhex(signature)[:24]).decode()
 
 
-# Orphans: bytes without a row, thumbnails without bytes. Bytes are stored before their row, so a crash in between, or
-# an upload that the quota refused, leaves some behind. Bytes of the last hour may still get their row and stay.
+# Orphans are bytes without a row and thumbnails without bytes. Bytes are stored before their row, so a crash in
+# between, or an upload that exceeds the quota, leaves some behind. Bytes of the last hour are kept, since they may
+# still get their row.
 
 GRACE_SECONDS = 3600.0
 BATCH = 500
 
 
 def sweep_bytes(now: float) -> tuple[int, int]:
-    """Remove bytes without an artifact for an hour; return (files, bytes)."""
+    """Remove bytes that have had no artifact for an hour, and return the numbers of files and bytes."""
     store, count, size = byte_store(), 0, 0
     digests = store.digests(before=now - GRACE_SECONDS)
     while batch := list(islice(digests, BATCH)):
         for sha256 in set(batch) - _digests_in_use(batch):
-            with suppress(MissingError):  # outside a transaction, as the store may be slow
+            with suppress(MissingError):  # outside a transaction, since the store may be slow
                 freed = store.size(sha256)
                 if not _digests_in_use([sha256]):
                     size, count = size + freed, count + store.delete(sha256)
@@ -265,7 +267,7 @@ def sweep_bytes(now: float) -> tuple[int, int]:
 
 
 def sweep_thumbnails() -> int:
-    """Remove thumbnails of deleted bytes and unfinished ones; return their number."""
+    """Remove unfinished thumbnails and those of deleted bytes, and return their number."""
     store, count = byte_store(), 0
     for path in (Path(settings.DATA_DIR) / "thumbnails").glob("??/*.part"):
         with suppress(FileNotFoundError):

@@ -1,7 +1,8 @@
 """ArtifactContentRouter: the form in which get_artifact returns a file to a model (ABR-2 to ABR-7).
 
-Text stays text. An image goes to `image_url`, another binary to `file`, if the service has the capability. Otherwise
-the file is described in words, without any of its bytes. `delivery.decide` decides over GET_ARTIFACT_SLOTS.
+Text stays text. If the service has the capability, an image is returned in `image_url` and any other binary in `file`.
+Otherwise the file is described in text, without any of its bytes. `decide` makes this decision with the slots
+GET_ARTIFACT_SLOTS.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from capabilities.core.wire import WriteData, base64_text
 log = logging.getLogger(__name__)
 
 UNKNOWN_SERVICE = "unknown_service"
-"""Warning: no service has that id, so it counts as text only."""
+"""Warning: no service has this id, so it counts as text only."""
 
 CAPABILITIES_UNKNOWN = "capabilities_unknown"
 """Warning: the registry failed, so the service counts as text only (ABR-8.4)."""
@@ -35,21 +36,21 @@ UNREADABLE_WARNINGS = frozenset({"artifact_missing", "artifact_corrupt"})
 
 
 class Services(Protocol):
-    """Lookup of what a service can read; `LlmServiceRegistry` implements it."""
+    """Looks up what a service can read. `LlmServiceRegistry` implements it."""
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
         """Return what the service reads and writes, or None for an unknown id."""
 
 
 Detect = Callable[[StoredArtifact], str | None]
-"""Find a MIME type in the bytes of an artifact whose metadata has none (ABR-1.5, ABR-8.2); may raise."""
+"""Returns the MIME type by the bytes of an artifact whose metadata has none (ABR-1.5, ABR-8.2). It may raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentRouteResult:
-    """The answer of get_artifact; exactly one of `content`, `image_url` and `file` is set.
+    """The result of get_artifact. Exactly one of `content`, `image_url` and `file` is set.
 
-    `delivery` is the decision behind it. `warnings` are codes, written only if there are any.
+    `delivery` is the decision behind it. `warnings` are codes, which are written only if there are any.
     """
 
     content_type: str
@@ -62,7 +63,7 @@ class ContentRouteResult:
     warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result with the keys of the seed's ContentRouteResult."""
+        """Return the result with the keys of the specification's ContentRouteResult."""
         body = {"content": self.content, "imageUrl": self.image_url, "file": self.file}
         return {
             "contentType": self.content_type,
@@ -74,7 +75,7 @@ class ContentRouteResult:
 
 
 class ArtifactContentRouter:
-    """Route artifacts by what a service can read; no artifact or service makes it raise (ABR-INV5).
+    """Routes artifacts by what a service can read. It never raises, whatever the artifact or service (ABR-INV5).
 
     `write` turns a file's bytes into the data of the result.
     """
@@ -95,8 +96,8 @@ class ArtifactContentRouter:
     ) -> ContentRouteResult:
         """Return the artifact in the form that the service can read.
 
-        `offset` and `limit` select a page of text, in characters; `language` is that of descriptions and errors.
-        Unreadable bytes give an error text and a warning instead of an exception.
+        `offset` and `limit` select a page of text, in characters. `language` is the language of descriptions and
+        errors. For unreadable bytes, the result is an error message and a warning instead of an exception.
         """
         typed_artifact, (capabilities, warnings) = self._complete_type(artifact), self._capabilities(service_id)
         delivery = decide(typed_artifact.part(), Reader(GET_ARTIFACT_SLOTS, capabilities))
@@ -109,21 +110,21 @@ class ArtifactContentRouter:
         return replace(result, warnings=(*warnings, *result.warnings))
 
     def detect_binary_type(self, artifact: StoredArtifact) -> Kind:
-        """Return the kind by metadata, else by name, else by content (ABR-1.2 to 1.5); text counts as other."""
+        """Return the kind by metadata, else by name, else by content (ABR-1.2 to 1.5). Text counts as other."""
         kind = self._complete_type(artifact).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
 
     def has_capability(self, service_id: str, capability: str) -> bool:
-        """Return whether the service reads it; False if the service is unknown or the registry fails (ABR-2.4, 8.4)."""
+        """Return whether the service has it; False if the service is unknown or the registry fails (ABR-2.4, 8.4)."""
         return self._capabilities(service_id)[0].has(capability)
 
     def format_image_url(self, content: bytes | str, mime_type: str) -> dict[str, Any]:
-        """Return an image, as bytes or base64, in the image_url form of ABR-3.3."""
+        """Return an image, given as bytes or base64, in the `image_url` format of ABR-3.3."""
         data = content if isinstance(content, str) else base64.b64encode(content).decode("ascii")
         return {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}
 
     def generate_text_description(self, artifact: StoredArtifact, language: str | None = None) -> str:
-        """Describe the artifact for a model that cannot read it: name, reference, type, size (ABR-4.3, ABR-4.4)."""
+        """Return a description for a model that cannot read the file: name, reference, type, size (ABR-4.3, 4.4)."""
         return _cannot_read(artifact, language)
 
     def _complete_type(self, artifact: StoredArtifact) -> StoredArtifact:
@@ -141,14 +142,14 @@ class ArtifactContentRouter:
             return clean_mime(self.detect(artifact))
         except (UnreadableError, OSError) as error:
             log.warning("detecting the type of artifact %s failed: %s", artifact.id, type(error).__name__)
-        except Exception:  # ABR-8.3: a failing detector leaves the type unknown
+        except Exception:  # ABR-8.3: the type stays unknown if the detector fails
             log.exception("detecting the type of artifact %s failed", artifact.id)
         return None
 
     def _capabilities(self, service_id: str) -> tuple[Capabilities, tuple[str, ...]]:
         try:
             capabilities = self.services.get_capabilities(service_id)
-        except Exception as error:  # ABR-8.4: a failing registry means text only
+        except Exception as error:  # ABR-8.4: text only if the registry fails
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY, (CAPABILITIES_UNKNOWN,)
         return (capabilities, ()) if capabilities is not None else (TEXT_ONLY, (UNKNOWN_SERVICE,))
@@ -190,7 +191,7 @@ def _native(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> 
 
 def _image_type(artifact: StoredArtifact) -> str:
     candidates = (artifact.mime_type, mime_of_filename(artifact.filename) or "")
-    # The kind may have another source, but a data URL of an image must name an image type.
+    # The kind may come from elsewhere, but the data URL of an image must have an image type.
     return next((mime_type for mime_type in candidates if mime_type.startswith("image/")), "image/png")
 
 
@@ -198,7 +199,7 @@ def _text(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> Co
     text = artifact.content.text() if artifact.content else None
     if text is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
-        # Text by its type, but nothing decodes it: described like any other binary.
+        # The type says that this is text, but it cannot be decoded, so it is described like any other binary.
         binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
         return _describe(binary, Delivery(Outcome.DESCRIBED, reason), options)
     excerpt = _excerpt(text.text, options)
@@ -242,4 +243,4 @@ def _describe_failure(
 _ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Options], ContentRouteResult]] = MappingProxyType(
     {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _describe}
 )
-"""Outcomes that get_artifact supports: it has no tool results, no conversion and no policy of its own."""
+"""Outcomes that get_artifact supports, which has no tool results, no conversion and no policy of its own."""

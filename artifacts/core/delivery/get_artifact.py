@@ -1,4 +1,4 @@
-"""The tool get_artifact, and the parser that turns its answer in a tool message back into a file."""
+"""The tool get_artifact, and the parser that turns its result in a tool message back into a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOT_FOUND: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ArtifactNotFound:
-    """The artifact does not exist for this reader, or the reference is invalid (ABR-8.1)."""
+    """The artifact does not exist for the calling agent, or the reference is invalid (ABR-8.1)."""
 
     ref: str
     message: str
@@ -48,9 +48,9 @@ def get_artifact(
     offset: int | None = None,
     limit: int | None = None,
 ) -> ContentRouteResult | ArtifactNotFound:
-    """Return the artifact as the service can read it, or `ArtifactNotFound`; both have `as_json()`.
+    """Return the artifact in the form that the service can read, or `ArtifactNotFound`. Both have `as_json()`.
 
-    `ref` is `artifact:<id>` or the bare id and is validated before the store is queried.
+    `ref` is `artifact:<id>` or the bare id. It is validated before the store is queried.
     """
     bare = artifact_id(ref)
     artifact = store.get_artifact(REF_PREFIX + bare) if bare else None
@@ -60,7 +60,7 @@ def get_artifact(
 
 
 class BadBase64Error(ValueError):
-    """The data in a tool result is not base64; `sentence` says where, without the data."""
+    """The data in a tool result is not base64. `sentence` says where, without repeating the data."""
 
     def __init__(self, param: str) -> None:
         self.sentence = translatable(
@@ -71,7 +71,7 @@ class BadBase64Error(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """Content received inside a message."""
+    """Content that was received inside a message."""
 
     data: bytes
     kind: Kind
@@ -80,7 +80,7 @@ class InMemory:
         return blob_of(self.data)
 
     def text(self) -> Text | None:
-        """Return the text of a UTF-8 text file, else None."""
+        """Return the text if this is a text file in UTF-8, else None."""
         if self.kind is not Kind.TEXT:
             return None
         try:
@@ -101,9 +101,9 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE)
 def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | None:
     """Return the file in a tool message whose text is a ContentRouteResult with media, else None.
 
-    The seed's `status` key beside it is ignored. A result that names its artifact but has no data, as in the seed's
-    short form, gives a part without content; a caller with a store fills it in. Raise `BadBase64Error` if the data does
-    not decode.
+    The specification's `status` key next to it is ignored. A result that names its artifact but has no data (the short
+    form in the specification) gives a part without content, which a caller with a store fills in. Raise
+    `BadBase64Error` if the data cannot be decoded.
     """
     result = _result(text)
     if result is None:
@@ -123,7 +123,7 @@ def _part(
     filename = filename or _string(metadata, "filename")
     mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or mime_of_filename(filename)
     kind_of_type = kind_of(mime_type or OCTET_STREAM)
-    # A drawing in words (SVG) is text to a model, whichever slot a tool put it in.
+    # SVG is text to a model, whichever field the tool put it in.
     kind = Kind.IMAGE if result["routing"] == "image_url" and kind_of_type is not Kind.TEXT else kind_of_type
     size = _count(metadata.get("size")) if data is None else len(data)
     return FilePart(
@@ -138,7 +138,7 @@ def _part(
 
 
 def _result(text: str) -> dict[str, Any] | None:
-    # Check cheaply before parsing: a tool message may hold any text, of any size and depth.
+    # Check cheaply before parsing, since a tool message may contain any text, of any size and depth.
     if not text.lstrip().startswith("{") or '"routing"' not in text or not is_bounded(text):
         return None
     try:
@@ -150,7 +150,7 @@ def _result(text: str) -> dict[str, Any] | None:
 
 
 MEDIA_ROUTES = (("image", "image_url"), ("image", "file"), ("binary", "file"))
-"""contentType and routing of results that carry a file; with routing `text` the text is the result."""
+"""Pairs of contentType and routing for results that contain a file. With routing `text`, the text is the result."""
 
 _DecodedFile = tuple[str | None, str | None, bytes]
 

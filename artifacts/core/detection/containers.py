@@ -1,7 +1,7 @@
-"""Find the type of what is inside a container: office file or archive, audio or video.
+"""Find the type of a container by its contents: office file or archive, audio or video.
 
-Every function reads a few places through `read_at` and returns None if the contents cannot be found; the signature's
-own type then remains. The work is bounded whatever the bytes claim, and nothing is decompressed.
+Every function reads a few places through `read_at`, and returns None if the contents cannot be found. Then the file
+keeps the type of its signature. The work is bounded whatever the bytes claim, and nothing is decompressed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ OFFICE_PARTS = (
     ("visio/", "application/vnd.visio"),
     ("FixedDoc", "application/oxps"),
 )
-"""Prefix of a name inside an Office Open XML package → the package's type; more specific ones first."""
+"""Prefix of a name inside an Office Open XML package → the package's type. More specific prefixes come first."""
 
 OFFICE_PROGRAMS = (
     (f"{OOXML}wordprocessingml.", "application/vnd.ms-word."),
     (f"{OOXML}spreadsheetml.", "application/vnd.ms-excel."),
     (f"{OOXML}presentationml.", "application/vnd.ms-powerpoint."),
 )
-"""Prefixes of one program's types: documents, templates, slide shows and add-ins have the same parts."""
+"""Prefixes of types of the same program, whose documents, templates, slide shows and add-ins have the same parts."""
 
 ZIP_PACKAGES = frozenset({"application/vnd.xmind.workbook"})
 """Packages that only their file name distinguishes from any other zip."""
@@ -67,7 +67,7 @@ MIMETYPE_ENTRIES = frozenset(
 """Accepted contents of an uncompressed first entry named `mimetype` (EPUB, OpenDocument)."""
 
 LOCKED_PACKAGE = "application/x-ole-storage"
-"""An office file behind a password; only its file name says of which program."""
+"""The type of an office file with a password. Only the file name says which program it is from."""
 
 OLE2_STREAMS = (
     ("WordDocument", "application/msword"),
@@ -105,7 +105,7 @@ def zip_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _mimetype_entry(head: bytes) -> str:
-    # The first entry counts only if it is named `mimetype` and stored uncompressed.
+    # The content of the first entry counts only if it is named `mimetype` and stored uncompressed.
     if head[30:38] != b"mimetype" or le(head, 26, 2) != 8 or le(head, 8, 2) != 0:
         return ""
     start = 38 + le(head, 28, 2)
@@ -118,7 +118,7 @@ def _mimetype_entry(head: bytes) -> str:
 
 
 def _until_header(head: bytes, start: int) -> str:
-    # A streamed entry has its length behind the data, so the data ends at the next header.
+    # The length of a streamed entry comes after its data, so the data ends at the next header.
     return head[start:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
 
 
@@ -153,7 +153,7 @@ def _local_names(head: bytes) -> Iterator[str]:
 
 
 def ole2_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of an OLE2 file by the names in its directory; reads at most `MAX_SECTORS` sectors."""
+    """Return the type of an OLE2 file by the names in its directory, reading at most `MAX_SECTORS` sectors."""
     header = read_at(0, 512)
     if le(header, 30, 2) not in (9, 12):
         return None
@@ -182,8 +182,8 @@ def _ole2_name(directory: bytes, index: int) -> str:
 
 
 def _root_names(directory: bytes) -> Iterator[str]:
-    # Only names directly under the root count, found by the tree of siblings (MS-CFB §2.6.4). Deeper ones belong to
-    # embedded files, such as the workbook in a presentation or an attachment in a mail.
+    # Only names directly under the root count, which are found by the tree of siblings (MS-CFB §2.6.4). Deeper names
+    # belong to embedded files, such as the workbook in a presentation or an attachment in an e-mail.
     waiting, seen = [le(directory, 76, 4)], {0}
     while waiting:
         index = waiting.pop()
@@ -195,7 +195,7 @@ def _root_names(directory: bytes) -> Iterator[str]:
 
 def _next_sector(read_at: ReadAt, header: bytes, position: int, sector: int) -> int:
     table, index = divmod(position, sector // 4)
-    # The header lists 109 sectors of the allocation table. Beyond them, return a number that no file reaches.
+    # The header lists only 109 sectors of the allocation table. Beyond them, return a number that no file reaches.
     if table >= 109:
         return 0xFFFFFFFE
     offset = (le(header, 76 + 4 * table, 4) + 1) * sector + 4 * index
@@ -231,4 +231,4 @@ FAMILY_TYPES: dict[str, tuple[str, ...]] = {
     "ogg": ("audio/ogg", "video/ogg"),
     "asf": ("video/x-ms-", "audio/x-ms-"),
 }
-"""Family → prefixes of its types; a declared one of them is kept if the contents could not be read."""
+"""Family → prefixes of its types. A declared type with such a prefix is kept if the contents could not be read."""

@@ -1,4 +1,4 @@
-"""Apply a person's correction of a file's type or encoding; it outranks metadata and bytes."""
+"""Apply a user's correction of a file's type or encoding, which takes precedence over metadata and bytes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from capabilities.core.vocabulary import Kind
 
 MAX_TYPE = 150
 MAX_WORD = 60
-"""Characters of an invalid word that its error message repeats."""
+"""The most characters of an invalid value that the error message repeats."""
 
 
 class CorrectionError(ValueError):
-    """An invalid correction; `field` is `type` or `encoding`, `sentence` the message for the user."""
+    """An invalid correction. `field` is `type` or `encoding`, `sentence` is the message for the user."""
 
     def __init__(self, field: str, sentence: Translatable) -> None:
         super().__init__(sentence)
@@ -27,17 +27,17 @@ class CorrectionError(ValueError):
 
 
 def correct(detection: Detection, mime_type: str | None = None, encoding: str | None = None) -> Detection:
-    """Return the detection with the given type, encoding or both; None leaves what was found.
+    """Return the detection with the given type, encoding or both. None keeps what was detected.
 
-    Raise `CorrectionError` for a malformed or meaningless type, an unknown encoding, or an encoding of something that
-    is not text.
+    Raise `CorrectionError` for a malformed or meaningless type, an unknown encoding, or an encoding for a type that is
+    not text.
     """
     mime = _parse_or_refuse("type", mime_type, _type_of, _refuse_type)
     name = _parse_or_refuse("encoding", encoding, canonical, _refuse_encoding)
     if name and mime is not None and kind_of(mime) is not Kind.TEXT:
         raise CorrectionError("encoding", _refuse_both(mime))
     if name and mime is None and detection.kind is not Kind.TEXT:
-        # Naming an encoding says that the file is text.
+        # An encoding implies that the file is text.
         mime = "text/plain"
     new_type = mime or detection.mime_type
     kind = kind_of(new_type) if mime else detection.kind
@@ -59,7 +59,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
 
 
 def is_text_type(mime_type: str) -> bool:
-    """Return whether a type, in any spelling, is a text type; False for an invalid type."""
+    """Return whether a type, in any spelling, is a text type. An invalid type is not."""
     mime = clean_mime(mime_type)
     return mime is not None and kind_of(mime) is Kind.TEXT
 
@@ -101,7 +101,7 @@ def _refuse_both(mime: str) -> Translatable:
 
 
 def _closest_type(value: str) -> str | None:
-    # People enter an extension ("png") or misspell a type ("image/pgn").
+    # Users enter an extension ("png") or misspell a type ("image/pgn").
     by_extension = MIME_OF_EXTENSION.get(value.lower().lstrip("."))
     return by_extension or next(
         iter(get_close_matches(value[:MAX_WORD].lower(), set(MIME_OF_EXTENSION.values()), 1)), None

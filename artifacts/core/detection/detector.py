@@ -1,8 +1,8 @@
 """Detect a file's type, kind and encoding, and record why (ABR-1.1 to 1.5, ABR-8.2, 8.3).
 
-Metadata decides unless the bytes prove another type. Proof is a signature with a valid structure behind it, clean text
-where media, an archive or an office file was declared, or no text where text was declared. The observations are kept as
-evidence, so that a page can show "declared image/png, bytes say application/pdf".
+Metadata decides unless the bytes prove another type. Proof is a signature followed by a valid structure, clean text if
+media, an archive or an office file was declared, or bytes that are not text if text was declared. The observations are
+kept as evidence, so that a page can show "declared image/png, bytes say application/pdf".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _ByteFindings:
-    # The type is refined by the container's contents.
+    # The contents of the container decide the exact type.
     match: Match | None = None
     text: TextFound | None = None
     opinion: str | None = None
@@ -39,9 +39,9 @@ _FAILED = _ByteFindings(evidence=(Evidence("bytes", "", "failed"),))
 
 @dataclass(frozen=True, slots=True)
 class BinaryDetector:
-    """Detect what a file is; `sniff` and `guess_encoding` are outside opinions, never proof.
+    """Detects what a file is. `sniff` and `guess_encoding` are opinions of libraries, which never count as proof.
 
-    `prefer` is the language whose legacy encoding wins where bytes fit several (`zh`: GB18030).
+    `prefer` is the language whose legacy encoding is chosen if the bytes fit several (`zh`: GB18030).
     """
 
     sniff: Opinion | None = None
@@ -58,10 +58,10 @@ class BinaryDetector:
         read_at: ReadAt | None = None,
         encoding: str | None = None,
     ) -> Detection:
-        """Detect the type of a file that begins with `head` and has `size` bytes (None: the head is all of it).
+        """Detect the type of a file that begins with `head` and has `size` bytes (None if the head is the whole file).
 
-        Without `read_at`, a zip's directory and text behind the head are not examined. `encoding` is the one the
-        uploader declared. Never raises: if the examination fails, the metadata alone decides (ABR-8.3).
+        Without `read_at`, a zip's directory and text after the head are not examined. `encoding` is what the uploader
+        declared. This never raises: if the examination fails, only the metadata decides (ABR-8.3).
         """
         declared, type_by_name = clean_mime(declared_mime), named_type(filename)
         size = max(size or 0, len(head))
@@ -70,7 +70,7 @@ class BinaryDetector:
         except OSError as error:
             log.warning("reading a file of %d bytes failed, so its type is as declared: %s", size, error)
             findings = _FAILED
-        except Exception:  # a bug of ours must not stop an upload either (ABR-8.3)
+        except Exception:  # a bug in detection must not stop an upload (ABR-8.3)
             log.exception("detection failed on a file of %d bytes, so its type is as declared", size)
             findings = _FAILED
         by_declaration = Evidence("declared", declared or "", "declared" if declared else "undeclared")
@@ -78,18 +78,18 @@ class BinaryDetector:
         return _verdict(findings, declared, type_by_name, (by_declaration, *by_name, *findings.evidence))
 
     def find_encoding(self, size: int, read_at: ReadAt) -> TextFound | None:
-        """Return the encoding of a file known to be text, or None if none decodes all of it."""
+        """Return the encoding of a file known to be text, or None if no encoding decodes all of it."""
         return self._text(read_at(0, HEAD), size, read_at, None) if size else None
 
     def detect_binary_type(self, data: bytes, mime_type: str | None = None, filename: str | None = None) -> Kind:
-        """Return image, audio, video, document or other; text counts as other."""
+        """Return image, audio, video, document or other. Text counts as other."""
         kind = self.detect(data, None, mime_type, filename).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
 
     def _inspect(
         self, head: bytes, size: int, read_at: ReadAt | None, claimed: str | None, declared: str | None
     ) -> _ByteFindings:
-        # `claimed` only chooses among types that have the same bytes.
+        # `claimed` only decides between types with the same bytes.
         if not size:
             return _ByteFindings(evidence=(Evidence("bytes", "", "empty"),))
         match = signatures.match(head)
@@ -120,7 +120,7 @@ class BinaryDetector:
         text = self._find(head[:HEAD], size <= HEAD, declared)
         if text is None or size <= HEAD or encodings.is_clean(blocks(read_at, size), text.encoding):
             return text
-        # Characters outside the narrower encoding may occur far behind the head.
+        # Characters outside the narrower encoding may occur far after the head.
         for candidate in encodings.widen(text):
             if encodings.is_clean(blocks(read_at, size), candidate.encoding):
                 return candidate
@@ -147,7 +147,7 @@ def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
 
 
 def _is_words(head: bytes, size: int) -> bool:
-    # In clean UTF-8, four letters at the beginning are a word, not a signature.
+    # If the text is clean UTF-8, four letters at the beginning are a word, not a signature.
     return encodings.is_clean((head[:4096],), "utf-8", whole=size <= 4096)
 
 

@@ -1,9 +1,9 @@
 """Decide whether bytes are text, and in which encoding.
 
-Trials in this order: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark, the uploader's
-declaration, the text's own declaration, legacy encodings by likelihood, Chinese in UTF-16, the injected guesser. A
-trial succeeds when every byte decodes (except for a last character cut in two), no NUL occurs and control characters
-are rare, over the whole stream. It works block by block, so memory stays constant.
+These are tried in order: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark, the uploader's
+declaration, the text's own declaration, legacy encodings by likelihood, Chinese in UTF-16, and the injected guesser (a
+function of a library). A trial succeeds when every byte decodes (except for a last character cut in two), no NUL occurs
+and control characters are rare, over the whole stream. It works block by block, so memory stays constant.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-"""Byte order mark → encoding, whose decoder removes the mark."""
+"""Byte order mark → the encoding, whose decoder removes the mark."""
 MAX_MARK = max(len(mark) for mark, _ in MARKS)
 
 CHARS_PER_CONTROL = 200
-"""At most one character in so many may be a control character (0.5 %)."""
+"""At most one character in this many may be a control character (0.5 %)."""
 
 MIN_PROOF_CHARS = 4
-"""Characters from which on a likely East Asian reading is proof."""
+"""From this many characters on, a likely East Asian reading is proof."""
 
 GUESSES = frozenset(
     {"big5hkscs", "cp932", "cp949", "euc_jis_2004", "iso2022_jp", "koi8-r", "koi8-u", "cp855", "cp866", "cp874"}
@@ -43,7 +43,7 @@ GUESSES = frozenset(
     | {f"cp{page}" for page in range(1250, 1259)}
     | {f"iso8859-{part}" for part in range(2, 17)}
 )
-"""Encodings accepted from the guesser; others (EBCDIC, DOS box drawing …) are misreadings."""
+"""Encodings that are accepted from the guesser. Others (EBCDIC, DOS box drawing …) are misreadings."""
 
 _CONTROLS = bytes([*range(1, 8), 11, *range(14, 27), *range(28, 32), 127])
 _CONTROL_CHARS = re.compile("[\x01-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
@@ -56,7 +56,7 @@ _LETTERS = re.compile(rb"[A-Za-z '\".,;:!?()\r\n-]*")
 
 
 class Proof(StrEnum):
-    """How sure it is that bytes are text: `strong` overrules a declared media type, `weak` only fills a gap."""
+    """How certain it is that bytes are text. `strong` overrides a declared media type, `weak` only fills a gap."""
 
     STRONG = "strong"
     WEAK = "weak"
@@ -64,9 +64,9 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextFound:
-    """The bytes are text: Python's name of the encoding, how sure that is, and the trial that found it.
+    """The bytes are text: Python's name of the encoding, how certain it is that they are text, and what found it.
 
-    `certain` is about the encoding: False if other readings of the same bytes are nearly as likely.
+    `certain` is False if the same bytes are nearly as likely in another encoding.
     """
 
     encoding: str
@@ -76,7 +76,7 @@ class TextFound:
 
 
 def decode_blocks(blocks: Iterable[bytes], encoding: str | None) -> Iterator[str]:
-    """Decode a stream block by block; invalid bytes become U+FFFD, so this never raises.
+    """Decode a stream block by block. Invalid bytes become U+FFFD, so this never raises.
 
     UTF-16 and UTF-32 without a byte order mark are read as little-endian, as browsers do.
     """
@@ -101,14 +101,14 @@ def _settle_order(blocks: Iterator[bytes], name: str) -> tuple[Iterator[bytes], 
 
 
 def is_marked(head: bytes, name: str) -> bool:
-    """Return whether a file begins with a byte order mark of that encoding."""
+    """Return whether a file begins with a byte order mark of this encoding."""
     return any(head.startswith(mark) for mark, encoding in MARKS if encoding == name)
 
 
 def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> bool:
-    """Return whether the stream decodes without loss and NUL, with few control characters.
+    """Return whether the stream decodes without loss, to text without NUL and with few control characters.
 
-    `whole` False means that the stream was cut off, so an unfinished character at its end is accepted.
+    If `whole` is False, the stream was cut off, so an unfinished character at its end is accepted.
     """
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     single = not encoding.startswith(("utf-16", "utf-32", "iso2022"))
@@ -127,7 +127,7 @@ def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> b
 
 
 def _controls(block: bytes, text: str, single: bool) -> int:
-    # Counting in the bytes is faster, where an ASCII byte always means itself.
+    # Counting in the bytes is faster, and possible if an ASCII byte always means the ASCII character.
     if not single:
         return len(_CONTROL_CHARS.findall(text))
     ascii_controls = len(block) - len(block.translate(None, _CONTROLS))
@@ -139,8 +139,8 @@ def find_text(
 ) -> TextFound | None:
     """Return the encoding of a head, or None if it is not text.
 
-    `whole` says that the head is the whole file, `declared` is the uploader's encoding, `prefer` the language that wins
-    where bytes fit several encodings.
+    `whole` says that the head is the whole file. `declared` is the encoding that the uploader stated. `prefer` is the
+    language whose encoding is chosen if the bytes fit several.
     """
     for candidate in _trials(head, canonical(declared), prefer, guess):
         if is_clean((head,), candidate.encoding, whole=whole):
@@ -151,13 +151,13 @@ def find_text(
 
 
 def widen(text: TextFound) -> Iterator[TextFound]:
-    """Yield the text in encodings with more characters, for a file that has some of them far behind its head."""
+    """Yield the text in encodings with more characters, which may occur in a file far after its head."""
     for encoding in WIDER.get(text.encoding, ()):
         yield replace(text, encoding=encoding)
 
 
 def is_cut_off(blocks: Iterable[bytes]) -> bool:
-    """Return whether a stream is UTF-8 whose last character was cut in two, as `head -c` does."""
+    """Return whether a stream is UTF-8 whose last character is cut in two, as by `head -c`."""
     lead_bytes = 0
 
     def count_lead_bytes() -> Iterator[bytes]:
@@ -166,12 +166,12 @@ def is_cut_off(blocks: Iterable[bytes]) -> bool:
             lead_bytes += len(block) - len(block.translate(None, _LEADS))
             yield block
 
-    # A lone byte at the end of plain words is some other encoding, so require four whole characters before it.
+    # A lone byte after ASCII text means another encoding, so require four complete characters before it.
     return is_clean(count_lead_bytes(), "utf-8", whole=False) and lead_bytes > 4
 
 
 def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | None) -> Iterator[TextFound]:
-    # Each encoding is still to be confirmed by decoding.
+    # Each encoding must still be confirmed by decoding.
     for mark, encoding in MARKS:
         if head.startswith(mark):
             yield TextFound(encoding, Proof.STRONG, "mark")
@@ -208,7 +208,7 @@ def _legacy_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator
 
 
 def _judge_utf16(head: bytes, encoding: str) -> TextFound:
-    # A few bytes are no proof.
+    # A few bytes are not proof.
     is_long_enough = len(head) >= 16
     return TextFound(encoding, Proof.STRONG if is_long_enough else Proof.WEAK, "utf-16", is_long_enough)
 
@@ -225,12 +225,12 @@ def _proof_of(reading: LikelyText) -> Proof:
 
 
 def _latin_letters(head: bytes) -> bool:
-    # Short words mislead a guesser. Here every byte beyond ASCII must be a Western letter or mark in Windows-1252.
+    # Short text misleads a guesser, so every byte beyond ASCII must be a Western letter or mark in Windows-1252.
     return _mostly_ascii(head, 4) and bool(_WESTERN.fullmatch(head.translate(None, bytes(range(0x80)))))
 
 
 def _latin_word(head: bytes) -> bool:
-    # Read as UTF-16, pairs of ASCII letters are Chinese characters.
+    # In UTF-16, pairs of ASCII letters would be Chinese characters.
     return _latin_letters(head) and bool(_LETTERS.fullmatch(head.translate(None, bytes(range(0x80, 0x100)))))
 
 

@@ -31,12 +31,12 @@ REASONS = {
     "corrected_lossy": "corrected by a person, but some bytes are not valid in this encoding",
     "failed": "the content could not be checked, so the declared information decides",
 }
-"""Every reason of an evidence, in English; pages translate these sentences."""
+"""The English sentence for every reason. Pages translate these sentences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One observation: its step, the type or encoding found (empty for none) and the key of its reason."""
+    """An observation: its step, the type or encoding found (empty for none) and the key of its reason."""
 
     step: str
     says: str
@@ -44,7 +44,7 @@ class Evidence:
 
     @property
     def because(self) -> str:
-        """The reason as an English sentence, one of `REASONS`."""
+        """Return the reason as an English sentence from `REASONS`."""
         return REASONS[self.reason]
 
     def as_json(self) -> dict[str, str]:
@@ -53,11 +53,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """What a file is: the type in effect, its kind and the evidence; `encoding` for text only.
+    """What a file is: the type in effect, its kind and the evidence. `encoding` is set only for text.
 
-    `encoding_certain` is False if the encoding was guessed and another one fits nearly as well. `detected_mime_type` is
-    the type by the bytes, None if they prove nothing. `mismatch` is True if they overruled a declared type or, without
-    one, the extension.
+    `encoding_certain` is False if the encoding was guessed and another encoding fits nearly as well.
+    `detected_mime_type` is the type that the bytes prove, or None. `mismatch` is True if the bytes overrode the
+    declared type or, without one, the extension.
     """
 
     mime_type: str
@@ -74,12 +74,12 @@ class Detection:
         return [item.as_json() for item in self.evidence]
 
 
-# Opinions of outside libraries, used for what our own checks cannot decide; never proof.
+# Opinions of libraries are used for what our own checks cannot decide. They are never proof.
 
 log = logging.getLogger(__name__)
 
 Opinion = Callable[[bytes], str | None]
-"""Return a MIME type (libmagic) or an encoding (charset-normalizer), or None if unknown; see sniffer.py."""
+"""Returns a MIME type (libmagic) or an encoding (charset-normalizer), or None if unknown. See sniffer.py."""
 
 
 def opinion_of(ask: Opinion | None, head: bytes) -> str | None:
@@ -96,7 +96,7 @@ def opinion_of(ask: Opinion | None, head: bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """One row: fixed bytes at an offset; without a `structure` to prove them, they are only a hint."""
+    """A row: fixed bytes at an offset. Without a `structure` to prove them, they are only a hint."""
 
     mime: str
     fixed: bytes

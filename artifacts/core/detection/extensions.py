@@ -246,7 +246,7 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
     "application/x-blender": "blend",
     **TEXT_EXTENSIONS,
 }
-"""Type → its extensions, separated by spaces; the usual one first."""
+"""Type → its extensions, separated by spaces, the most common first."""
 
 MIME_OF_EXTENSION: Mapping[str, str] = MappingProxyType(
     {extension: mime for mime, extensions in EXTENSIONS_OF_MIME.items() for extension in extensions.split()}
@@ -283,4 +283,4 @@ MIME_OF_NAME: Mapping[str, str] = MappingProxyType(
         "winmail.dat": "application/vnd.ms-tnef",
     }
 )
-"""Whole file names, lower case, that name a type without an extension."""
+"""Whole file names, in lower case, that imply a type although they have no extension."""

@@ -18,7 +18,7 @@ _NO_FRAME = {0xC4, 0xC8, 0xCC}
 def image_size(head: bytes, mime_type: str, read_at: ReadAt | None = None) -> Size | None:
     """Return (width, height) in pixels as stored, before any EXIF rotation, or None if the header has none.
 
-    `read_at` reads behind the head: a JPEG's frame after large metadata, a TIFF's directory at its end.
+    `read_at` reads beyond the head: a JPEG's frame after large metadata, a TIFF's directory at the end.
     """
     reader = _READERS.get(mime_type)
     if reader is None:
@@ -55,13 +55,13 @@ def _webp(_: ReadAt, head: bytes) -> Size | None:
 
 
 def _jpeg(read_at: ReadAt, _: bytes) -> Size | None:
-    # The size is in the first frame header; metadata segments of any size may precede it.
+    # The size is in the first frame header, which metadata segments of any size may precede.
     offset = 2
     for _unused in range(MAX_SEGMENTS):
         segment = read_at(offset, 9)
         if len(segment) < 9 or segment[0] != 0xFF:
             return None
-        # Three markers in the range of the frame headers are none: Huffman tables, a reserved one, arithmetic coding.
+        # Three markers in this range are not frame headers: Huffman tables, a reserved marker, and arithmetic coding.
         if 0xC0 <= segment[1] <= 0xCF and segment[1] not in _NO_FRAME:
             return be(segment, 7, 2), be(segment, 5, 2)
         offset += 1 if segment[1] == 0xFF else 2 + be(segment, 2, 2)
@@ -82,7 +82,7 @@ def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
 
 
 def _heif(_: ReadAt, head: bytes) -> Size | None:
-    # Each tile and thumbnail has an extent, too, so take the largest.
+    # Tiles and thumbnails also have an extent, so take the largest.
     sizes: list[Size] = []
     at = head.find(b"ispe")
     while at >= 0 and len(sizes) < 64:

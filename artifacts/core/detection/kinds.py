@@ -1,6 +1,6 @@
 """Tables and look-ups of MIME types, file name extensions and kinds of content (ABR-1.2, ABR-1.3).
 
-A type in none of the tables is judged by its first word.
+For a type that is in none of the tables, the part before the slash decides.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "video/x-mpeg": "video/mpeg",
     }
 )
-"""Alias of a type → the name we use, which is the one that providers list as accepted."""
+"""Alias of a type → the name we use, which is the name that providers list as accepted."""
 
 UNDECLARED = frozenset(
     {
@@ -164,7 +164,7 @@ DOCUMENT_TYPES = frozenset(
         "image/vnd.djvu",
     }
 )
-"""Documents: office files, PDF and books; whole families are found by `DOCUMENT_PREFIXES`."""
+"""Documents: office files, PDF and books. `DOCUMENT_PREFIXES` covers whole families."""
 
 DOCUMENT_PREFIXES = (
     OOXML,
@@ -225,7 +225,7 @@ ARCHIVE_TYPES = frozenset(
         "font/collection",
     }
 )
-"""Types of kind other that are known never to be text: archives, programs, databases, fonts."""
+"""Types of kind `other` that are never text: archives, programs, databases, fonts."""
 
 FILM_TYPES = frozenset({"application/mxf", "application/vnd.rn-realmedia"})
 """Video types that do not begin with `video/`."""
@@ -235,7 +235,7 @@ _MIME = re.compile(r"^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]
 
 
 def clean_mime(raw: object) -> str | None:
-    """Return the declared type in our spelling, or None if it is absent, malformed or says nothing.
+    """Return the declared type in our spelling, or None if it is absent, malformed or meaningless.
 
     Parameters, quotes, spaces and case are ignored: ` "IMAGE/JPG"; q=1` is `image/jpeg`.
     """
@@ -249,7 +249,7 @@ def clean_mime(raw: object) -> str | None:
 
 
 def kind_of(mime: str) -> Kind:
-    """Return the kind of content of a cleaned type; `other` if no table has it (ABR-1.2)."""
+    """Return the kind of content of a cleaned type, or `other` if no table has the type (ABR-1.2)."""
     if is_text_mime(mime):
         return Kind.TEXT
     if mime in DOCUMENT_TYPES or mime.startswith(DOCUMENT_PREFIXES):
@@ -265,7 +265,7 @@ def is_binary_mime(mime: str) -> bool:
 
 
 def extension_of(filename: str | None) -> str:
-    """Return the extension in lower case without its dot, or "" if there is none (`.bashrc` has none)."""
+    """Return the extension in lower case without its dot, or "" if there is none (as in `.bashrc`)."""
     stem, dot, extension = (filename or "").replace("\\", "/").rsplit("/", 1)[-1].rpartition(".")
     return extension.strip().lower() if dot and stem else ""
 

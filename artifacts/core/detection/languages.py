@@ -1,7 +1,7 @@
-"""Tables of the characters of languages, most frequent first, and the legacy encodings of their texts.
+"""Tables of the characters of languages, the most frequent first, and of legacy encodings for each language.
 
-The orders are the well-known ones of running text. An unlisted character is rare in that language, which is enough to
-choose between two encodings.
+The orders are the well-known frequencies in running text. A character that is not listed is rare in that language. This
+is enough to choose between two encodings.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """The letters of one language beyond ASCII, lower case, the most frequent first.
+    """The letters of a language beyond ASCII, in lower case, the most frequent first.
 
-    `cased` says whether they have capitals, `beside_latin` whether they mix with ASCII letters in one word.
+    `cased` says whether they have capitals, `beside_latin` whether a word can also contain ASCII letters.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Find the legacy encoding in which bytes most likely read as a language.
 
-Read in the wrong encoding, frequent letters become rare ones, capitals appear inside words and two alphabets in one
-word. Each reading is scored by the sum of the logarithms of its characters' probabilities, plus a few nats for the
-guesser's answer and the reader's language. The likeliest is returned first.
+In the wrong encoding, frequent letters become rare letters, capitals appear inside words, and words mix alphabets. Each
+reading is scored by the sum of the natural logarithms of its characters' probabilities (in nats), plus a few nats if
+the guesser or the user's language supports it. The most likely reading is returned first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cache
 from artifacts.core.detection.languages import ALPHABETS, FREQUENT, MARKS, PUNCTUATION, Alphabet
 
 SAMPLE = 4 * 1024
-"""Bytes that are decoded in every encoding; more do not improve the choice."""
+"""The most bytes that are decoded in every encoding. More would not improve the choice."""
 
 EAST_ASIAN = (
     ("zh", "gb18030", ("gb18030",), ((0xB0, 0xD7),)),
@@ -28,32 +28,32 @@ EAST_ASIAN = (
     ("ko", "cp949", ("cp949",), ((0xB0, 0xC8),)),
     ("ko", "johab", ("johab",), ((0x88, 0xD3),)),
 )
-"""Language, encoding, the wider variants to decode with, and the lead bytes of its common characters
-(GB 2312 and JIS X 0208 level 1, Big5 level 1, the Hangul of KS X 1001 and of Johab)."""
+"""Language, encoding, the wider variants to decode with, and the lead bytes of common characters (GB 2312 and JIS X
+0208 level 1, Big5 level 1, the Hangul of KS X 1001 and of Johab)."""
 
 WIDER: Mapping[str, tuple[str, ...]] = {
     "big5": ("cp950", "big5hkscs"),
     "shift_jis": ("cp932", "shift_jis_2004"),
     "euc_jp": ("euc_jis_2004",),
 }
-"""Encoding → its supersets, for files that need their characters."""
+"""Encoding → its supersets, for files with characters that only these have."""
 
 MIN_NATS, MIN_NATS_EAST_ASIAN = -6.0, -10.0
-"""Nats per character beyond ASCII; below, the characters are too rare for any language."""
+"""The least nats per character beyond ASCII. Below them, the characters are too rare for any language."""
 
 FREQUENT_NATS = -8.5
 """Nats per character that running Chinese, Japanese and Korean exceed."""
 
 CERTAIN_LEAD = 6.0
-"""Lead in nats with which the likeliest reading is certain: 400 to 1."""
+"""The lead in nats from which on the most likely reading is certain, about 400 to 1."""
 
 MIN_CERTAIN_CHARS = 4
-"""Minimum of characters beyond ASCII for a certain reading."""
+"""The least characters beyond ASCII for a certain reading."""
 
 GUESS_BONUS = 3.0
 LANGUAGE_BONUS = 2.5
 ENCODING_BONUS = {"cp1252": 1.0, "cp1251": 0.5}
-"""Nats that break ties: the guesser's answer, the reader's language, the usual encoding of a script."""
+"""Nats that break ties: for the guesser's answer, the preferred language, and the usual encoding of a script."""
 
 _ASCII = -3.0
 _RARE = -13.0
@@ -64,7 +64,7 @@ _TWO_ACCENTS = -2.0
 
 @dataclass(frozen=True, slots=True)
 class LikelyText:
-    """One reading of the bytes: the encoding, the text, and the nats of its characters beyond ASCII."""
+    """A reading of the bytes: the encoding, the text, and the nats of its characters beyond ASCII."""
 
     encoding: str
     text: str
@@ -74,12 +74,12 @@ class LikelyText:
 
     @property
     def non_ascii_chars(self) -> int:
-        """The number of characters beyond ASCII."""
+        """Return the number of characters beyond ASCII."""
         return len(self.text) - len(self.text.encode("ascii", "ignore"))
 
     @property
     def nats(self) -> float:
-        """The logarithm of the reading's likelihood, including the bonus in `extra`."""
+        """Return the logarithm of the reading's likelihood, including the bonus in `extra`."""
         return self.non_ascii_nats + self.extra + _ASCII * (len(self.text) - self.non_ascii_chars)
 
     @property
@@ -88,7 +88,7 @@ class LikelyText:
 
 
 def readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -> list[LikelyText]:
-    """Return the readings of a head that are likely in some language, the likeliest first."""
+    """Return the readings of a head that are likely in some language, the most likely first."""
     sample = head[:SAMPLE]
     candidates = [
         replace(candidate, extra=_extra(candidate.encoding, guessed, prefer))
@@ -99,7 +99,7 @@ def readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -> lis
 
 
 def is_clear(candidates: list[LikelyText]) -> bool:
-    """Return whether the likeliest reading is long enough and has a clear lead over different ones."""
+    """Return whether the most likely reading is long enough and has a clear lead over readings that differ."""
     different = [candidate for candidate in candidates[1:] if candidate.text != candidates[0].text]
     return candidates[0].non_ascii_chars >= MIN_CERTAIN_CHARS and (
         not different or candidates[0].nats - different[0].nats >= CERTAIN_LEAD
@@ -144,7 +144,7 @@ def _east_asian(sample: bytes) -> Iterator[LikelyText]:
 
 @cache
 def _characters(language: str, encoding: str, leads: tuple[tuple[int, int], ...]) -> dict[str, float]:
-    # Character → log probability. Six in ten characters of a text are frequent ones, one in ten is punctuation.
+    # Character → log probability. In text, six in ten characters are frequent ones, and one in ten is punctuation.
     common = [
         char
         for first, last in leads
@@ -187,7 +187,7 @@ def _letters(language: Alphabet) -> dict[str, float]:
 
 @cache
 def _unusual_patterns(language: Alphabet) -> tuple[tuple[re.Pattern[str], float], ...]:
-    # Patterns that words of the language hardly ever contain, each with its cost in nats.
+    # Patterns that hardly ever occur in words of the language, each with its cost in nats.
     small = re.escape(language.letters)
     capitals = re.escape("".join(letter.upper() for letter in language.letters if len(letter.upper()) == 1))
     letters = f"{small}{capitals}" if language.cased else small
@@ -197,11 +197,11 @@ def _unusual_patterns(language: Alphabet) -> tuple[tuple[re.Pattern[str], float]
     return (*patterns, (re.compile(f"[A-Za-z](?=[{letters}])|[{letters}](?=[A-Za-z])"), _TWO_ALPHABETS))
 
 
-# Whether a few bytes read as words, asked only if no type was declared. Any two or three bytes can be letters by
-# chance: half of all blobs of four bytes decode in one of the legacy encodings.
+# Whether a few bytes are words is only decided if no type was declared. Any two or three bytes can be letters by
+# chance, and half of all combinations of four bytes decode in one of the legacy encodings.
 
 SHORT = 24
-"""Below so many bytes a file is judged this way; in longer ones no language appears by chance."""
+"""Files shorter than this many bytes are judged in this way. In longer files, no language appears by chance."""
 
 SCRIPTS = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f",
@@ -212,7 +212,7 @@ SCRIPTS = (
     "\u0e01-\u0e5b",
     "\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff66-\uff9f",
 )
-"""Letters that may share one word: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, East Asian."""
+"""Letters that may occur in the same word: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, East Asian."""
 
 _LETTERS = "".join(SCRIPTS)
 _BETWEEN = "0-9\\s.,;:!?'\"()/+%\u3000-\u3003\u3008-\u301c\uff01-\uff5e" + re.escape(MARKS + "-")
@@ -222,7 +222,7 @@ _RUN = re.compile(f"[{_LETTERS}]+")
 
 
 def reads_as_words(text: str) -> bool:
-    """Return whether text has only words, numbers and punctuation, each word in one script and cased as usual."""
+    """Return whether text has only words, numbers and punctuation, and each word is in one script and normal case."""
     return bool(_WORDS.fullmatch(text)) and all(_is_cased(word) for word in _RUN.findall(text))
 
 

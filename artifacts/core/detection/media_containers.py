@@ -1,7 +1,7 @@
-"""Tell audio from video inside containers of both: MP4 and its family, WebM and Matroska, OGG, ASF.
+"""Tell audio from video in containers that can have both: MP4 and its family, WebM and Matroska, OGG, ASF.
 
-The work is bounded whatever the bytes claim. None means that the contents cannot be found; the signature's own type
-then remains.
+The work is bounded whatever the bytes claim. None means that the contents cannot be found. Then the file keeps the type
+of its signature.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ BRANDS = {
     b"qt  ": "video/quicktime", b"3gp": "video/3gpp", b"3g2": "video/3gpp2", b"3gs": "video/3gpp",
     b"jp2 ": "image/jp2", b"jpx ": "image/jp2",
 }  # fmt: skip
-"""Brand of an ISO media file (four bytes or its first three) → its type; any other is MP4."""
+"""Brand of an ISO media file (four bytes or their first three) → its type. Any other brand is MP4."""
 
 
 def iso_media_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of an ISO media file by its brands; audio alone is recognised by the tracks."""
+    """Return the type of an ISO media file by its brands. A file with only audio is recognised by its tracks."""
     head = read_at(0, min(size, 4096))
     length = min(be(head, 0, 4), len(head))
     brands = [head[8:12], *(head[offset : offset + 4] for offset in range(16, length, 4))]
     major = BRANDS.get(brands[0]) or BRANDS.get(brands[0][:3])
-    # `mif1` only says that it is an image file; the compatible brands name the codec.
+    # `mif1` only says that this is an image file. The compatible brands name the codec.
     if major == "image/heif":
         compatible = {BRANDS.get(brand) for brand in brands}
         return "image/avif" if "image/avif" in compatible else "image/heic" if "image/heic" in compatible else major
@@ -73,9 +73,9 @@ def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
 
 
 def id3_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type behind an ID3v2 tag, which players write before any format (ID3v2.4 §3.1)."""
+    """Return the type of the data after an ID3v2 tag, which may precede any format (ID3v2.4 §3.1)."""
     head = read_at(0, 10)
-    # The size has seven bits in each byte; a footer, if flagged, adds ten bytes.
+    # The size has seven bits per byte. A footer, if flagged, adds ten bytes.
     length = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=False))
     start = 10 + length + (10 if head[5:6] and head[5] & 0x10 else 0)
     audio = read_at(start, 16 * 1024).lstrip(b"\0")
@@ -86,7 +86,7 @@ def id3_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def ebml_type(read_at: ReadAt, size: int) -> str | None:
-    """Return WebM or Matroska by the document type, audio or video by the tracks."""
+    """Return WebM or Matroska by the document type, as audio or video by the tracks."""
     head = read_at(0, min(size, 64 * 1024))
     doctype = head.find(b"\x42\x82", 0, 128)
     name = head[doctype + 3 : doctype + 3 + (head[doctype + 2] & 0x7F)] if 0 <= doctype < len(head) - 2 else b""
@@ -143,10 +143,10 @@ def asf_type(read_at: ReadAt, size: int) -> str | None:
     return "audio/x-ms-wma" if ASF_AUDIO in head else None
 
 
-# Predicates as in `structures.py`, for rarer images, audio and video. None raises.
+# Predicates as in `structures.py`, for rarer images, audio and video. They never raise.
 
 LAST_SEGMENT = 20
-"""JPEG segments searched for the frame header."""
+"""The most JPEG segments that are searched for the frame header."""
 
 
 def jpeg_ls(data: bytes) -> bool:

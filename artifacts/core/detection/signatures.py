@@ -1,9 +1,9 @@
-"""The table of file signatures; the first row that proves a type wins.
+"""The table of file signatures. The first row that proves a type counts.
 
-A row proves its type when its fixed bytes and the structure behind them are valid. Without a valid structure it is a
-hint, and short signatures are not even that. `family` names the container whose contents decide (`containers.py`),
-`also` the types that begin with the same bytes. `textual` marks formats that may be clean text throughout; for all
-others, clean text behind the fixed bytes means that the bytes are words.
+A row proves its type if its fixed bytes and the structure after them are valid. Without a valid structure it is a hint,
+or not even that if the signature is short. `family` names the container whose contents decide (`containers.py`). `also`
+are types that begin with the same bytes. `textual` marks formats that may be clean text throughout. For all other
+formats, clean text after the fixed bytes means that these bytes are words.
 """
 
 from __future__ import annotations
@@ -244,12 +244,12 @@ FILES: tuple[Signature, ...] = (
 
 
 HEAD = 64 * 1024
-"""Bytes of a file examined first; libmagic needs 8 KB for .xls, more for office files."""
+"""The bytes of a file that are examined first. libmagic needs 8 KB for .xls, and more for office files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """The type that a signature gives a head, and whether it is proof."""
+    """The type that a signature implies for a head, and whether it is proof."""
 
     mime: str
     proves: bool
@@ -279,15 +279,15 @@ MARKUP = (
     (re.compile(rb"<svg[\s>]|<!doctype\s+svg", re.I), "image/svg+xml"),
     (re.compile(rb"<\?xml[\s?]", re.I), "application/xml"),
 )
-"""Markup at the beginning of a text that names its type; more specific ones first."""
+"""Markup at the beginning of text that states its type, more specific markup first."""
 
 
 MIN_HINT_BYTES = 3
-"""Bytes other than NUL that an unproved signature needs: several formats begin with NUL, NUL, 2, NUL."""
+"""The least bytes other than NUL in an unproved signature, since several formats begin with NUL, NUL, 2, NUL."""
 
 BEFORE_WORDS = b"\xef\xbb\xbf\t\r\n\f "
 WORDS_BEFORE = 1024
-"""Bytes allowed before a textual format, and how many (readers search the first 1024 for `%PDF-`)."""
+"""Bytes that are allowed before a textual format, and how many (readers search the first 1024 for `%PDF-`)."""
 
 
 def match(head: bytes) -> Match | None:
@@ -300,14 +300,14 @@ def match(head: bytes) -> Match | None:
             continue
         if row.structure is not None and row.structure(start):
             return Match(mime=row.mime, proves=True, family=row.family, also=row.also, textual=row.textual)
-        # Too short a signature occurs by chance.
+        # A signature that is too short occurs by chance.
         if hint is None and len(row.fixed.replace(b"\0", b"")) >= MIN_HINT_BYTES:
             hint = Match(mime=row.mime, proves=False, family=row.family, also=row.also, textual=row.textual)
     return hint
 
 
 def text_type(head: bytes) -> str | None:
-    """Return the type that a text names at its beginning, such as HTML, XML, vCard or PostScript, else None."""
+    """Return the type that text states at its beginning, such as HTML, XML, vCard or PostScript, else None."""
     start = head[:4096].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\f\x04")
     for prefix, mime in (
         (b"BEGIN:VCALENDAR", "text/calendar"),

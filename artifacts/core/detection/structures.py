@@ -1,6 +1,7 @@
-"""Predicates that check the structure behind a signature, one per format, over the head of a file.
+"""Predicates that check the structure after a signature in the head of a file, one per format.
 
-A signature alone can be chance. None of these raises: a field outside the head reads as zero and fails its check.
+A signature alone can occur by chance. The predicates never raise: a field outside the head counts as zero, which is
+invalid.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ Structure = Callable[[bytes], bool]
 
 
 def be(data: bytes, offset: int, size: int) -> int:
-    """Return the big-endian number at the offset, 0 outside the data."""
+    """Return the big-endian number at the offset, or 0 outside the data."""
     return int.from_bytes(data[offset : offset + size], "big") if len(data) >= offset + size else 0
 
 
 def le(data: bytes, offset: int, size: int) -> int:
-    """Return the little-endian number at the offset, 0 outside the data."""
+    """Return the little-endian number at the offset, or 0 outside the data."""
     return int.from_bytes(data[offset : offset + size], "little") if len(data) >= offset + size else 0
 
 
@@ -120,7 +121,7 @@ MPEG_KBPS = {
 
 
 def mp3_frame(data: bytes, offset: int = 0) -> int:
-    """Return the length in bytes of the MPEG audio frame at the offset, 0 if there is none."""
+    """Return the length in bytes of the MPEG audio frame at the offset, or 0 if there is none."""
     head = be(data, offset, 4)
     if head >> 21 != 0x7FF:
         return 0
@@ -184,7 +185,7 @@ def ar_member(data: bytes) -> bool:
 
 
 def cbor_item(data: bytes) -> bool:
-    # Behind the self-describing tag follows an item with a valid length encoding (RFC 8949 §3).
+    # The self-describing tag is followed by an item with a valid length encoding (RFC 8949 §3).
     return len(data) > 3 and data[3] & 0x1F not in (28, 29, 30)
 
 
@@ -232,12 +233,12 @@ def quicktime_atom(data: bytes) -> bool:
 
 
 def anything(_: bytes) -> bool:
-    """Accept any structure, for fixed bytes that are long or odd enough to be proof themselves."""
+    """Return True, for fixed bytes that are long or unusual enough to be proof by themselves."""
     return True
 
 
 def number(offset: int, size: int, low: int, high: int, *, little: bool = False) -> Structure:
-    """Return a predicate for a number within inclusive bounds; its place must be inside the head."""
+    """Return a predicate for a number within inclusive bounds. It must be inside the head."""
     read = le if little else be
     return lambda data: len(data) >= offset + size and low <= read(data, offset, size) <= high
 

@@ -1,4 +1,4 @@
-"""Table of the file name extensions of text, the usual one first; part of `extensions`."""
+"""The table of file name extensions for text types, the most common first. It is part of `extensions`."""
 
 from __future__ import annotations
 

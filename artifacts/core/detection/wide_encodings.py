@@ -1,6 +1,6 @@
-"""Detect encodings that show in the bytes of a text without a byte order mark.
+"""Detect encodings that can be recognised by the bytes of text without a byte order mark.
 
-UTF-16 and UTF-32 show by their NULs, ISO 2022 and HZ by their escape sequences, which are ASCII throughout.
+UTF-16 and UTF-32 are recognised by their NULs, ISO 2022 and HZ by their escape sequences, which are plain ASCII.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from artifacts.core.detection.likelihood import reads_as_east_asian
 
 COMMON_WIDE = 0.8
-"""Minimum share of characters from the ranges that people write in."""
+"""The least fraction of characters that must be from commonly used ranges."""
 
 _COMMON_WIDE = re.compile(
     "[\t\n\r -~\u00a0-\u024f\u0370-\u052f\u0590-\u06ff\u0e00-\u0e5b\u2010-\u2026"
@@ -29,7 +29,7 @@ _HZ = re.compile(rb"~\{(?:[\x21-\x77][\x21-\x7e]){2,}~\}")
 
 
 def utf16_by_nuls(head: bytes) -> str | None:
-    """Return the byte order of UTF-16 whose ASCII characters show as NULs, else None."""
+    """Return the encoding if this is UTF-16 with ASCII characters, which contain NULs, else None."""
     if len(head) < 2 or b"\0" not in head:
         return None
     shares = {name: _common_wide(head, name) for name in ("utf-16-le", "utf-16-be")}
@@ -41,7 +41,7 @@ def utf16_by_nuls(head: bytes) -> str | None:
 
 
 def utf32_by_nuls(head: bytes) -> str | None:
-    """Return the byte order of UTF-32 without a mark, else None."""
+    """Return the encoding if this is UTF-32 without a mark, else None."""
     whole = head[: len(head) & ~3]
     if len(whole) < 8 or not any(head.startswith(nul, at) for nul, at in ((b"\0\0", 2), (b"\0\0", 0))):
         return None
@@ -55,7 +55,7 @@ def utf32_by_nuls(head: bytes) -> str | None:
 
 
 def all_chinese_utf16(head: bytes) -> str | None:
-    """Return the byte order of UTF-16 that is Chinese throughout, without any ASCII, else None."""
+    """Return the encoding if this is UTF-16 that is all Chinese, without any ASCII, else None."""
     if len(head) % 2:
         return None
     return next((name for name in ("utf-16-le", "utf-16-be") if is_east_asian(head, name)), None)
@@ -67,11 +67,11 @@ def is_east_asian(head: bytes, encoding: str) -> bool:
 
 
 def by_escapes(head: bytes) -> str | None:
-    """Return the encoding whose escape sequences, or HZ's braces, make East Asian text of ASCII, else None."""
+    """Return the encoding that writes East Asian text in ASCII with escape sequences, or braces for HZ, else None."""
     if ESCAPES.search(head):
         decodings = ((name, _decode(head, name)) for name in ESCAPED)
         return next((name for name, text in decodings if text and not text.isascii()), None)
-    # Braces with letters between them occur in source code, too, so require six characters that read as Chinese.
+    # Braces with letters between them also occur in source code, so require six characters that read as Chinese.
     pairs = b"".join(_HZ.findall(head[: 64 * 1024]))
     if len(pairs) >= 12:
         text = _decode(pairs, "hz")
