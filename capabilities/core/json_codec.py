@@ -17,9 +17,10 @@ from typing import Any
 
 from capabilities.core.halves import may_hold_half, mend, mend_text
 
-# Scan JSON before it is parsed: count its values and find its long strings. From the two characters `[]`, a parser
-# creates an object of 60 bytes, and no other thread can interrupt it. So the values are counted first, in short steps,
-# and a parser gets only as many as it may parse in one step.
+# Scan JSON before it is parsed: count its values and find its long strings.
+#
+# From the two characters `[]`, a parser creates an object of 60 bytes, and no other thread can interrupt it. So the
+# values are counted first, in short steps, and a parser gets only as many as it may parse in one step.
 
 BLOCK = 16 * 1024
 """Bytes scanned in one step. A shorter string never counts as long."""

@@ -78,8 +78,9 @@ def _fact_of(data: Any) -> Fact:
     return data if isinstance(data, int) else text_of(data)
 
 
-# How facts are spaced in Chinese sentences: one space next to Latin words and digits, none next to Chinese. A
-# translator cannot know whether `%(file)s` becomes 图片 or report.pdf, so the space is decided when the value is
+# How facts are spaced in Chinese sentences: one space next to Latin words and digits, none next to Chinese.
+#
+# A translator cannot know whether `%(file)s` becomes 图片 or report.pdf, so the space is decided when the value is
 # inserted. Sentences in Latin letters have no Chinese next to their placeholders and are unchanged.
 
 _HAN = "[\u3400-\u9fff]"

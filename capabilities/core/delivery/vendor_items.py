@@ -79,9 +79,10 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
     )
 
 
-# The vendors' rules for tools: which names are valid, and how long the id of a call may be. A name or id that breaks a
-# rule is always replaced by the same substitute, so that a conversation keeps its prefix. In an answer, substitutes
-# become the caller's names again.
+# The vendors' rules for tools: which names are valid, and how long the id of a call may be.
+#
+# A name or id that breaks a rule is always replaced by the same substitute, so that a conversation keeps its prefix. In
+# an answer, substitutes become the caller's names again.
 
 MAX_NAME_CHARS = 64
 HASH_CHARS = 8

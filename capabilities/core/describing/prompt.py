@@ -15,11 +15,12 @@ from capabilities.core.message import ChatRequest, FilePart, Message, Role, Text
 from capabilities.core.texts.phrases import escape_name, hides, nearest
 from capabilities.core.vocabulary import Kind
 
-# Quoting of untrusted words from a file, so that a model reads them as content and not as instructions. The words are
-# put between two fences that are longer than any run of the fence's character inside, and each line begins with a mark.
-# So no quoted line can pass as a fence or as the first line of a block that programs read. Invisible and reordering
-# characters are removed, and control tokens of models are split. The same words always give the same lines, so that a
-# conversation keeps its prefix.
+# Quoting of untrusted words from a file, so that a model reads them as content and not as instructions.
+#
+# The words are put between two fences that are longer than any run of the fence's character inside, and each line
+# begins with a mark. So no quoted line can pass as a fence or as the first line of a block that programs read.
+# Invisible and reordering characters are removed, and control tokens of models are split. The same words always give
+# the same lines, so that a conversation keeps its prefix.
 
 MAX_CHARS = 32_000
 """The most characters of a description that are quoted, which is about the length that the prompt asks for at most."""

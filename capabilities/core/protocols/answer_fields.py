@@ -101,8 +101,9 @@ def _token(value: Any) -> dict[str, Any] | None:
     return {"token": token, "bytes": data, "logprob": logprob}
 
 
-# Why a model stopped: a vendor's finish reason in OpenAI's terms, and what it means for an answer without text. A
-# reason that is not in a table never means that an answer is complete. It becomes `length`, the only reason that
+# Why a model stopped: a vendor's finish reason in OpenAI's terms, and what it means for an answer without text.
+#
+# A reason that is not in a table never means that an answer is complete. It becomes `length`, the only reason that
 # OpenAI's clients accept and that says that something may be missing. With any other word, strict clients would reject
 # an answer that was paid for. `content_filter` would blame the content, and `stop` would be false. The vendor's own
 # reason is sent as `native_finish_reason` and logged.

@@ -116,9 +116,10 @@ def begins_like_a_stream(data: bytes) -> bool:
     return any(f"{name}:".encode().startswith(data.strip()) for name in FIELDS)
 
 
-# A shortcut for deltas, since nearly every event of a stream differs from the previous one only in its text. Parsing
-# only the text between a known beginning and a known end gives the same as parsing the whole event. If there is not
-# exactly one JSON string between the two quotation marks, the whole event is parsed and reports the error.
+# A shortcut for deltas, since nearly every event of a stream differs from the previous one only in its text.
+#
+# Parsing only the text between a known beginning and a known end gives the same as parsing the whole event. If there is
+# not exactly one JSON string between the two quotation marks, the whole event is parsed and reports the error.
 
 # How often a frame is looked for in a stream. A provider that pads each event with random text has no frame.
 TRIES = 8

@@ -45,6 +45,7 @@ class ThinkingMode(StrEnum):
 
 _UP_TO_HIGH = MappingProxyType({**_EFFORTS, "xhigh": "high"})
 # The first pattern found in a model's name decides its mode, and which of its efforts is nearest to the requested one.
+#
 # Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Thinking is adaptive from 4.6 on, 4.6
 # has no `xhigh`, and models from 4.7 on reject numbers. Models of other vendors get only an effort.
 THINKING_MODES: tuple[tuple[re.Pattern[str], ThinkingMode, Mapping[str, str]], ...] = tuple(

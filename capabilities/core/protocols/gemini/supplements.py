@@ -84,7 +84,9 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
 
 
 # What Gemini's own tools did and found, in a form that Gemini's clients can parse. Fields of an unexpected type are
-# dropped. The names are from google-genai's types (3.4.0), with which a test compares them. Newer fields are passed on
+# dropped.
+#
+# The names are from google-genai's types (3.4.0), with which a test compares them. Newer fields are passed on
 # unchanged.
 
 _NAMES: Mapping[str | type, str] = MappingProxyType(

@@ -23,9 +23,10 @@ def _budgets(none: int) -> Mapping[str, Any]:
     return MappingProxyType({effort: {"thinkingBudget": tokens} for effort, tokens in budgets.items()})
 
 
-# The first pattern found in a model's name decides the thinkingConfig for each effort. Other models get none. Source:
-# Google's pages on thinking and on compatibility with OpenAI (2026-11). Models from 3 on have levels. 2.5 has numbers,
-# and 2.5 Pro cannot stop thinking. 3 Pro has only low and high, and no Pro model has `minimal`.
+# The first pattern found in a model's name decides the thinkingConfig for each effort. Other models get none.
+#
+# Source: Google's pages on thinking and on compatibility with OpenAI (2026-11). Models from 3 on have levels. 2.5 has
+# numbers, and 2.5 Pro cannot stop thinking. 3 Pro has only low and high, and no Pro model has `minimal`.
 CONFIGS: tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...] = tuple(
     (re.compile(pattern), configs)
     for pattern, configs in (
