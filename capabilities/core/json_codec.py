@@ -27,7 +27,7 @@ BLOCK = 16 * 1024
 MAX_ANSWER_VALUES = 100_000
 """The most values in a provider's response or in one event of a stream. They take ten milliseconds to parse."""
 NUMBERS_PER_ANSWER_VALUE = 16
-"""The `numbers_per_value` of responses. Numbers weigh less there: a batch of embeddings can have more than a
+"""The `numbers_per_value` of responses. Numbers weigh less in responses: a batch of embeddings can have more than a
 million."""
 MAX_INNER_VALUES = 20_000
 """The most values of JSON inside a string, such as a tool's arguments or result."""

@@ -132,7 +132,7 @@ class Drawable(Protocol):
 
 @runtime_checkable
 class Inspectable(Protocol):
-    """Content that can be inspected before a model is asked about it."""
+    """Content that can be inspected before it is sent to a model."""
 
     def inspect(self) -> Inspection: ...
 
@@ -185,7 +185,7 @@ class FilePart:
 
 @value_class
 class NativePart:
-    """A file as one candidate receives it natively: bytes or, if the protocol takes it, a URL.
+    """A file as one candidate receives it natively: bytes or, if the protocol accepts it, a URL.
 
     `kind` selects the protocol's field (image, audio, video, document). `mime_type` is the type of the bytes. `width`
     and `height` are the pixels of an image that was converted or drawn for this candidate.

@@ -34,7 +34,7 @@ class Translatable(str):  # a str subclass cannot have slots of its own
 
 
 def translatable(template: str, **facts: Fact) -> Translatable:
-    """Return the sentence. `makemessages` takes `template` as a source text for translators."""
+    """Return the sentence. `makemessages` extracts `template` for translators."""
     return Translatable(template, facts)
 
 

@@ -361,7 +361,7 @@ class Failure:
     refuses_value_only: bool = False
 
     def counted(self, usage: Usage) -> Failure:
-        """Return the failure with this usage, unless it has one or nothing was counted."""
+        """Return the failure with this usage, or unchanged if it already has a usage or nothing was counted."""
         return replace(self, usage=usage) if self.usage is None and usage.is_counted else self
 
 
@@ -379,7 +379,7 @@ class ToolCallDelta:
 
 
 class Delta(NamedTuple):
-    """A piece of a streamed answer; empty if the event had nothing for the caller.
+    """A piece of a streamed answer, which is empty if the event had nothing for the caller.
 
     `vendor` has the blocks or items that exist only in one vendor's API, whole or as events for callers of that API.
     """

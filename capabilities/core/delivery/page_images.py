@@ -31,7 +31,7 @@ class DrawnPages:
 
 
 def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages | None:
-    """Return the first pages that this reader can see here, or None if it sees none or none can be drawn."""
+    """Return the first pages that this reader can see at this position, or None if there are none."""
     slot, content = page_slot(file, reader, position), file.content
     if slot is None or not isinstance(content, Drawable):
         return None

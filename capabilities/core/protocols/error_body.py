@@ -58,7 +58,7 @@ def check_wait(value: float) -> float | None:
 
 
 def http_date(value: str | None) -> float | None:
-    """Return an HTTP date as seconds since the epoch; None if it is not one."""
+    """Return an HTTP date as seconds since the epoch, or None if the value is not a date."""
     if value is None:
         return None
     try:

@@ -69,7 +69,7 @@ class Conversation:
 
 
 def leading_system(messages: Sequence[Message]) -> tuple[list[str], Sequence[Message]]:
-    """Return the texts of the leading system messages, and the messages after them."""
+    """Return the text of each leading system message, and the messages after them."""
     texts: list[str] = []
     for index, message in enumerate(messages):
         if message.role is not Role.SYSTEM:

@@ -143,7 +143,7 @@ def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mappin
         outcome = "error" if message.is_error else "result"
         conversation.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
     elif message.role is Role.SYSTEM:
-        conversation.postpone(_blocks(message.parts))  # no system role here: it begins the next user turn
+        conversation.postpone(_blocks(message.parts))  # the text begins the next user turn
     else:
         conversation.user([*_blocks(message.parts), *(item.value for item in message.vendor)])
 
