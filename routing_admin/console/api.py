@@ -1,4 +1,4 @@
-"""The agents' API, composed of the routers of its subjects; every operation documents how a refusal looks."""
+"""The agents' API, composed of one router per subject. Every operation documents its error responses."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from routing_admin.console.base.api import AdminTokenAuth
 from routing_admin.console.exchange.agent_api import router as configuration_router
 
 SUBJECTS = ("exchange", "routes", "settings", "agents", "people", "requests", "history", "alerts", "drills")
-"""Subjects with an administrators' API, in the order of the document; the first of overlapping routes wins."""
+"""Packages with an administrators' API, in the order of the API document. Of overlapping routes the first matches."""
 
 
 class AgentsApi(NinjaAPI):
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        # Generated clients are named by function, so moving a module does not rename their methods.
+        # Methods of generated clients are named after functions, so that moving a module does not rename them.
         return operation.view_func.__name__
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
@@ -40,7 +40,7 @@ class AgentsApi(NinjaAPI):
 
 
 def agents_api() -> NinjaAPI:
-    """Build the API; its documentation is at /api/v1/docs."""
+    """Return the agents' API. Its documentation is at /api/v1/docs."""
     api = AgentsApi(
         title="Agents' API",
         version="1",

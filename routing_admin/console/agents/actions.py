@@ -1,4 +1,4 @@
-"""Create and revoke links to an agent's own page. Audited, but no revision is made."""
+"""Create and revoke links to an agent's own page. Both are audited but create no revision."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ EVERY = timedelta(minutes=1)
 def make_link(
     actor: Actor, agent: Agent, *, name: str, expires_at: datetime | None, with_bodies: bool = False
 ) -> tuple[str, AgentLink]:
-    """Create a link and return (text, row); `with_bodies` also shows recorded bodies.
+    """Create a link and return (link text, row). With `with_bodies` its page shows recorded bodies.
 
-    The text is returned only here; the row keeps a digest. Raises `InvalidError` for a name of several lines.
+    Only a digest of the text is stored, so it cannot be read later. Raise `InvalidError` for a name of several lines.
     """
     check_one_line("name", name)
     text, public, digest = make_key(LINK_KIND)
@@ -58,8 +58,8 @@ def note_visit(row: AgentLink, text: str) -> None:
     is_recent = row.last_seen_at is not None and now - row.last_seen_at <= EVERY
     if is_recent and row.signed_with == name:
         return
-    # A read-only or unavailable database is no reason to refuse the page.
+    # The page is served even if the database is read-only or unavailable.
     with suppress(DatabaseError):
-        # Matching the old digest skips a link that another process re-signed meanwhile.
+        # Filtering by the old digest skips a link that another process has re-signed in the meantime.
         rows = AgentLink.objects.filter(pk=row.pk, digest=row.digest)
         rows.update(last_seen_at=now, digest=digest_of(secret_in(text)), signed_with=name)

@@ -1,4 +1,4 @@
-"""Administrators' API of agents, their keys and the links to their own pages."""
+"""The administrators' API for agents, their keys, and links to their own pages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ FIELDS = {"service": "serviceId", "task_type": "taskType", "agent_id": "id"}
 OVERLAP = timedelta(hours=24)
 """How long a rotated key keeps working by default."""
 LONGEST = timedelta(days=3650)
-"""Furthest allowed end of a key."""
+"""Longest time after which a key may expire."""
 
 
 def key_out(row: AgentKey) -> KeyThing:
@@ -146,7 +146,7 @@ def admin_get_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRespo
 
 
 def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
-    """Return the page's form, filled from the body and valid. Raise `InvalidError` otherwise."""
+    """Return the form of the agent's page, filled from the body. Raise `InvalidError` if it is not valid."""
     fields = {"label": body.label or "", "team": body.team or "", "project": body.project or ""}
     form = KeyTermsForm({**fields, **limit_fields(body.limits or {})})
     if not form.is_valid():
@@ -155,7 +155,7 @@ def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
 
 
 def read_end(body: KeyTermsIn) -> datetime | None:
-    """Return the moment at which a key ends, None for never. Raise `InvalidError` unless it is in the future."""
+    """Return when a key expires, or None for never. Raise `InvalidError` unless it is in the future."""
     if body.expiresAt is None:
         return None
     try:
@@ -177,7 +177,7 @@ def state_of(row: AgentKey | AgentLink) -> str:
 
 
 def key_entry_of(row: AgentKey) -> dict[str, Any]:
-    """Return the part of a key that its ETag covers: all but the time of its last use."""
+    """Return the fields of a key that its ETag covers: all except the time of its last use."""
     return key_out(row).model_dump(exclude={"lastUsedAt"})
 
 
@@ -283,7 +283,7 @@ def admin_get_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def entry_of(agent: AgentThing) -> dict[str, Any]:
-    """Return the part of an agent that its ETag covers: all but the number of its keys."""
+    """Return the fields of an agent that its ETag covers: all except the number of its keys."""
     return agent.model_dump(exclude={"keys"})
 
 
@@ -301,7 +301,7 @@ def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tuple[bool, list[str], dict[str, Any]]:
-    """Return (is new, changes, entry for the ETag). Raise `ConflictError` or `InvalidError`."""
+    """Save an agent and return (is new, changes, entry for the ETag). Raise `ConflictError` or `InvalidError`."""
     row = find_agent(agent_id)
     before = described(row) if row else None
     check_expectation(expectation_in(request), entry_of(before) if before else None)
@@ -311,7 +311,7 @@ def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tupl
     if not form.is_valid():
         raise InvalidError(problems_of(form, FIELDS))
     saved = form.save(commit=False)
-    # An agent sent back unchanged makes no revision.
+    # Saving an unchanged agent creates no revision.
     if before is not None and before == agent_out(saved, before.keys):
         return False, [], entry_of(before)
     save_agent(script_actor(request), saved)
@@ -320,7 +320,7 @@ def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tupl
 
 
 def form_of(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
-    """Return the page's form, filled from the body. Raise `InvalidError` for limits that cannot be read."""
+    """Return the form of the agent's page, filled from the body. Raise `InvalidError` for limits it cannot parse."""
     service = find_service(body.serviceId)
     data: dict[str, Any] = {
         "agent_id": agent_id,

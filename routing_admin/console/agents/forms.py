@@ -38,7 +38,10 @@ else:
 
 
 class ServiceChoices(ServiceIterator):
-    """No service, then each by its id, read as (key, text) pairs instead of hundreds of whole rows."""
+    """The choices of a service: none, then every service by its id.
+
+    They are read as (key, text) pairs instead of hundreds of whole rows.
+    """
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         yield "", self.field.empty_label
@@ -50,7 +53,7 @@ class ServiceField(ServiceChoiceField):
 
 
 class AgentForm(AgentModelForm):
-    """An agent kept by an administrator; its id cannot change once it exists."""
+    """The form of an agent that an administrator maintains. Its id cannot change once it exists."""
 
     service = ServiceField(
         select_services(), label=gettext_lazy("Model service"), required=False, empty_label=gettext_lazy("none")
@@ -81,7 +84,7 @@ class AgentForm(AgentModelForm):
         task_types = [route.task_type for route in snapshot.current().configuration.routes]
         choices = [("", _("none")), *((task_type, task_type) for task_type in task_types)]
         current = self.instance.task_type
-        # A route that was deleted since stays selectable, or saving would drop it unseen.
+        # A route that has been deleted stays selectable. Otherwise saving would remove it from the agent unnoticed.
         if current and current not in dict(choices):
             choices.append((current, current))
         self.fields["task_type"].choices = choices  # type: ignore[attr-defined]
@@ -122,9 +125,9 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
 
 
 class KeyTermsForm(forms.Form):
-    """The purpose of a key, the labels of its calls, and its limits within its agent's.
+    """The form of a key's purpose, the labels of its calls, and its limits within those of its agent.
 
-    `terms` are the stored ones; `prefix` keeps the forms of several keys on one page apart.
+    `terms` are the stored terms. `prefix` distinguishes the forms of several keys on one page.
     """
 
     label = forms.CharField(
@@ -176,7 +179,7 @@ class KeyTermsForm(forms.Form):
 
 
 class KeyForm(KeyTermsForm):
-    """A new key: its scopes, its expiry, its purpose and its terms."""
+    """The form of a new key: its scopes, expiry, purpose and terms."""
 
     scopes = forms.MultipleChoiceField(
         label=gettext_lazy("Scopes"),
@@ -207,7 +210,7 @@ class KeyForm(KeyTermsForm):
 
 
 class AgentLinkForm(forms.Form):
-    """Recipient and expiry of a link, and whether it shows recorded bodies."""
+    """The form of a link: its recipient, its expiry, and whether it shows recorded bodies."""
 
     name = forms.CharField(
         label=gettext_lazy("Who it is for"),

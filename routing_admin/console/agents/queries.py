@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 def list_links(agent: Agent) -> list[AgentLink]:
     """Return the links to the agent's page, revoked ones last."""
-    # The sort is stable: within both groups the model's order, newest first, stays.
+    # The sort is stable: within each group the links keep the model's order, newest first.
     return sorted(agent.links.all(), key=lambda row: row.revoked_at is not None)
 
 
 def find_link(agent_id: str, public_id: str) -> AgentLink | None:
-    """Return a link by its agent and its public part, with or without the prefix `rap_`; None if absent."""
+    """Return the agent's link with a public part, given with or without the prefix `rap_`, or None if there is none."""
     public = public_id.removeprefix(f"{LINK_KIND}_")
     return AgentLink.objects.select_related("agent").filter(agent__agent_id=agent_id, public_id=public).first()
 
@@ -42,26 +42,26 @@ def find_link_by_public_id(public_id: str) -> AgentLink | None:
 
 
 def open_link(text: str) -> AgentLink | None:
-    """Return the valid link of that text, with its agent; None if unknown, revoked or expired. One query."""
+    """Return the link with this text and its agent, or None if it is unknown, revoked or expired. One query."""
     public, now = public_part_in(text), timezone.now()
     rows = AgentLink.objects.select_related("agent__service", "agent__owner")
     row = rows.filter(public_id=public).first() if public else None
-    # An unknown link is checked too, against an empty digest, so it answers no sooner than a wrong one.
+    # An unknown link is compared with an empty digest, so that it takes as long as a link with a wrong secret.
     if not is_signed(secret_in(text).encode(), row.digest if row else "") or row is None or row.revoked_at is not None:
         return None
-    # A link ends with its agent, and an agent made at run time with its creators.
+    # A link expires with its agent, and an agent created at run time expires with its creators.
     end_times = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers_of(row.agent)))
     return None if any(end is not None and end <= now for end in end_times) else row
 
 
-# An agent's keys as its page lists them: limits, labels and use.
+# An agent's keys as the administrators' page lists them: limits, labels and use.
 
 NamedUse = tuple[str | Promise, LimitUse]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """One key of an agent: its terms, the form to change them, and the use of each limit."""
+    """A key of an agent: its terms, the form that changes them, and the use of each limit."""
 
     row: AgentKey
     terms: KeyTerms
@@ -86,7 +86,7 @@ def find_key_uses(agent: Agent, keys: Sequence[AgentKey]) -> Mapping[str, Sequen
 def list_key_lines(
     keys: Sequence[AgentKey], uses: Mapping[str, Sequence[LimitUse]], bound: Form | None
 ) -> list[KeyLine]:
-    """Return the keys as the page shows them; `bound` is a submitted form that was refused."""
+    """Return the keys as the page shows them. `bound` is a submitted form that was not valid."""
     return [
         KeyLine(key, terms_of(key.terms), find_terms_form(key, bound), name_uses(uses[id_of_key(key.public_id)]))
         for key in keys

@@ -1,4 +1,4 @@
-"""Ready calls of an agent's model with the real URL, one per client; the key is usually a variable."""
+"""Example calls of an agent's model, one per client, with the real URL. The key is usually a variable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capabilities.models import Agent
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A ready call: the client, the language it is written in, the text."""
+    """An example call: the client, the programming language, and the code."""
 
     name: str
     language: str
@@ -81,7 +81,7 @@ export ANTHROPIC_AUTH_TOKEN="$ROUTING_ADMIN_KEY"
 export ANTHROPIC_MODEL={model}
 claude""",
 }
-"""A call by client name and language, with the placeholders `{base}` and `{model}`."""
+"""Example calls by client and programming language, with the placeholders `{base}` and `{model}`."""
 
 
 def name_model(row: Agent) -> str:
@@ -92,14 +92,14 @@ def name_model(row: Agent) -> str:
 
 
 def write_snippets(row: Agent, key: str = "") -> tuple[Snippet, ...]:
-    """Return ready calls; they contain the key where the page shows it anyway, else its variable."""
+    """Return example calls. They contain the key if it is given, else a variable that holds it."""
     values = {"base": settings.PUBLIC_URL.rstrip("/"), "model": name_model(row)}
     texts = ((*heading, text.format(**values)) for heading, text in CALLS.items())
     return tuple(Snippet(name, language, _fill_in(text, key) if key else text) for name, language, text in texts)
 
 
 def _fill_in(text: str, key: str) -> str:
-    # With the key itself in the text, Python snippets no longer need `os`.
+    # Python snippets that contain the key itself do not need `os`.
     text = text.removeprefix("import os\n\n").replace("$ROUTING_ADMIN_KEY", key)
     for variable in ('os.environ["ROUTING_ADMIN_KEY"]', "process.env.ROUTING_ADMIN_KEY"):
         text = text.replace(variable, f'"{key}"')
@@ -114,5 +114,5 @@ def describe_use(row: Agent, key: str = "") -> dict[str, Any]:
 
 def describe_tool_server() -> dict[str, Any]:
     url, headers = f"{settings.PUBLIC_URL.rstrip('/')}/mcp", {"Authorization": "Bearer ${ROUTING_ADMIN_KEY}"}
-    # The form that most MCP clients read.
+    # The format that most MCP clients read.
     return {"mcpServers": {"artifacts": {"type": "http", "url": url, "headers": headers}}}

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from capabilities.models import Agent
 
 PER_PAGE = 50
-# Form fields by the names that refusals use.
+# Form fields by the field names in the actions' errors.
 PLACES = {"serviceId": "service", "taskType": "task_type"}
 
 
@@ -71,7 +71,7 @@ def agents(request: HttpRequest) -> HttpResponse:
     q = request.GET.get("q", "").strip()
     lines = list_agents(q)
     page = Paginator(lines, PER_PAGE).get_page(request.GET.get("page"))
-    # htmx replaces only the rows when the search field changes.
+    # When the search field changes, htmx replaces only the rows.
     template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
     return render(request, template, {"lines": page, "page": page, "q": q, "sentence": summarize(lines)})
 
@@ -114,7 +114,7 @@ def agent(request: HttpRequest, agent_id: str) -> HttpResponseBase:
 
 
 def save(request: HttpRequest, row: Agent) -> HttpResponse:
-    """Save the form; 422 with its errors, or 409 with both versions."""
+    """Save the form. The response is 422 with the form's errors, or 409 with both versions of the agent."""
     form = AgentForm(request.POST, instance=row)
     if not form.is_valid():
         return agent_page(request, require_found(find_agent(row.agent_id)), form=form, status=UNPROCESSABLE)
@@ -125,7 +125,7 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
         current = require_found(find_agent(row.agent_id))
         status = add_refusal(form, refusal, PLACES)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
-        # The refused form is shown with the current version, so saving it again is deliberate.
+        # The form is shown again with the current version, so that saving it again overwrites the other change.
         renew_version(form, current.version)
         return agent_page(request, current, form=form, status=status, refusal=refusal, conflict=conflict)
     add_toast(request, _("%(name)s saved") % {"name": saved.agent_id}, change.revision)
@@ -163,7 +163,7 @@ def agent_page(
         **describe_use(row, more.get("issued", "")),
         "cannot_delete": find_refusal(check_can_delete_agent, row),
         "losses": foresee_deletion("agent", [row.agent_id]),
-        # `issued` and `link` in `more` are secrets that are shown only this once.
+        # `issued` and `link` in `more` are secrets that are shown only in this response.
         **more,
     }
     return render(request, "capabilities/agent.html", context, status=status)
@@ -205,7 +205,7 @@ def key_issue(request: HttpRequest, agent_id: str) -> HttpResponse:
         )
     except ActionError as refusal:
         return agent_page(request, row, status=add_refusal(form, refusal), key_form=form)
-    # No redirect: this answer is the only place where the whole key is ever shown.
+    # No redirect: the whole key is shown only in this response.
     return agent_page(request, row, issued=issued, issued_key=key)
 
 
@@ -256,7 +256,7 @@ def agent_link_make(request: HttpRequest, agent_id: str) -> HttpResponse:
         actor_of(request), row, name=data["name"], expires_at=form.expires_at, with_bodies=data["with_bodies"]
     )
     address = settings.PUBLIC_URL + reverse("own_page", args=[text])
-    # As with keys, this answer is the only place where the whole link is ever shown.
+    # No redirect: the whole link is shown only in this response.
     return agent_page(request, row, link=address, link_row=link_row)
 
 

@@ -1,8 +1,8 @@
-"""The ledger of alerts: conditions begin, last and end; exactly one process sends each notice.
+"""Stored alerts: record when a condition begins, lasts and ends, and let exactly one process send each notice.
 
-Conditions may be recorded late and by several processes. Each carries its own time, and one older than what is
-stored changes nothing. A condition that returns within `RESOLVE_DELAY` of its end counts as never over, so a
-flapping one is sent once, and so is its end.
+Conditions may be recorded late and by several processes. Each has its own time, and a condition older than the stored
+alert changes nothing. If a condition returns within `RESOLVE_DELAY` of its end, the alert goes on as if it had never
+ended. The beginning and the end of a flapping condition are therefore sent only once.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from routing_admin.platform.server.alert_file import KeptAlert, alert_file
 log = logging.getLogger(__name__)
 
 RESOLVE_DELAY = timedelta(minutes=2)
-"""How long an end has to last before it is sent."""
+"""How long a condition has to be over before its end is sent."""
 REFRESHES_PER_LIFETIME = 3
-"""A lasting state is written again after this fraction of its lifetime."""
+"""How often a lasting state is written during its lifetime."""
 RETRY_DELAYS = tuple(timedelta(seconds=delay) for delay in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
-"""Delays between failed attempts to send; after the last one the notice is given up."""
+"""Delays after failed attempts to send. After the last delay the notice is abandoned."""
 RETENTION = timedelta(days=90)
 """How long resolved alerts stay on the page before `prune` removes them."""
 
 
 def note_trouble(condition: Condition, at: datetime) -> None:
-    """Record a condition observed at `at`: begin an alert, refresh it, or ignore what is outdated."""
+    """Record a condition observed at `at`: begin or refresh its alert. An outdated observation is ignored."""
     rows = Alert.objects.filter(kind=condition.kind, subject=condition.subject[:400])
     row = rows.first()
     if row is None:
@@ -50,10 +50,10 @@ def note_trouble(condition: Condition, at: datetime) -> None:
 
 
 def _refresh(rows: QuerySet[Alert], row: Alert, condition: Condition, at: datetime) -> None:
-    # States are observed every few seconds, so they are written less often. Signs from calls keep their exact time.
+    # States are observed every few seconds, so not every one is written. Observations from calls keep their exact time.
     interval = condition.lasts / REFRESHES_PER_LIFETIME if condition.is_state else timedelta(0)
     if at - row.last_seen_at > interval:
-        # The newest sentence replaces the last one, since the numbers in it grow.
+        # The sentence is replaced, because numbers in it may have grown.
         expires_at, sentence = max(row.expires_at, at + condition.lasts), data_of(condition.sentence)
         rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=expires_at, sentence=sentence)
 
@@ -65,7 +65,7 @@ def log_begin(condition: Condition) -> None:
 
 def _reopen(rows: QuerySet[Alert], row: Alert, condition: Condition, at: datetime) -> None:
     if _is_flapping(row, at):
-        # What was sent already is not sent again.
+        # An alert that has been sent is not sent again.
         due = at if row.sent_at is None else None
         rows.update(ended_at=None, last_seen_at=at, expires_at=at + condition.lasts, next_try_at=due)
         return
@@ -78,7 +78,7 @@ def _is_flapping(row: Alert, at: datetime) -> bool:
 
 
 def adopt_kept_alerts() -> None:
-    """Move into the database what was recorded, and perhaps sent, while it was unavailable."""
+    """Move alerts into the database that were recorded in a file while it was unavailable, whether sent or not."""
     if alert_file().read():
         with alert_file().edit() as alerts:
             for alert in alerts.values():
@@ -103,11 +103,11 @@ def _adopt(alert: KeptAlert) -> None:
 
 
 Known = Mapping[tuple[str, str], datetime | None]
-"""When alerts of a (kind, subject) ended; None for those that last."""
+"""When the alert about a (kind, subject) ended; None if it is active."""
 
 
 def list_known(now: datetime, *, only_sent: bool) -> Known:
-    """Return the alerts, or those that were sent, that last or ended so recently that they may return."""
+    """Return alerts that are active, or ended so recently that they may return. With `only_sent`, only sent alerts."""
     rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - RESOLVE_DELAY))
     selected = rows.filter(sent_at__isnull=False) if only_sent else rows
     return {
@@ -128,13 +128,13 @@ def _opening_values(condition: Condition, at: datetime) -> dict[str, Any]:
 
 
 ResolvedTimes = Mapping[tuple[AlertKind, str], datetime]
-"""When a subject was last observed to be well."""
+"""When a subject was last observed without trouble."""
 ExistingSubjects = Mapping[AlertKind, Collection[str]]
-"""The existing subjects, of kinds whose subjects may be deleted."""
+"""The existing subjects, for each kind of alert whose subjects may be deleted."""
 
 
 def end_alerts(resolved: ResolvedTimes, existing: ExistingSubjects, now: datetime) -> None:
-    """End alerts that are resolved, whose subject is gone, or that were not observed for their lifetime.
+    """End alerts that are resolved, whose subject no longer exists, or that were not observed during their lifetime.
 
     One query if nothing ends.
     """
@@ -142,7 +142,7 @@ def end_alerts(resolved: ResolvedTimes, existing: ExistingSubjects, now: datetim
         kind = AlertKind(row.kind)
         well_at = resolved.get((kind, row.subject))
         if well_at is not None and well_at > row.last_seen_at:
-            # The condition on `last_seen_at` leaves alone what another process saw again meanwhile.
+            # The filter by `last_seen_at` skips an alert that another process has observed again in the meantime.
             _end(Alert.objects.filter(pk=row.pk, last_seen_at__lt=well_at), well_at)
         elif row.expires_at <= now or row.subject not in existing.get(kind, (row.subject,)):
             _end(Alert.objects.filter(pk=row.pk, last_seen_at=row.last_seen_at), now)
@@ -162,7 +162,7 @@ def _end(rows: QuerySet[Alert], at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedAlert:
-    """An alert that only this caller sends: its beginning or, with `ended_at`, its end."""
+    """An alert that only this caller sends: its beginning or, if `ended_at` is set, its end."""
 
     id: int
     kind: AlertKind
@@ -175,14 +175,14 @@ class ClaimedAlert:
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
-    """Claim the next alert whose beginning or end is due; None if nothing is."""
+    """Claim and return the next alert whose beginning or end is due to be sent, or None if there is none."""
     begun = Q(ended_at=None, sent_at=None)
     ended = Q(ended_at__isnull=False, sent_at__isnull=False, end_sent_at=None)
     for row in Alert.objects.filter(begun | ended, next_try_at__lte=now).order_by("next_try_at"):
         unchanged = Q(pk=row.pk, tries=row.tries, next_try_at=row.next_try_at)
         claim = Alert.objects.filter(unchanged & (begun if row.ended_at is None else ended))
         wait = RETRY_DELAYS[row.tries] if row.tries < len(RETRY_DELAYS) else None
-        # Compare and set: of several processes only the one that increments `tries` first gets the row.
+        # Compare and set: of several processes only the first to increment `tries` gets the row.
         if claim.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
             kind, sentence = AlertKind(row.kind), text_of(row.sentence)
             first_seen_at, tries = row.first_seen_at, row.tries + 1
@@ -205,7 +205,7 @@ def note_sent(claimed: ClaimedAlert, now: datetime) -> None:
 
 
 def note_failed(claimed: ClaimedAlert, reason: str) -> None:
-    """Record why the notice was not accepted; `claim_next` has set the next attempt already."""
+    """Record why the notice was not accepted. The next attempt was scheduled by `claim_next`."""
     _rows_of(claimed).update(error=data_of(reason))
 
 
@@ -215,7 +215,7 @@ def _rows_of(claimed: ClaimedAlert) -> QuerySet[Alert]:
 
 
 def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None:
-    """Write to the audit log that a test was sent, to which host, and whether it was accepted."""
+    """Record in the audit log that a test was sent, to which host, and whether it was accepted."""
     with ledger.audit(
         actor, AuditedAction("alert.test", "webhook", webhook.host if webhook else "", {"arrived": arrived})
     ):

@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""Administrators' API of alerts: the list, and a test of the webhook."""
+"""The administrators' API for alerts: the list, and a test of the webhook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find what is wrong by what this process already knows, record it as alerts, and send what is due.
+"""Find problems from what this process already knows, record them as alerts, and send the alerts that are due.
 
 No provider is called, and no request waits for this.
 """
@@ -57,11 +57,11 @@ from routing_admin.request_log.journal import journal
 MIB = 1024 * 1024
 SPENT = 100
 EVERYWHERE = "*"
-"""The subject if no route at all has a candidate left."""
-# A restart of the database or of Redis takes less than this and is not reported.
+"""The subject of an alert if no route has an available candidate."""
+# A restart of the database or of Redis takes less time than this, so it is not reported.
 SETTLED = timedelta(seconds=10)
 BACKLOG = timedelta(minutes=1)
-"""How long log entries wait, or the configuration cannot be read, before that becomes a separate alert."""
+"""After this long, waiting log entries or an unreadable configuration become an alert of their own."""
 SERVER = socket.gethostname()
 
 METERS: Mapping[Meter, str] = {
@@ -75,12 +75,12 @@ METERS: Mapping[Meter, str] = {
 
 
 def find_troubles(state: Snapshot) -> Iterator[Condition]:
-    """Find the conditions that hold now, except those of `find_outages`."""
+    """Yield the conditions that hold now, except those of `find_outages`."""
     return chain(find_cooling(state), find_budgets(state), find_retired())
 
 
 def find_outages(now: datetime) -> Iterator[Condition]:
-    """Find what this process cannot reach or do, from its memory alone: no database query."""
+    """Yield conditions for what this process cannot reach or do. Only its memory is read, not the database."""
     yield from find_low_disk()
     store, redis = byte_store().outage, link().outage
     if store is not None and now - store.since >= SETTLED:
@@ -97,7 +97,7 @@ def find_outages(now: datetime) -> Iterator[Condition]:
 
 
 def find_overdue(now: datetime) -> Iterator[Condition]:
-    """Find backups and prunes that used to run and no longer do."""
+    """Yield conditions for backups and prunes that used to run regularly and no longer do."""
     jobs = {AlertKind.BACKUP_OVERDUE: "installation.backup", AlertKind.PRUNE_OVERDUE: "installation.prune"}
     for kind, action in jobs.items():
         runs = list_runs(action)
@@ -106,7 +106,7 @@ def find_overdue(now: datetime) -> Iterator[Condition]:
 
 
 def find_cooling(state: Snapshot) -> Iterator[Condition]:
-    """Find routes whose candidates are all cooling down; one condition if every route is affected."""
+    """Yield a condition for each route whose candidates are all in cooldown, or one if every route is affected."""
     cooldowns = process_run_context().cooldowns
     routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
     cooling = [route.task_type for route in routes if _is_cooling(state, route, cooldowns)]
@@ -122,7 +122,7 @@ def _is_cooling(state: Snapshot, route: RouteSpec, cooldowns: Cooldowns) -> bool
         (candidate.provider, candidate.model or _default_model(state, candidate.provider))
         for candidate in route.candidates
     )
-    # Cheap check first: only routes with a cooling candidate are planned in full.
+    # Check this first, because it is cheap: only routes with a candidate in cooldown are planned in full.
     if not any(cooldowns.look(*endpoint) for endpoint in endpoints):
         return False
     ready = list_ready(state, route)
@@ -135,7 +135,7 @@ def _default_model(state: Snapshot, provider: str) -> str:
 
 
 def find_budgets(state: Snapshot) -> Iterator[Condition]:
-    """Find budgets of which 80 % are used, and once more if they are used up."""
+    """Yield a condition for each budget of which 80 % are used, and another if it is used up."""
     for use in list_budget_uses(state.configuration):
         subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
         percent = min(use.percent, SPENT)
@@ -158,15 +158,15 @@ def find_retired() -> Iterator[Condition]:
             yield condition_of(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)
 
 
-# The watch of this process: every few seconds it records conditions and sends what is due.
+# The alert watch of this process: every few seconds it records conditions and sends the alerts that are due.
 #
-# It uses two threads. One works with the database, whose statements may hang. The other notices that they do
-# not return, and sends alerts about outages without it.
+# It uses two threads. One works with the database, whose statements may hang. The other notices if a statement does
+# not return, and sends alerts about outages without the database.
 
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 5.0
-# How often the audit log is searched for the last runs of jobs: it may be long.
+# How often the audit log is searched for the last runs of jobs. The log may be long, so this is not done every round.
 JOBS_PAUSE = timedelta(minutes=10)
 
 STAGES: Mapping[DatabaseFault | None, Stage] = {
@@ -175,14 +175,14 @@ STAGES: Mapping[DatabaseFault | None, Stage] = {
     DatabaseFault.FULL: Stage.FULL,
     DatabaseFault.OUTDATED: Stage.OUTDATED,
 }
-"""Stages of a database alert by fault; any other fault is plain unavailability."""
+"""Stages of a database alert by fault. Any other fault means that the database is unavailable."""
 
 
 @dataclass(slots=True)
 class AlertWatch:
-    """The rounds, in separate threads: a chat may take seconds to answer, and nothing else waits for it.
+    """Runs the rounds in separate threads, so that nothing else waits for a slow chat or database.
 
-    `asking_since` is when the oldest unanswered database query began, None while the database answers.
+    `asking_since` is when the oldest unanswered database query began, or None while the database responds.
     """
 
     signs: CallOutcomes = field(default_factory=call_outcomes)
@@ -201,9 +201,9 @@ class AlertWatch:
         )
 
     def start(self) -> None:
-        """Start the rounds; once per process."""
+        """Start the threads. Called once per process."""
         process_mark().place()
-        with alert_file().edit():  # reserves its space now, while the disk has some
+        with alert_file().edit():  # reserves the file's disk space while there is some
             pass
         for thread in self._threads:
             thread.start()
@@ -214,7 +214,7 @@ class AlertWatch:
         process_mark().remove()
 
     def round(self) -> None:
-        """Look once and send what is due; while the database does not answer, `offline_round` does."""
+        """Record conditions and send what is due. While the database does not respond, `offline_round` does this."""
         try:
             with self._database_guard():
                 renew_connections()
@@ -224,7 +224,7 @@ class AlertWatch:
                 send_due(settings.ALERT_WEBHOOK, timezone.now(), guard=self._database_guard)
             with self._database_guard():
                 self._known = list_known(timezone.now(), only_sent=settings.ALERT_WEBHOOK is not None)
-        except (DatabaseError, InterfaceError) as error:  # whatever the reason, no alert can be stored
+        except (DatabaseError, InterfaceError) as error:  # for any of these reasons no alert can be stored
             self._stage = STAGES.get(fault_of(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
@@ -233,7 +233,7 @@ class AlertWatch:
         self.asking_since = self.asking_since or timezone.now()
         try:
             yield
-        # The database still owes an answer, so `asking_since` stays. Any other error is no outage.
+        # The database has not responded, so `asking_since` stays. Any other error is not an outage.
         except (DatabaseError, InterfaceError):
             raise
         except Exception:
@@ -242,7 +242,7 @@ class AlertWatch:
         self.asking_since = None
 
     def offline_round(self) -> None:
-        """Record in a file, and send, what is known while the database is unavailable."""
+        """While the database is unavailable, record known conditions in a file and send them."""
         now, since = timezone.now(), self.asking_since
         if since is None or now - since < SETTLED:
             return
@@ -255,20 +255,20 @@ class AlertWatch:
             send_due(settings.ALERT_WEBHOOK, now, sending)
 
     def _is_known(self, condition: Condition, since: datetime) -> bool:
-        # What the chat already has as lasting is not repeated: no end is sent before `RESOLVE_DELAY`, or without
-        # the database.
+        # The chat already shows this alert as active, so it is not sent again: an end is sent neither before
+        # `RESOLVE_DELAY` nor without the database.
         key = (condition.kind.value, condition.subject)
         ended_at = self._known.get(key)
         return key in self._known and (ended_at is None or since - ended_at <= RESOLVE_DELAY)
 
     def look(self, now: datetime) -> None:
-        """Record what is wrong and what is over; database errors are raised, and the signs are kept for later."""
+        """Begin, refresh and end alerts. If this fails, put back the outcomes of calls for the next round and raise."""
         adopt_kept_alerts()
         state, signs = snapshot.current(), self.signs.take()
         try:
             findings, existing = evaluate(signs), subjects_of(state)
             for condition, at in findings.conditions:
-                # A call that ended after its provider was deleted must not begin an alert.
+                # A call that ends after its provider was deleted must not begin an alert.
                 if condition.subject in existing[condition.kind]:
                     note_trouble(condition, at)
             self._note_events(rows, now)
@@ -276,7 +276,7 @@ class AlertWatch:
                 note_trouble(condition, now)
             end_alerts(findings.resolved, existing, now)
         except Exception:
-            # No sign is lost: the next round evaluates them again.
+            # No outcome is lost: the next round evaluates them again.
             self.signs.put_back(signs)
             raise
 
@@ -287,7 +287,7 @@ class AlertWatch:
         if journal().lost > self._lost:
             self._lost = journal().lost
             self._events.append((condition_of(AlertKind.LOG_LOST, SERVER, count=self._lost), now))
-        # An event is removed only once it is recorded, so it survives a failing ledger.
+        # An event is removed only once it is recorded, so it is kept if recording fails.
         for event in tuple(self._events):
             ledger.note_trouble(*event)
             self._events.remove(event)
@@ -299,7 +299,7 @@ class AlertWatch:
 
 
 def subjects_of(state: Snapshot) -> ExistingSubjects:
-    """Return the subjects alerts can be about; an alert about anything deleted from the configuration ends."""
+    """Return the subjects that alerts can be about. An alert ends if its subject is deleted from the configuration."""
     providers = {provider.name for provider in state.configuration.providers if provider.enabled}
     keys = {f"{name} ({key.name})" for name, keys in state.provider_keys.items() for key in keys.pool}
     subjects = providers | keys

@@ -16,7 +16,7 @@ from routing_admin.core.alerts.kinds import KINDS, Severity
 from routing_admin.core.alerts.shapes import Notice
 from routing_admin.core.alerts.webhook import CHINESE, ENGLISH
 
-# Part of every text, because some chats accept only messages with a keyword, for which this can be set.
+# Part of every text. Some chats accept only messages with a keyword, and this can be set as the keyword.
 NAME = "routing_admin"
 PAGE = "/alerts/"
 

@@ -1,4 +1,4 @@
-"""Alert rows for pages and API; budgets above the warning threshold."""
+"""Alerts as the pages and the API list them, and budgets above the warning threshold."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from routing_admin.models import Alert
 from routing_admin.platform.server.alert_file import alert_file
 
 MAX_LINES = 200
-"""Alerts on the page; those that last take precedence."""
+"""How many alerts the page lists. Active alerts take precedence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertLine:
-    """One alert as pages and API show it; `error` is why the last attempt to send it failed, or empty."""
+    """An alert as the pages and the API show it. `error` is why the last attempt to send it failed, or empty."""
 
     kind: AlertKind
     row: KindRow
@@ -55,7 +55,7 @@ class AlertLine:
 
 
 def list_alerts() -> list[AlertLine]:
-    """Return the lasting alerts, those not yet in the database first, then resolved ones, newest first.
+    """Return active alerts, first those not yet in the database, then resolved alerts, newest first.
 
     Two queries.
     """
@@ -67,7 +67,7 @@ def list_alerts() -> list[AlertLine]:
 
 
 def _list_kept() -> list[Alert]:
-    # The file holds alerts that began while the database was unavailable or read-only.
+    # This file holds alerts that began while the database was unavailable or read-only.
     now = timezone.now()
     return [Alert(**asdict(alert)) for alert in alert_file().read().values() if alert.expires_at > now]
 
@@ -99,7 +99,7 @@ def count_open() -> Mapping[AlertKind, int]:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """The used share of one limit of a holder, in percent; `name` is its display name."""
+    """How much of a holder's limit is used, in percent. `name` is the holder's display name."""
 
     holder: str
     name: str
@@ -108,7 +108,7 @@ class BudgetUse:
 
 
 def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
-    """Return the budgets of agents, keys, teams and projects that reached the warning threshold."""
+    """Return the budgets of agents, keys, teams and projects that have reached the warning threshold."""
     holders = [*_configured_holders(configuration), *_key_holders()]
     if not holders:
         return []
@@ -117,7 +117,7 @@ def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
         BudgetUse(holder.id, name, meter, percent_of(uses_by_limit.get((holder.id, meter), 0), limit))
         for holder, name in holders
         for meter, limit in holder.limits.most.items()
-        # Rates recover without action and are no budgets.
+        # Rate limits recover by themselves and are not budgets.
         if meter not in RATES
     ]
     return [use for use in uses if use.percent >= WARN_PERCENT]
@@ -136,7 +136,7 @@ def _configured_holders(configuration: Configuration) -> Iterator[NamedHolder]:
 
 def _label_holder(label: str, limits: AgentLimits | None) -> Iterator[NamedHolder]:
     kind, _, name = label.partition(":")
-    # A limit of kind `user` holds for each end user of an agent, so there is no one count to compare.
+    # A limit of kind `user` applies to each end user of an agent, so there is no single count to compare.
     if kind != LabelKind.USER and (holder := label_holder(LabelKind(kind), name, limits)):
         yield holder, holder.title
 

@@ -1,4 +1,4 @@
-"""Send alerts to the webhook, each once and by one process, over the gateway's own HTTP client."""
+"""Send alerts to the webhook with the gateway's HTTP client. Each alert is sent once, by one process."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from routing_admin.upstream import process_upstream
 
 log = logging.getLogger(__name__)
 
-# Shorter in total than the shortest retry delay, so two attempts of one alert never overlap.
+# The total is shorter than the shortest retry delay, so two attempts to send an alert never overlap.
 TIMEOUTS = Timeouts(connect=5, first_content=10, between=5, total=15)
 # Chats accept about 20 messages a minute.
 MAX_IN_A_ROUND = 15
 FAILURES = 3
-"""Failed attempts of one alert after which the webhook itself becomes an alert."""
+"""After this many failed attempts to send an alert, the webhook itself becomes an alert."""
 
 FAILED = translatable("Could not reach %(host)s: %(reason)s")
 REASONS: Mapping[Fault, str] = {
@@ -50,7 +50,7 @@ BROKEN = translatable("the connection broke, or its answer cannot be read.")
 
 @dataclass(frozen=True, slots=True)
 class WebhookAnswer:
-    """Accepts any answer in which the chat says it took the notice."""
+    """Decodes the webhook's response: a success if the chat says that it accepted the notice."""
 
     shape: ShapeName
 
@@ -60,7 +60,7 @@ class WebhookAnswer:
 
 
 def send(webhook: Webhook, notice: Notice) -> str:
-    """Send a notice now; return an empty text if it was accepted, else the reason without the secret URL."""
+    """Send a notice now. Return an empty string if it was accepted, else the reason without the secret URL."""
     url, body = write(webhook.shape, notice, webhook.url, webhook.secret, time.time())
     request = UpstreamRequest(url, {"content-type": "application/json; charset=utf-8"}, body)
     outcome = process_upstream().call_sync(request, WebhookAnswer(webhook.shape), TIMEOUTS)
@@ -74,7 +74,7 @@ def _reason(webhook: Webhook, failure: Failure) -> Translatable:
 
 
 def send_test(person: str, now: datetime) -> str:
-    """Send a test to the configured webhook; return an empty text if it was accepted, else the reason."""
+    """Send a test to the configured webhook. Return an empty string if it was accepted, else the reason."""
     webhook = settings.ALERT_WEBHOOK
     if webhook is None:
         return NO_WEBHOOK
@@ -88,7 +88,7 @@ NO_WEBHOOK = translatable("No webhook is set. Set ROUTING_ADMIN_ALERT_WEBHOOK an
 
 
 class AlertLedger(Protocol):
-    """Where alerts are stored: rows or, while the database is unavailable, a file."""
+    """A module that stores alerts: in the database or, while that is unavailable, in a file."""
 
     def note_trouble(self, condition: Condition, at: datetime) -> None: ...
 
@@ -105,9 +105,9 @@ Guard = Callable[[], AbstractContextManager[object]]
 
 
 def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard: Guard = nullcontext) -> None:
-    """Send the alerts this process can claim; what fails becomes due again later.
+    """Send the alerts that this process can claim. An alert that cannot be sent becomes due again later.
 
-    The ledger is used inside `guard`, so the caller can distinguish a hanging ledger from a slow webhook.
+    The ledger is used inside `guard`, so that the caller can tell a hanging database from a slow webhook.
     """
     for _ in range(MAX_IN_A_ROUND):
         with guard():
@@ -126,9 +126,9 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard:
                 ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)
 
 
-# The ledger while the database is unavailable: a file, whose alerts are moved into the database afterwards.
+# Storage while the database is unavailable: a file, whose alerts are moved into the database afterwards.
 #
-# Only beginnings are sent from it. Ends are recorded and sent once the database is back.
+# Only the beginnings of alerts are sent from the file. Ends are recorded and sent once the database is back.
 
 
 def note_trouble(condition: Condition, at: datetime) -> None:
@@ -145,12 +145,12 @@ def end_kind(kind: AlertKind, at: datetime) -> None:
     with alert_file().edit() as alerts:
         for alert in alerts.values():
             if alert.kind == kind:
-                # An expired alert is no longer shown, and ends once the database has it.
+                # An expired alert is no longer shown. It ends once it is in the database.
                 alert.expires_at = min(at, alert.expires_at)
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
-    """Claim an alert whose beginning is due; None if nothing is."""
+    """Claim and return an alert whose beginning is due to be sent, or None if there is none."""
     with alert_file().edit() as alerts:
         for alert in alerts.values():
             if alert.sent_at is None and alert.next_try_at is not None and alert.next_try_at <= now:

@@ -1,4 +1,4 @@
-"""URLs of alerts."""
+"""URLs of the page of alerts."""
 
 from __future__ import annotations
 

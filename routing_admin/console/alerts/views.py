@@ -51,12 +51,12 @@ PLACES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
     AlertKind.PRUNE_OVERDUE: (_("Settings"), "settings", "#retention"),
     AlertKind.PROCESS_CRASHED: (_("Requests"), "requests", ""),
 }
-"""The page where an alert of each kind is dealt with: its title, its URL name and its anchor."""
+"""The page that helps with each kind of alert: its title, its URL name and its anchor."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertRow:
-    """An alert with the page where it is dealt with."""
+    """An alert and the page on which its cause can be fixed."""
 
     line: AlertLine
 
@@ -67,7 +67,7 @@ class AlertRow:
     @property
     def url(self) -> str:
         _name, page, part = PLACES[self.line.kind]
-        # The subject of such an alert is a provider, which may have been deleted since.
+        # The subject of such an alert is a provider, which may have been deleted in the meantime.
         if page == "providers" and self.line.subject in snapshot.current().provider_keys:
             return reverse("provider", args=[self.line.subject])
         return reverse(page) + part
@@ -80,7 +80,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def alert_test(request: HttpRequest) -> HttpResponse:
-    """Send a test and show whether it was accepted; this may take seconds."""
+    """Send a test and show whether it was accepted. This may take seconds."""
     actor = actor_of(request)
     refusal = send_test(actor.name, timezone.now())
     record_test(actor, settings.ALERT_WEBHOOK, arrived=not refusal)

@@ -26,12 +26,12 @@ from routing_admin.console.base.tags.highlight import json_text
 from routing_admin.dispatch.preview import Previewer
 
 MAX_LINES = 500
-"""Lines of each text that are compared."""
+"""How many lines of each text are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedFact:
-    """One line of the comparison: a label and its value for each side."""
+    """A line of the comparison: a label, and its value for each service."""
 
     label: str
     left: str
@@ -48,7 +48,7 @@ class ComparedFact:
 
 @dataclass(frozen=True, slots=True)
 class ComparedText:
-    """The rows of two compared texts; `is_cut` if lines beyond `MAX_LINES` were left out."""
+    """The rows of two compared texts. `is_cut` is true if lines beyond `MAX_LINES` were left out."""
 
     label: str
     rows: tuple[SideBySideRow, ...]
@@ -57,7 +57,7 @@ class ComparedText:
 
 @require_GET
 def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
-    """Show the comparison of the services `?a=` and `?b=`, by default the first two."""
+    """Compare the services `?a=` and `?b=`, by default the first two."""
     row, language = require_found(find_artifact(pk)), language_of(request)
     previewer = Previewer(row, language=language)
     names = tuple(endpoint.name for endpoint in previewer.endpoints)
@@ -65,7 +65,7 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     preview = previewer.preview(endpoint for endpoint in previewer.endpoints if endpoint.name in (left, right))
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
     if may_read:
-        # The page shows the file's content to those who may read it, so the audit log records it as read.
+        # The page shows the file's content to users who may read it, so the audit log records that it was read.
         note_reading(request, row)
     cards = {delivery.service_id: build_card(preview, delivery, may_read) for delivery in preview.deliveries}
     context = {"row": row, "names": names, "left": left, "right": right, **language_words(language)}
@@ -79,7 +79,7 @@ def _choose(name: str, names: tuple[str, ...], position: int) -> str:
 
 
 def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:
-    # Texts are compared only if the reader may see both.
+    # The texts are compared only if the user may read both.
     may_read = left.may_read and right.may_read
     return {
         "cards": (left, right),
@@ -114,14 +114,14 @@ FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
 
 
 def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
-    """Return a sentence with both token counts and their difference; empty if either is unknown."""
+    """Return a sentence with both token counts and their difference, or an empty string if either is unknown."""
     first, second = left.preview.estimate, right.preview.estimate
     if first is None or second is None:
         return ""
     names = {"left": left.id, "right": right.id, "first": left.tokens, "second": right.tokens}
     if first.tokens == second.tokens:
         return _("Tokens: about %(first)s each for %(left)s and %(right)s.") % names
-    # Without tokens on the left there is no percentage, only a direction.
+    # If the left count is zero, there is no percentage, only a direction.
     share = f"{(second.tokens - first.tokens) / first.tokens:+.0%}" if first.tokens else "+"
     template = _("Tokens: about %(first)s for %(left)s, about %(second)s for %(right)s (%(share)s).")
     return template % {**names, "share": share}

@@ -1,4 +1,4 @@
-"""The page of one artifact: what it is, how that was found, and how each model receives it."""
+"""The page of an artifact: its type, how that was detected, and how each model receives it."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 TEXT_BYTES = 64 * 1024
-"""How much of a text is shown."""
+"""How many bytes of a text are shown."""
 
 SHOWN_AS_IMAGE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"})
-"""Images that browsers draw from the safe download; any other shows its thumbnail or an icon."""
+"""Image types that browsers can display from the safe download. Others are shown by a thumbnail or an icon."""
 
 MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
 
 
 @require_GET
 def artifact(request: HttpRequest, pk: str) -> HttpResponse:
-    """Show the page; `?service=` opens one service, `?q=`, `?routed=1` and `?form=` filter them."""
+    """Show the page. `?service=` opens a service, and `?q=`, `?routed=1` and `?form=` filter the services."""
     return artifact_page(request, require_found(find_artifact(pk)))
 
 
@@ -60,7 +60,7 @@ def artifact_page(
     if may_read:
         note_reading(request, row)
     asked_for = _filter(request)
-    # An opened card is loaded alone, without previews of the other services.
+    # If a card is opened, only that card is loaded, without previews of the other services.
     if request.GET.get("fragment") == "card":
         return card(request, row, asked_for.opened)
     previewer = Previewer(row, language=language)
@@ -85,7 +85,7 @@ def artifact_page(
 
 
 def note_reading(request: HttpRequest, row: Artifact) -> None:
-    """Record in the audit log that this person saw the file's content."""
+    """Record in the audit log that the user saw the file's content."""
     action = AuditedAction(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
     ledger.note_reading(actor_of(request), action)
 
@@ -146,7 +146,7 @@ def _correcting(request: HttpRequest, row: Artifact, form: CorrectionForm | None
 
 
 def _picture(row: Artifact) -> str:
-    # The file itself only if its bytes prove the declared type; otherwise our own PNG of it, if there is one.
+    # Show the file itself only if its bytes prove the declared type. Otherwise show the generated PNG, if there is one.
     if row.kind == Kind.IMAGE and row.mime_type in SHOWN_AS_IMAGE and row.detected_mime_type == row.mime_type:
         return reverse("artifact_raw", args=[row.pk])
     return reverse("artifact_thumbnail", args=[row.pk]) if thumbnail_of(row) else ""
@@ -161,7 +161,7 @@ def _words(row: Artifact) -> str:
 
 
 def language_of(request: HttpRequest) -> str:
-    """Return the language of texts for models: the requested one, else the installation's."""
+    """Return the language of texts for models: the requested language, else the installation's."""
     code = request.GET.get("language", "") or request.POST.get("language", "")
     return code if code in dict(MODEL_LANGUAGES) else default_language()
 
@@ -184,7 +184,7 @@ def _sending(row: Artifact, may_read: bool) -> dict[str, str]:
 
 @require_GET
 def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
-    """Download the bytes with headers that keep browsers from running them; 410 if missing or damaged."""
+    """Send the bytes with headers that keep browsers from running them. Return 410 if they are missing or damaged."""
     row = require_found(find_artifact(pk))
     note_reading(request, row)
     try:
@@ -200,18 +200,18 @@ def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
     return HttpResponse(data, content_type="image/png", headers=headers)
 
 
-# Correcting what a file is: the form, and the return to what was detected.
+# Correcting a file's type: the form, and the return to what was detected.
 
-# Form fields by the names that refusals use.
+# Form fields by the field names in the actions' errors.
 PLACES = {"mimeType": "mime_type", "encoding": "encoding", "visibility": "visibility"}
 
 
 @require_POST
 def artifact_correct(request: HttpRequest, pk: str) -> HttpResponse:
-    """Apply the form or, with `back`, return to what was detected; a refusal shows the page with its reasons."""
+    """Apply the form or, with `back`, return to what was detected. On an error, show the page with the reasons."""
     row = require_found(find_artifact(pk))
     form = CorrectionForm(row, request.POST)
-    # The action validates; this only fills `cleaned_data`.
+    # The action validates the fields. This call only fills `cleaned_data`.
     form.is_valid()
     as_detected = actions.CorrectionFields(mime_type=None, encoding=None)
     try:

@@ -38,7 +38,7 @@ OTHER_NAMES: Mapping[str, str] = {
     "cp1252": "ISO-8859-1",
     "cp874": "TIS-620",
 }
-"""Common names of encodings beside our own."""
+"""Common alternative names of encodings."""
 
 TYPES = (
     *("text/plain", "text/markdown", "text/csv", "text/html", "application/json", "application/xml"),
@@ -49,13 +49,14 @@ TYPES = (
     *("image/png", "image/jpeg", "image/gif", "image/webp", "image/tiff", "image/svg+xml"),
     *("audio/mpeg", "audio/wav", "audio/ogg", "video/mp4", "video/webm"),
 )
-"""Suggested types; the field accepts any other, too."""
+"""Suggested types. The field accepts any other type."""
 
 
 class CorrectionForm(forms.Form):
-    """A correction of what was detected, initially what is in force.
+    """The form that corrects what was detected about a file. Its initial values are those in effect.
 
-    A field is a change if it differs from `before_…`, the value the page was rendered with, or if that is not sent.
+    A field counts as changed if it differs from the posted `before_…`, the value that the page was rendered with, or if
+    no such value was posted.
     """
 
     mime_type = forms.CharField(
@@ -74,7 +75,7 @@ class CorrectionForm(forms.Form):
         self.fields["visibility"].widget.choices = visibility_choices(row)
 
     def changes(self) -> CorrectionFields:
-        """Return the corrections; None for a field means what was detected."""
+        """Return the corrections. None for a field means the detected value."""
         changes = CorrectionFields()
         if self._is_change("mime_type"):
             changes["mime_type"] = self.cleaned_data["mime_type"] or None
@@ -85,12 +86,12 @@ class CorrectionForm(forms.Form):
         return changes
 
     def _is_change(self, name: str) -> bool:
-        # Comparing with the rendered value leaves alone what another person corrected meanwhile.
+        # Comparing with the rendered value keeps what another user has corrected in the meantime.
         return name in self.data and self.cleaned_data[name] != self.data.get(f"before_{name}")
 
 
 def encoding_choices(current: str) -> list[Any]:
-    """Return the encodings in groups, led by the current one if no group has it."""
+    """Return the encodings in groups. If no group has the current encoding, it comes first."""
     offered = {name for _, names in ENCODINGS for name in names}
     current_group = [] if current in offered else [(current, current or _("none (not text)"))]
     return [*current_group, *((label, [(name, _label(name)) for name in names]) for label, names in ENCODINGS)]
@@ -101,6 +102,6 @@ def _label(name: str) -> str:
 
 
 def visibility_choices(row: Artifact) -> list[tuple[str, str]]:
-    # What a person uploaded belongs to no agent, so "private" means people only.
+    # A file that a user uploaded belongs to no agent, so "private" means that only users see it.
     no_owner = {} if row.owner else {row.Visibility.PRIVATE: _("no agent, only people on these pages")}
     return [(visibility.value, str(no_owner.get(visibility, visibility.label))) for visibility in row.Visibility]

@@ -30,7 +30,7 @@ from routing_admin.console.artifacts.words import refusal_sentence
 if TYPE_CHECKING:
     from artifacts.models import Artifact
 
-# HTTP status by refusal; 400 for any other.
+# HTTP status by exception class. Any other is 400.
 STATUS = {TooLargeError: 413, StorageFullError: 507, StoreAwayError: 503}
 
 
@@ -82,7 +82,7 @@ def _kinds(request: HttpRequest) -> list[dict[str, Any]]:
 def artifact_upload(request: HttpRequest) -> HttpResponse:
     """Store the uploaded files.
 
-    A script gets JSON, 201 with `url` or 4xx with `message`; a browser is redirected.
+    A script gets JSON: 201 with `url`, or 4xx with `message`. A browser is redirected.
     """
     try:
         stored = [
@@ -121,7 +121,7 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
     if not deleted:
         messages.info(request, _("Nothing was selected, or it has already been deleted."))
         return redirect(_back(request))
-    # All of them have one moment of deletion, by which one Undo restores them together.
+    # All of them have the same time of deletion, by which one Undo restores them together.
     moment = find_deletion(deleted[0])
     text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(deleted)) % {"count": len(deleted)}
     undo = f"{reverse('artifacts_restore')}?{urlencode({'at': moment.isoformat() if moment else ''})}"
@@ -131,7 +131,7 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def artifacts_restore(request: HttpRequest) -> HttpResponse:
-    """Restore what was deleted at one moment, that is by one request."""
+    """Restore the artifacts that one request deleted, which all have the same time of deletion."""
     try:
         deleted = list_deleted_at(datetime.fromisoformat(request.GET.get("at", "")))
     except ValueError:
@@ -149,6 +149,6 @@ def artifacts_restore(request: HttpRequest) -> HttpResponse:
 
 def _back(request: HttpRequest) -> str:
     target = request.POST.get("next", "")
-    # `next` is part of the form, so it must not lead to another site.
+    # `next` comes from the form and cannot be trusted: it must not lead to another site.
     is_local = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if is_local else reverse("artifacts")

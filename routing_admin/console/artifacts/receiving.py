@@ -21,9 +21,9 @@ from routing_admin.console.artifacts.words import POLICIES, is_gone, reason_sent
 from routing_admin.dispatch.preview import DeliveryPreview, Preview, Previewer
 
 FEW, PER_PAGE = 8, 40
-"""Services per group on the overview, and per page of a single group."""
+"""How many services the overview shows per group, and a page of a single group shows."""
 SHORT = 4_000
-"""Longest text, in characters, up to which the first card of a group is open; longer ones load when opened."""
+"""The first card of a group is open if its text has at most this many characters."""
 
 GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
     (
@@ -43,15 +43,15 @@ GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
         gettext_lazy("the model only gets a description"),
     ),
 )
-"""The forms of delivery with badge, label, tone and a hint."""
+"""The forms of delivery, each with badge, label, tone and hint."""
 
 WORDS_OF_THE_FILE = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
-"""Outcomes whose payload contains the file's own words, which viewers may not read."""
+"""Outcomes whose payload contains the file's own text, which viewers may not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCard:
-    """One service on the page: its delivery, the reason as a sentence, and the content policies in force."""
+    """A service on the page: its delivery, the reason as a sentence, and the content policies in effect."""
 
     id: str
     preview: DeliveryPreview
@@ -77,7 +77,7 @@ class DeliveryCard:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The services that receive the file in one form."""
+    """The services that receive the file in the same form."""
 
     badge: str
     label: str | Promise
@@ -94,7 +94,7 @@ def list_routed_services() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointFilter:
-    """Which services the page shows: by words, only routed ones, or one group, page by page.
+    """Which services the page shows: those that match `q`, only those in routes, or one group, page by page.
 
     `opened` is the service whose payload is shown.
     """
@@ -166,14 +166,14 @@ def _build_cards(preview: Preview, may_read: bool, tone: str, opened: str) -> tu
 
 
 def pick_pair(groups: Sequence[Group]) -> str:
-    """Return a query with two services to compare, from different groups if possible; empty without any."""
+    """Return a query string that compares two services, from different groups if possible; empty without services."""
     return urlencode({"a": groups[0].cards[0].id, "b": groups[-1].cards[-1].id}) if groups else ""
 
 
 def build_card(
     preview: Preview, delivery: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True
 ) -> DeliveryCard:
-    """Return the card of one service; a closed one is loaded when it is opened."""
+    """Return the card of a service. The content of a closed card is loaded when it is opened."""
     is_unavailable = is_gone(delivery.reason)
     is_described = delivery.description is not None and delivery.description.is_cached
     reads_words = delivery.outcome in WORDS_OF_THE_FILE or is_described or preview.artifact.kind is Kind.TEXT
@@ -198,7 +198,7 @@ def _slot(delivery: DeliveryPreview) -> str:
     return "text" if delivery.text is not None else str(facts.get("slot") or _in_payload(delivery.payload))
 
 
-# OpenAI and Anthropic name the media part in `type`, Gemini by its key.
+# OpenAI and Anthropic put the kind of the media part into `type`, Gemini uses it as the key.
 MEDIA_KEYS = (
     "image_url",
     "input_audio",

@@ -1,4 +1,4 @@
-"""Sentences and labels on the pages of artifacts: evidence, content policies and refusals."""
+"""Sentences and labels on the pages of artifacts: evidence for a type, content policies and errors."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ UNREADABLE: Mapping[str, Text] = {
 
 
 def reason_sentence(reason: Reason) -> str:
-    """Return the translated reason for a delivery; capabilities appear with label and id."""
+    """Return the translated reason for a form of delivery. Capabilities appear with label and id."""
     return insert_facts(_(SENTENCES[reason.code]), label_facts(reason.facts))
 
 
 def is_gone(reason: Reason) -> bool:
-    """Return whether the stored bytes themselves are unreadable, so that no other model could do better."""
+    """Return whether the stored bytes themselves are unreadable, so that no model can receive them."""
     return reason.code is ReasonCode.UNREADABLE
 
 

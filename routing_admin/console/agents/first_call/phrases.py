@@ -62,5 +62,5 @@ def facts_of(call: RejectedCall) -> dict[str, str]:
 
 
 def base_url() -> str:
-    # As OpenAI's clients want it: Anthropic's and Google's add the version themselves.
+    # OpenAI's clients expect the version in the base URL. Anthropic's and Google's add it themselves.
     return f"{settings.PUBLIC_URL.rstrip('/')}/v1"

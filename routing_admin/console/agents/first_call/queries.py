@@ -15,17 +15,17 @@ from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.models import RejectedCall, RequestLog
 from routing_admin.request_log.search import LoggedRequest
 
-# Calls of the key that are searched for an answered one, and rejected calls that are shown.
+# How many calls of a key are searched for an answered call, and how many rejected calls are shown.
 MAX_REQUESTS, MAX_MISSED = 20, 3
-# Similar model names that are suggested.
+# How many similar model names are suggested.
 NEAREST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class FirstCall:
-    """The key's newest answered call, else its newest; rejected calls, newest first.
+    """The newest answered call of a key, or its newest call if none was answered, and rejected calls, newest first.
 
-    `own` are rejected calls that named the key, `others` those whose sender is unknown.
+    `own` are rejected calls that named the key, and `others` are rejected calls that did not.
     """
 
     request: LoggedRequest | None
@@ -38,7 +38,7 @@ class FirstCall:
 
 
 def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
-    """Return the first calls of a key; rejected calls of unknown senders only from `since` on.
+    """Return the first calls of a key. Rejected calls that did not name it count only from `since` on.
 
     Four queries at most.
     """
@@ -46,7 +46,7 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
     newest = list(rows.filter(started_at__gte=key.created_at).order_by("-started_at")[:MAX_REQUESTS])
     row = next((call for call in newest if call.outcome == OK), newest[0] if newest else None)
     if row is not None:
-        # The body is deferred. Setting it avoids a query if a template reads it.
+        # The body is deferred. Setting it to None avoids a query if a template reads it.
         row.body = None
     request = LoggedRequest(row, tuple(row.attempts.order_by("position"))) if row is not None else None
     own = RejectedCall.objects.filter(key=key.public_id, at__gte=key.created_at)
@@ -55,7 +55,7 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
 
 
 def directive_of(row: RequestLog) -> str:
-    """Return the line that the call's route, as it is now, adds to every call; empty without a route."""
+    """Return the language directive that the call's route would add today, or an empty string without a route."""
     configuration = snapshot.current().configuration
     route = configuration.route(row.task_type)
     if route is None:

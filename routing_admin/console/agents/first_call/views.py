@@ -30,7 +30,7 @@ UNCHANGED = 204
 
 @require_GET
 def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpResponse:
-    """Show the panel, or 204 if it has not changed since `mark`; the wait began at `since`."""
+    """Show the panel, or return 204 if it has not changed since `mark`. The wait began at `since`."""
     key = require_found(find_key(agent_id, public_id))
     now = timezone.now()
     since = moment_in(request.GET.get("since", ""), now)
@@ -44,14 +44,14 @@ def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpRespo
 
 
 def moment_in(text: str, now: datetime) -> datetime:
-    """Return the moment in seconds since 1970, or now if the text is none or lies in the future."""
+    """Parse seconds since 1970 into a time. Return `now` if the text is not a number or lies in the future."""
     # Twelve digits reach far beyond today and stay small enough for a timestamp.
     seconds = int(text[:12]) if text.isdecimal() else now.timestamp()
     return min(datetime.fromtimestamp(min(seconds, now.timestamp()), UTC), now)
 
 
 def mark_of(first: FirstCall, *, is_paused: bool) -> str:
-    """Return a short text that changes whenever the panel shows something else."""
+    """Return a short string that changes whenever the panel's content does."""
     row = first.request.row.pk if first.request else ""
     newest_rejected = max((call.pk for call in (*first.own, *first.others)), default=0)
     return "-".join((row, str(newest_rejected), str(len(first.own) + len(first.others)), "p" if is_paused else "w"))

@@ -1,7 +1,7 @@
-"""Access by link: which agent's page a link opens, how attempts are throttled, which headers every answer has.
+"""Access by link: which agent's page a link opens, how attempts are throttled, which headers every response has.
 
-All requests are GET. Under `Referrer-Policy: no-referrer` a browser sends no origin by which a form could be
-checked, so language and theme are chosen by query parameters and kept in cookies of this browser.
+All requests are GET. Under `Referrer-Policy: no-referrer` a browser sends no origin, so a posted form could not be
+verified. Language and theme are therefore chosen by query parameters and stored in cookies.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ HEADERS = {
 
 
 def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Pass the row of a valid link to the view, before its other arguments.
+    """Decorate a view so that it gets the row of a valid link before its other arguments.
 
-    Any other link is answered with the same page: 404, or 429 after too many attempts from one address.
+    Every other link returns the same page with 404, or with 429 after too many attempts from one IP address.
     """
 
     @wraps(view)
@@ -56,23 +56,23 @@ def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 def try_link(request: HttpRequest, text: str) -> tuple[AgentLink | None, int]:
-    """Return (link, 0), (None, 0) for an unknown one, or (None, seconds to wait) after too many attempts."""
+    """Return (link, 0), (None, 0) for an unknown link, or (None, seconds to wait) after too many attempts."""
     name, address = public_part_in(text), address_of(request)
-    # While a name or an address has to wait, even a valid link is refused.
+    # While a link's public part or an IP address has to wait, even a valid link is rejected.
     if wait := throttle.find_wait(name, address, kind=LINK_KIND):
         return None, wait
     row = open_link(text)
     # Requests that another site made the browser send are not counted: fifty images on a page would lock out
-    # everyone behind the reader's address.
+    # everyone behind the visitor's IP address.
     if row is not None or request.headers.get("Sec-Fetch-Site") == "cross-site":
         return row, 0
     return None, throttle.enter(name, address, kind=LINK_KIND)
 
 
 def refuse_link(request: HttpRequest, wait: int = 0) -> HttpResponse:
-    """Render one page for every invalid link; it says neither why nor whose link it was."""
+    """Render the same page for every invalid link. It reveals neither the reason nor the agent."""
     status = 429 if wait else 404
-    # -(-x // 60) rounds minutes up.
+    # -(-x // 60) rounds up to whole minutes.
     response = render(request, "agent_page/refused.html", {"wait": wait, "minutes": -(-wait // 60)}, status=status)
     if wait:
         response.headers["Retry-After"] = str(wait)
@@ -80,7 +80,7 @@ def refuse_link(request: HttpRequest, wait: int = 0) -> HttpResponse:
 
 
 def keep_choice(request: HttpRequest) -> HttpResponse | None:
-    """Store the language or theme in the query and redirect to the page; None if the query has neither."""
+    """Store the language or theme from the query and redirect to the page. Return None if the query has neither."""
     language, theme = request.GET.get("language", ""), request.GET.get("theme", "")
     if not (language or theme):
         return None

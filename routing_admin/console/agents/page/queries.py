@@ -17,19 +17,19 @@ CALLS = 20
 
 @dataclass(frozen=True, slots=True)
 class CallsPage:
-    """Calls, newest first; `older` is the cursor of the next page, empty on the last."""
+    """Calls, newest first. `older` is the cursor of the next page, empty on the last page."""
 
     rows: tuple[RequestLog, ...]
     older: str = ""
 
 
 def list_calls(agent: str, since: datetime, before: str = "") -> CallsPage:
-    """Return the agent's calls since `since` and before a cursor, or the newest. One query."""
+    """Return the agent's calls since `since` that are older than the cursor, or the newest without it. One query."""
     # The list shows neither bodies nor providers' messages, so they are not read.
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(agent=agent, started_at__gte=since)
     position = read_cursor(before)
-    # Ordered by (started_at, pk), so calls of the same moment are split by their ids.
+    # The rows are ordered by (started_at, pk), so calls with the same start time are paged by their ids.
     if position is not None:
         rows = rows.filter(started_at__lte=position[0]).exclude(started_at=position[0], pk__gte=position[1])
     found = list(rows.order_by("-started_at", "-pk")[: CALLS + 1])
@@ -37,7 +37,7 @@ def list_calls(agent: str, since: datetime, before: str = "") -> CallsPage:
 
 
 def find_call(agent: str, since: datetime, key: str, *, body: bool = False) -> LoggedRequest | None:
-    """Return the agent's call with its attempts, or None for another agent's. Two queries."""
+    """Return the agent's call with its attempts, or None if the call is not this agent's. Two queries."""
     call = find_logged_request(key, body=body)
     is_own = call is not None and call.row.agent == agent and call.row.started_at >= since
     return call if is_own else None

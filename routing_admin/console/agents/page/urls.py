@@ -1,4 +1,4 @@
-"""URLs of agents' own pages; the secret is the last part of each."""
+"""URLs of agents' own pages. Each contains the secret of a link."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from routing_admin.models import AttemptLog
 
 MOST = 40
-"""Names of models, and of agents, that the page lists; beyond that it shows a count."""
+"""How many names of models, and of agents, the page lists. The others are counted."""
 
 
 @by_link
@@ -73,7 +73,7 @@ def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
 
 @by_link
 def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpResponse:
-    """Show what each model received and answered; 404 unless the call is this agent's."""
+    """Show what each model received and answered. Raise `Http404` unless the call is this agent's."""
     row, state = link.agent, snapshot.current()
     shows_bodies = link.with_bodies and state.record_bodies
     call = find_call(row.agent_id, row.created_at, pk, body=shows_bodies)
@@ -108,25 +108,25 @@ def visitor_of(request: HttpRequest, link: AgentLink) -> Actor:
 
 
 def counts_money(row: Agent) -> bool:
-    # Only an agent with a limit in money is shown what its calls cost.
+    # The page shows what calls cost only if the agent has a limit in money.
     limits = limits_of(row.limits)
     return limits is not None and any(meter in limits.most for meter in MONEY)
 
 
 def find_rights(row: Agent) -> AgentLimits | None:
-    """Return what the agent's own limits and its creators' allow together; None for everything."""
+    """Return what the agent's limits and those of its creators allow together. None means everything."""
     return rights_of(limits_of(row.limits), *(limits_of(maker.limits) for maker in makers_of(row)))
 
 
 def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
-    """Return each kind of content with the first few agents that accept it and the number of the rest."""
+    """Return each kind of content with the first few agents that accept it and the number of further agents."""
     return [(reading, reading.others[:NAMES], max(0, len(reading.others) - NAMES)) for reading in readings]
 
 
 def list_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
     """Return the attempts without the names of provider keys and without providers' messages.
 
-    A provider's message about the request itself stays.
+    A provider's message about a fault of the caller is kept.
     """
     for row in attempts:
         row.tries = [{name: value for name, value in entry.items() if name != "key"} for entry in row.tries]
