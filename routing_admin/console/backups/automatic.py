@@ -1,4 +1,4 @@
-"""Back up both databases before migrations change them; artifacts are not touched by migrations."""
+"""Back up both databases before migrations change them. Artifacts are left out, as migrations do not touch them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from routing_admin.platform.databases.schema import list_pending
 FOLDER = "backups"
 """Folder of these backups in the data directory."""
 MOST = 3
-"""Backups that are kept."""
+"""How many of these backups are kept."""
 SPARE_BYTES = 1024 * 1024
 """Disk space that is always left free."""
 
 
 def back_up_before_migrating(report: Callable[[str], object]) -> Path | None:
-    """Copy the databases if migrations are pending and return the folder, else None.
+    """Copy the databases if migrations are pending. Return the backup's folder, or None if none are pending.
 
-    `report` receives a line with the disk space needed before the copy starts. Raises `BackupError` if the disk has no
+    Before the copy starts, `report` receives a line with the disk space needed. Raise `BackupError` if the disk has no
     room for the copy and for what the migrations write.
     """
     root, pending = Path(settings.DATA_DIR) / FOLDER, list_pending()
@@ -50,13 +50,13 @@ def back_up_before_migrating(report: Callable[[str], object]) -> Path | None:
 
 
 def note_backup(actor: Actor, folder: Path) -> None:
-    """Record the backup in the audit log, once migrations have brought its table up to date."""
+    """Record the backup in the audit log. Call this after the migrations, since they may change the log's table."""
     with ledger.audit(actor, AuditedAction("installation.backup", details={"folder": folder.name})):
         pass
 
 
 def _check_room(count: int, report: Callable[[str], object]) -> None:
-    # Three times the files: the copy, and a table and its journal as a migration rewrites them.
+    # Three times the size of the files: for the copy, and for a table and its journal while a migration rewrites it.
     needed = SPARE_BYTES + (3 * databases.measure_files() if databases.are_files() else measure_rows())
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:

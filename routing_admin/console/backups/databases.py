@@ -1,4 +1,4 @@
-"""Copy a database into one SQLite file as of one moment, without blocking writers."""
+"""Copy a database into a single SQLite file as a consistent snapshot, without blocking writers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BESIDE = ("", "-wal", "-shm", "-journal")
 
 
 class DatabaseInUseError(Exception):
-    """Another process has the database open that is to be replaced."""
+    """The database to be replaced is open in another process."""
 
 
 def are_files() -> bool:
@@ -41,9 +41,9 @@ def copy_database(alias: str, path: Path) -> None:
         closing(sqlite3.connect(path)) as copy,
         watched(f"{FILES[alias]} copied, MB", size, lambda: path.stat().st_size // MB),
     ):
-        # SQLite's online backup sees one moment, and writers need not wait for it.
+        # SQLite's online backup reads a consistent snapshot, and writers need not wait for it.
         connection.connection.backup(copy)
-        # The copy shall be one file, without a WAL beside it.
+        # The copy must be a single file, without a WAL file beside it.
         copy.execute("PRAGMA journal_mode = DELETE")
     sync(path)
 
@@ -60,13 +60,13 @@ def open_copy(path: Path) -> sqlite3.Connection:
 
 
 def list_artifacts(path: Path) -> dict[str, int]:
-    """Return the size of every artifact's bytes in a copy, by hash."""
+    """Return the size of each artifact in a copied database, by hash."""
     with closing(open_copy(path)) as copy:
         return dict(copy.execute("SELECT DISTINCT sha256, size FROM artifacts_artifact").fetchall())
 
 
 def find_head(path: Path) -> AuditHead | None:
-    """Return the last entry of a copy's audit log; None if the copy is older than the hash chain."""
+    """Return the last entry of the audit log in a copy, or None if the copy is older than the log's hash chain."""
     with closing(open_copy(path)) as copy, suppress(sqlite3.OperationalError):
         row = copy.execute(
             "SELECT number, sha256 FROM routing_admin_auditevent ORDER BY number DESC LIMIT 1"
@@ -85,12 +85,12 @@ def measure_files() -> int:
 
 
 def close_for_good(path: Path) -> None:
-    """Merge a database's files into one; raise `DatabaseInUseError` if another process has it open."""
+    """Merge a database's files into one file. Raise `DatabaseInUseError` if another process has the database open."""
     if not path.exists():
         return
     with closing(sqlite3.connect(path, timeout=1)) as database:
         try:
-            # Leaving WAL mode needs an exclusive lock, so it also shows whether the database is in use.
+            # Leaving WAL mode needs an exclusive lock, so it fails if the database is in use.
             mode = database.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
         except sqlite3.OperationalError:
             mode = ""
@@ -99,13 +99,13 @@ def close_for_good(path: Path) -> None:
 
 
 def put_in_place(copy: Path, path: Path) -> None:
-    """Make a copy the installation's own database, atomically."""
+    """Replace the installation's database by a copy, atomically."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     make_private(str(part))
     shutil.copyfile(copy, part)
     sync(part)
-    # Renaming within the directory replaces the whole file or nothing.
+    # Renaming within a directory is atomic: the file is replaced as a whole or not at all.
     os.replace(part, path)
     sync(path.parent)
 
@@ -120,7 +120,7 @@ def sync(path: Path) -> None:
 
 
 def find_newest_revision(path: Path) -> tuple[int, str] | None:
-    """Return the number and the JSON text of a copy's newest revision; None before the first."""
+    """Return the number and the JSON text of the newest revision in a copy, or None if it has no revision."""
     with closing(open_copy(path)) as copy:
         row = copy.execute(
             "SELECT number, snapshot FROM routing_admin_revision ORDER BY number DESC LIMIT 1"

@@ -1,4 +1,4 @@
-"""The contents of a backup in `manifest.json`, and the hash of each file in the format of `sha256sum -c`."""
+"""`manifest.json`, which describes a backup's contents, and the hash of each file in the format of `sha256sum -c`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ FORMAT, PACKED_FORMAT = 1, 2
 
 
 class BackupError(Exception):
-    """A backup cannot be made or used; the message says why and what to do."""
+    """A backup cannot be made or used. The message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedDatabase:
-    """One database: its file, the engine it was copied from, its migrations, and the rows of each table.
+    """A database in a backup: its file, the engine it was copied from, its migrations, and the rows of each table.
 
-    If `file` is a folder of PostgreSQL's compressed text, `text_bytes` is its size uncompressed.
+    If `file` is a folder of PostgreSQL's compressed text, `text_bytes` is the size of the uncompressed text.
     """
 
     file: str
@@ -46,8 +46,8 @@ class SavedDatabase:
 class Manifest:
     """The contents of a backup.
 
-    `artifacts` and `artifact_bytes` are None if it contains only databases; `missing` are the hashes of artifacts whose
-    bytes could not be read. `secret_marks` identify the secrets, newest first.
+    `artifacts` and `artifact_bytes` are None if the backup contains only databases. `missing` are the hashes of
+    artifacts whose bytes could not be read. `secret_marks` identify the secrets, newest first.
     """
 
     created_at: str
@@ -64,10 +64,10 @@ class Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest and then the hash of every file."""
+    """Write the manifest, then the file with the hash of every other file."""
     value = asdict(manifest)
     for database in value["databases"].values():
-        if database["text_bytes"] is None:  # older versions do not know it
+        if database["text_bytes"] is None:  # older versions do not know this field
             del database["text_bytes"]
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -80,7 +80,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def _digests(folder: Path) -> Iterator[tuple[Path, str]]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != SUMS:
-            # An artifact's name is its hash, which was verified when it was copied.
+            # An artifact's file name is its hash, which was verified when the file was copied.
             yield path, path.name if ARTIFACTS in path.relative_to(folder).parts else digest_file(path)
 
 
@@ -93,7 +93,7 @@ def digest_file(path: Path) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest after verifying every file; raise `BackupError` for an incomplete or damaged backup."""
+    """Return the manifest after verifying every file. Raise `BackupError` for an incomplete or damaged backup."""
     if not (folder / SUMS).is_file() or not (folder / MANIFEST).is_file():
         raise BackupError(f"{folder} is not a backup: {MANIFEST} or {SUMS} is missing.")
     lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
@@ -112,7 +112,7 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = Manifest(**value, databases=databases)
     except (ValueError, KeyError, TypeError) as error:
         raise BackupError(f"{MANIFEST} cannot be read: {error}") from error
-    # A truncated SHA256SUMS would pass the loop above, so what it lists is compared with the manifest.
+    # A truncated SHA256SUMS would pass the loop above, so its list of files is compared with the manifest.
     artifact_count = sum(1 for name in sums if name.startswith(f"{ARTIFACTS}/"))
     if MANIFEST not in sums or artifact_count != (manifest.artifacts or 0):
         raise BackupError(f"The backup is incomplete: {SUMS} does not list everything that {MANIFEST} counts.")

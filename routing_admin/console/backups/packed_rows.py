@@ -1,8 +1,8 @@
-"""PostgreSQL's request log in a backup: the text of its COPY, one compressed file per table.
+"""PostgreSQL's request log in a backup: the text output of COPY, one compressed file per table.
 
-Millions of rows pass as bytes, out of the database and back. Only restoring into SQLite, or through migrations, reads
-them one by one. Values have the forms that SQLite stores, and the first line names the columns, so `zcat` and
-PostgreSQL's `COPY … FROM … (HEADER)` can read them, too.
+Millions of rows are copied out of the database and back as bytes. They are read one by one only if they are restored
+into SQLite or need migrations. Values are written as SQLite stores them. The first line names the columns, so that
+`zcat` and PostgreSQL's `COPY … FROM … (HEADER)` can also read the files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from routing_admin.platform.databases.schema import Migration
 from routing_admin.platform.databases.sqlite.base import make_private
 
 FOLDER, END = "logs", ".copy.gz"
-# An eighth of the text remains, at a quarter of the time the database takes to write it.
+# This level compresses to an eighth, in a quarter of the time that the database takes to write the text.
 FAST = 1
 INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 
@@ -45,7 +45,10 @@ class PackedRows:
 
 
 def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
-    """Write the tables into a folder of the backup and read them back; raise `DifferenceError` or `OSError`."""
+    """Write the tables into a folder of the backup and read them back to verify them.
+
+    Raise `DifferenceError` if they differ, or `OSError`.
+    """
     (part / FOLDER).mkdir(mode=0o700)
     rows, total = {}, 0
     with progress_of("Log rows copied", sum(table._base_manager.using(alias).count() for table in tables)) as counter:
@@ -60,13 +63,13 @@ def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
             databases.sync(path)
             if _digest_file(path) != written:
                 raise DifferenceError(f"{path.name} differs from what the database sent.")
-            # The first line is the header, not a row.
+            # The first line is the header.
             rows[table._meta.db_table], total = written.lines - 1, total + written.size
     return PackedRows(rows, total)
 
 
 def bring_back_tables(folder: Path, tables: Sequence[Table], alias: str, count: int) -> None:
-    """Insert the rows of a backup with the same migrations and verify them; raise `DifferenceError`."""
+    """Insert and verify the rows of a backup that has the same migrations. Raise `DifferenceError` if they differ."""
     with progress_of("Log rows restored and verified", 2 * count) as counter:
         for table in tables:
             path, saved = file_of(folder, table), TextDigest()
@@ -87,7 +90,7 @@ def bring_back_tables(folder: Path, tables: Sequence[Table], alias: str, count: 
 
 
 def unpack(folder: Path, migrations: Sequence[Migration], target: Path, count: int) -> None:
-    """Write the packed rows into one SQLite file, migrated up to `migrations`; raise `MoveError` or `OSError`."""
+    """Write the packed rows into a new SQLite file, migrated up to `migrations`. Raise `MoveError` or `OSError`."""
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         path = Path(name) / "rows.sqlite3"
         files = Destination(f"sqlite:///{path}")
@@ -100,14 +103,14 @@ def unpack(folder: Path, migrations: Sequence[Migration], target: Path, count: i
         with closing(sqlite3.connect(logs, isolation_level=None)) as database:
             _fill(database, folder, count)
         databases.close_for_good(logs)
-        # The rows were written without waiting for the disk.
+        # The rows were written without waiting for the disk, so they are flushed now.
         databases.sync(logs)
         logs.rename(target)
 
 
 def _fill(database: sqlite3.Connection, folder: Path, count: int) -> None:
     database.execute("PRAGMA synchronous = OFF")
-    # The indexes are created after the rows, which is faster.
+    # Creating the indexes after the rows is faster.
     indexes = database.execute(INDEXES).fetchall()
     for name, _ in indexes:
         database.execute(f'DROP INDEX "{name}"')

@@ -1,4 +1,4 @@
-"""Restore a backup: verify all of it, move the existing installation aside, put the copy in place."""
+"""Restore a backup: verify it completely, move the existing installation aside, and put the backup in its place."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from routing_admin.console.backups.secret_marks import is_marked
 from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer
 from routing_admin.platform.server.file_locks import hold_unless_locked, try_lock
 
-# In SQLite the log takes this many times its text, with indexes and temporary files.
+# In SQLite, the log with its indexes and temporary files takes this many times the size of its text.
 UNPACKED = 4
 SECRET_FILES = ("secret_key", "keys")
 """Files of the data directory that contain secrets."""
@@ -48,7 +48,7 @@ SECRET_FILES = ("secret_key", "keys")
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The restored backup, the places of the previous installation, and what is left to do, one sentence each."""
+    """A restored backup: where the previous installation was moved, and what remains to be done, as sentences."""
 
     manifest: Manifest
     moved_aside: tuple[str, ...]
@@ -56,7 +56,7 @@ class Restored:
 
 
 def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
-    """Replace the installation by a backup; if it raises `BackupError`, nothing has changed."""
+    """Replace the installation by a backup. If this raises `BackupError`, nothing has changed."""
     manifest = read_manifest(folder)
     try:
         for database in manifest.databases.values():
@@ -142,7 +142,7 @@ def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
                 shutil.move(path, aside / path.name)
                 moved.append(path)
         yield aside if moved else None
-    # On failure, what was restored so far is removed and what was there before is moved back.
+    # On failure, what was restored so far is removed, and the previous files are moved back.
     except BaseException:
         connections.close_all()
         for path in paths:
@@ -155,7 +155,7 @@ def _moved_aside(manifest: Manifest) -> Iterator[Path | None]:
 
 
 def _bring_back(folder: Path, manifest: Manifest) -> None:
-    # Artifacts first: no restored row shall refer to bytes that are missing.
+    # Artifacts are restored first, so that no restored row refers to missing bytes.
     if manifest.artifacts is not None:
         _bring_back_artifacts(folder)
     if manifest.has_secrets:
@@ -174,8 +174,8 @@ def _bring_back(folder: Path, manifest: Manifest) -> None:
 
 def _bring_back_artifacts(folder: Path) -> None:
     if isinstance(byte_store(), FileStore):
-        FileStore(Path(settings.DATA_DIR) / ARTIFACTS)  # creates its folders again, which were moved aside
-    # The store computes each hash again, which shows whether the copy is intact.
+        FileStore(Path(settings.DATA_DIR) / ARTIFACTS)  # recreates its folders, which were moved aside
+    # The store computes each hash again, which shows whether the file is intact.
     store = byte_store()
     for path in sorted((folder / ARTIFACTS).glob("??/*")):
         with path.open("rb") as file:
@@ -189,7 +189,7 @@ def _bring_back_secrets(folder: Path) -> None:
         path = Path(settings.DATA_DIR) / name
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(",".join(saved[name]))
-    # In force in this process at once, unless the environment sets others.
+    # The restored secrets take effect in this process at once, unless the environment sets others.
     read_secrets_again()
 
 
@@ -209,19 +209,21 @@ def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield f"{path.name} is exported otherwise than when the backup was made, by another version of the program."
 
 
-# The folder of a backup: hidden and locked while it is written, renamed once complete, removed if its writer died.
+# The folder of a backup is hidden and locked while it is written, and renamed once it is complete. If the writing
+# process dies, a later backup removes the folder.
 
 PART = ".part"
 """Suffix of an unfinished backup's folder. Its name begins with a dot, so a shell's `*/` skips it."""
 CONTENTS = (ARTIFACTS, MANIFEST, SUMS, SECRETS, "rows", *FILES.values(), *(f"{file}.json" for file in exports.FILES))
-"""Prefixes of every name in a backup, finished or not."""
+"""Prefixes of the file names in a finished or unfinished backup."""
 
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield an empty private folder that becomes `folder` if the block succeeds, and is removed otherwise.
+    """Yield an empty private folder. It is renamed to `folder` if the block succeeds, and removed otherwise.
 
-    Removes what killed backups left next to it. Raises `BackupError` if `folder` exists or another backup is running.
+    Remove unfinished folders that killed processes left beside it. Raise `BackupError` if `folder` exists or another
+    backup is running.
     """
     if folder.exists():
         raise BackupError(f"{folder} already exists. A backup needs a new folder.")
@@ -234,7 +236,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         raise BackupError(f"{part} exists: another backup is running. If none is, remove it.") from None
     lock = os.open(part, os.O_RDONLY)
     try:
-        with suppress(OSError):  # without file locks, unfinished backups are never removed
+        with suppress(OSError):  # on a file system without locks, unfinished backups are never removed
             try_lock(lock)
         yield part
         os.rename(part, folder)
@@ -247,9 +249,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove the unfinished backups in a folder whose process has ended."""
-    # Earlier versions did not hide their unfinished folders. Only folders with nothing but a backup's files are
-    # removed.
+    """Remove the unfinished backups in a folder whose processes have ended."""
+    # Earlier versions did not hide their unfinished folders. A folder is removed only if all its files belong to a
+    # backup.
     for part in folder.glob(f"*{PART}"):
         if part.is_dir() and all(entry.name.startswith(CONTENTS) for entry in part.iterdir()):
             with suppress(OSError), hold_unless_locked(part) as is_free:

@@ -1,8 +1,8 @@
-"""Copy the rows of PostgreSQL into a backup and back; a backup of either engine restores into either.
+"""Copy the rows of PostgreSQL into a backup and back. A backup of either engine can be restored into either.
 
-The main database goes into an SQLite file, the request log into files of COPY's text (`packed_rows`). Both are read
-in one transaction that sees one moment, and counted and hashed on both sides. Existing rows are moved aside, as a
-whole, into another schema of the same database.
+The main database is written to an SQLite file, the request log to files in COPY's text format (`packed_rows`). Both
+are read in one transaction, as a consistent snapshot, and compared with the database by count and hash. On restoring,
+the existing tables are moved aside into another schema of the same database.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from routing_admin.platform.databases.schema import (
     load_migrations,
 )
 
-# One connection for both: PostgreSQL has both in one database, and only one transaction sees one moment.
+# One connection reads both: in PostgreSQL both are in one database, and only one transaction is a single snapshot.
 SERVED: AliasMap = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
 NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
-"""Names of the temporary SQLite files; the second one follows from the first."""
+"""Names of the temporary SQLite files. The second name is derived from the first."""
 
 
 def save_rows(part: Path) -> dict[str, SavedDatabase]:
-    """Write both databases into a backup, at the migrations they have had; raise `BackupError`."""
+    """Write both databases into a backup, with the tables of the migrations applied so far. Raise `BackupError`."""
     registry: Apps = apps
     leaves: Sequence[Migration] = ()
-    # Before pending migrations the tables are those of the migrations applied so far, not of today's models.
+    # If migrations are pending, the tables are those of the migrations applied so far, not those of the current models.
     if list_pending():
         leaves = find_leaves(applied_before := list_applied())
         registry = load_migrations(applied_before).project_state(list(leaves)).apps
@@ -72,7 +72,7 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
         databases.close_for_good(part / name)
     path = part / databases.FILES[DEFAULT_DB_ALIAS]
     (part / NAMES[DEFAULT_DB_ALIAS]).rename(path)
-    # The request log is in packed files instead.
+    # The request log is stored in packed files instead.
     (part / NAMES[LOGS]).unlink()
     databases.sync(path)
     applied = [list(migration) for migration in list_applied_in_file(path)]
@@ -91,14 +91,14 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
 
 
 def bring_back_rows(folder: Path, manifest: Manifest) -> None:
-    """Replace the database's rows by those of a backup, all or none; raise `BackupError`.
+    """Replace all rows of the database by those of a backup, in one transaction. Raise `BackupError` if that fails.
 
-    The backup may be of an older version.
+    The backup may have been made by an older version.
     """
     call_command("migrate", verbosity=0, interactive=False)
     make_days(timezone.now())
     saved = manifest.databases[LOGS]
-    # Only rows of exactly these migrations fit the tables as they are. Others pass through a migrated SQLite file.
+    # Rows fit the current tables only if they have the same migrations. Others pass through a migrated SQLite file.
     is_streamed = saved.is_packed and set(list_applied()) == {(app, name) for app, name in saved.migrations}
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         for alias, database in manifest.databases.items():
@@ -120,7 +120,7 @@ def bring_back_rows(folder: Path, manifest: Manifest) -> None:
 
 
 def copy_file(folder: Path, saved: SavedDatabase, target: Path) -> None:
-    """Write a database of a backup as one SQLite file, with the tables it had; raise `BackupError`."""
+    """Write a database of a backup to an SQLite file, with the tables it had. Raise `BackupError` if that fails."""
     if not saved.is_packed:
         shutil.copyfile(folder / saved.file, target)
         return
@@ -137,7 +137,7 @@ def _halves_of(tables: list[Table]) -> tuple[list[Table], list[Table]]:
 
 
 def has_rows() -> bool:
-    """Return whether the database contains any row of the installation's tables."""
+    """Return whether any of the installation's tables contains a row."""
     connection = connections[DEFAULT_DB_ALIAS]
     existing = set(connection.introspection.table_names()) & {table._meta.db_table for table in list_tables()}
     with connection.cursor() as cursor:
@@ -156,9 +156,9 @@ def measure_rows() -> int:
 
 @contextmanager
 def schema_moved_aside() -> Iterator[str | None]:
-    """Move the existing rows into another schema, and back if the block fails; yield its description.
+    """Move the existing tables into another schema, and back if the block fails. Yield a description of that schema.
 
-    Yields None if there are no rows. Raises `BackupError` if the database user lacks the right.
+    Yield None if there are no rows. Raise `BackupError` if the database user lacks the privilege.
     """
     if not has_rows():
         yield None

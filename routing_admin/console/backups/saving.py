@@ -1,7 +1,7 @@
-"""Make a backup while the installation is in use: databases as of one moment, and every artifact in them.
+"""Make a backup while the installation is in use: a snapshot of the databases, and every artifact that they list.
 
-Bytes are stored before their row and removed after it. So they are copied before the databases, and what was stored
-in the meantime once more afterwards: every row of the copy has its bytes.
+An artifact's bytes are stored before its row and removed after it. They are copied before the databases, and those
+stored in the meantime are copied afterwards. Every row in the backup therefore has its bytes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from routing_admin.platform.databases.schema import list_applied_in_file
 
 
 def back_up(actor: Actor, folder: Path, *, with_secrets: bool = False) -> Manifest:
-    """Write a backup into a new folder; raise `BackupError` or `OSError`."""
+    """Write a backup into a new folder. Raise `BackupError` or `OSError` if that fails."""
     with new_folder(folder) as part:
         manifest = _fill(part, with_secrets=with_secrets)
     record_backup(actor, {"withSecrets": with_secrets})
@@ -69,9 +69,9 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
         _save_bytes(store, sha256, folder)
     copies = copy_databases(part)
     sizes = databases.list_artifacts(part / databases.FILES["default"])
-    # Once more, for bytes that were stored after the loop above.
+    # Copy the bytes that were stored after the loop above.
     missing = [sha256 for sha256 in sizes if not _save_bytes(store, sha256, folder)]
-    # Bytes without a row in the copy were stored or deleted in the meantime.
+    # Bytes without a row in the copied database were stored or deleted in the meantime.
     for path in folder.glob("??/*"):
         if path.name not in sizes:
             path.unlink()
@@ -86,7 +86,7 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
 
 
 def copy_databases(part: Path) -> dict[str, SavedDatabase]:
-    """Copy each database into the folder and return its description; raise `BackupError`."""
+    """Copy each database into the folder and return descriptions by alias. Raise `BackupError` if that fails."""
     if not databases.are_files():
         return save_rows(part)
     copies = {}
@@ -133,8 +133,8 @@ def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:
     target.parent.mkdir(mode=0o700, exist_ok=True)
     try:
         if isinstance(store, FileStore):
-            # A hard link takes no space, and stored files are never modified. `OSError`: on another file system it
-            # is copied.
+            # A hard link takes no space and is safe, since stored files are never modified. If linking raises
+            # `OSError`, for example across file systems, the file is copied.
             with store.local_file(sha256) as path, suppress(OSError):
                 os.link(path, target)
                 return True
@@ -151,7 +151,7 @@ def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:
 
 def _save_configuration(part: Path) -> None:
     newest = databases.find_newest_revision(part / databases.FILES["default"])
-    # Taken from the copy, so that the files are of the same moment as the database.
+    # Export from the copy, so that the files match the copied database.
     configuration = from_json(json.loads(newest[1])) if newest else EMPTY
     for name in exports.FILES:
         text = exports.export(name, configuration=configuration).text

@@ -1,4 +1,4 @@
-"""Marks by which a backup identifies its secrets without revealing them: salted slow hashes."""
+"""Salted slow hashes by which a backup identifies the secrets it needs without revealing them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COST, BLOCK_SIZE, PARALLEL = 2**14, 8, 1
 
 
 def mark_secret(secret: str, salt: str = "") -> str:
-    """Return the mark of a secret as `SALT:HASH`, in hexadecimal."""
+    """Return the salted hash of a secret as `SALT:HASH`, in hexadecimal."""
     salt = salt or secrets.token_hex(16)
     digest = hashlib.scrypt(secret.encode(), salt=bytes.fromhex(salt), n=COST, r=BLOCK_SIZE, p=PARALLEL, dklen=32)
     return f"{salt}:{digest.hex()}"

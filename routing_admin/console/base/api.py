@@ -33,17 +33,20 @@ TAG = "administration"
 
 
 class AdminTokenAuth(AuthBase):
-    """Authenticates scripts by their token; agents' keys and sessions are not accepted."""
+    """Authenticates scripts by their token. Agents' keys and sessions are not accepted."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
     openapi_description = "An administrator's token, `Authorization: Bearer rat_…`; only calls under `/admin` take it."
 
     def __call__(self, request: HttpRequest) -> AdminCaller:
-        """Return the caller; raise `CallError` 401 for the token, 403 for its scope, 400 for one in the URL."""
+        """Return the caller. Raise `CallError`.
+
+        The status is 401 for an invalid token, 403 for a missing scope, and 400 for a token in the URL.
+        """
         result = refuse_token_in(request.META.get("QUERY_STRING", "")) or authenticate_token(request.headers)
         if isinstance(result, AdminCaller):
-            # Scopes are checked by the route's pattern, not by the URL that was sent.
+            # The required scope depends on the route's pattern, not on the URL that was sent.
             path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_admin_call(result, request.method or "", path)
             if refusal is None:
@@ -64,7 +67,7 @@ def script_actor(request: HttpRequest) -> Actor:
 
 
 def check_gives(request: HttpRequest, scopes: Iterable[str], subject: str) -> None:
-    """Raise `CallError` 403 for administrative scopes that the caller's own token lacks."""
+    """Raise `CallError` 403 if `scopes` has administrative scopes that the caller's token lacks."""
     caller: AdminCaller = request.auth  # type: ignore[attr-defined]
     if missing := [scope for scope in ADMIN_SCOPES if scope in set(scopes) - caller.scopes]:
         message = f"A token cannot give more than it has. {subject} takes {', '.join(missing)}, which this token lacks."
@@ -72,7 +75,7 @@ def check_gives(request: HttpRequest, scopes: Iterable[str], subject: str) -> No
 
 
 def revision_seen(request: HttpRequest) -> int | None:
-    """Return the revision in If-Match, or None."""
+    """Return the revision in the request's If-Match header, or None if there is none."""
     return revision_in(request.headers.get("if-match", ""))
 
 
@@ -81,14 +84,14 @@ def expectation_in(request: HttpRequest) -> Expectation:
 
 
 def answer_entry(value: EntriesOut, entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
-    """Answer with one entry and the newest revision; the ETag is the entry's own."""
+    """Return a response with one entry and the newest revision. The ETag is that of the entry."""
     response = answer_at_revision(value, status)
     response["ETag"] = f'"{tag_of(entry)}"'
     return response
 
 
 def answer_at_revision(value: EntriesOut, status: int = 200) -> HttpResponse:
-    """Answer with the newest revision, in the body and as the ETag."""
+    """Return a response that has the newest revision in the body and as the ETag."""
     value.revision = newest_number() or 0
     response = answer(value, status)
     response["ETag"] = f'"{value.revision}"'
@@ -96,7 +99,7 @@ def answer_at_revision(value: EntriesOut, status: int = 200) -> HttpResponse:
 
 
 def require(row: Any, kind: str, name: str) -> Any:
-    """Return the row; raise `NotFoundError` for None."""
+    """Return the row, or raise `NotFoundError` if it is None."""
     if row is None:
         raise NotFoundError(f"There is no {kind} {name}.")
     return row
@@ -110,13 +113,13 @@ def iso(moment: datetime | None) -> str | None:
     return moment.isoformat(timespec="seconds") if moment else None
 
 
-# Scripts' limits are checked by the pages' forms, whose errors are then named by fields of the JSON.
+# Limits that scripts send are validated by the forms of the pages. Form errors are then mapped to fields of the JSON.
 
 NAMES = frozenset({MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in LIMITS)})
 
 
 def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Return form data for limits; raise `InvalidError` for an unknown limit or a malformed list of models."""
+    """Return limits as form data. Raise `InvalidError` for an unknown limit or a malformed list of models."""
     models = limits.get(MODELS) or []
     unknown = [name for name in limits if name not in NAMES]
     if unknown:
@@ -128,7 +131,7 @@ def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def problems_of(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem]:
-    """Return a form's errors; `fields` maps form fields to JSON fields of another name."""
+    """Return a form's errors. `fields` maps form fields to the JSON fields that have another name."""
     return [
         Problem(fields.get(name, f"limits.{name}" if name in NAMES else name), str(error), "range")
         for name, errors in form.errors.items()
@@ -137,7 +140,7 @@ def problems_of(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem
 
 
 def revision_in(tag: str) -> int | None:
-    """Return the revision in an If-Match header, or None; raise `CallError` for any other tag."""
+    """Return the revision in the text of an If-Match header, or None. Raise `CallError` for any other tag."""
     word = tag.strip().removeprefix("W/").strip('"')
     if word in ("", "*"):
         return None

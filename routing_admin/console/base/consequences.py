@@ -1,4 +1,4 @@
-"""Foresee what a change would mean for callers, from the newest snapshot with run-time agents."""
+"""Foresee the consequences of a change for callers, from the newest snapshot and agents created at run time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from routing_admin.core.planning.consequences import consequences
 from routing_admin.dispatch.decisions import unusable_of
 
 MAX_NAMES = 5
-"""Names listed in a sentence."""
+"""How many names a sentence lists."""
 
 
 def foresee(planned: Configuration) -> tuple[Consequence, ...]:
-    """Return every consequence of replacing the configuration in use by this one."""
+    """Return all consequences of replacing the configuration in use by `planned`."""
     state = snapshot.current()
     return consequences(
         with_runtime_agents(state, state.configuration), with_runtime_agents(state, planned), unusable_of(state)
@@ -71,7 +71,7 @@ def _foresee_change(change: Callable[[Configuration], Configuration]) -> tuple[C
 
 
 def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Configuration:
-    """Add the agents created at run time, which no file and no revision contains."""
+    """Return the configuration with the agents created at run time, which files and revisions do not contain."""
     runtime_agents = tuple(
         AgentSpec(agent.id, agent.name, "", None if agent.task_type else agent.service_id, agent.task_type)
         for agent in state.agents
@@ -80,26 +80,26 @@ def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Config
     return replace(configuration, agents=(*configuration.agents, *runtime_agents)) if runtime_agents else configuration
 
 
-# What disabling something would change is shown before it is done, and has to be confirmed once.
+# The consequences of disabling something are shown first, and the user has to confirm them once.
 
 CONFIRMED = "confirmed"
 """The form field that confirms the consequences."""
 
 
 def find_unconfirmed(request: HttpRequest, form: forms.BaseForm, kind: str, name: str) -> Sequence[Consequence]:
-    """Return unconfirmed consequences of a valid form that disables an entry."""
+    """Return the consequences if a valid form disables an entry and the request does not confirm them."""
     if "enabled" not in form.changed_data or form.cleaned_data["enabled"]:
         return ()
     return find_unconfirmed_disabling(request, kind, [name])
 
 
 def find_unconfirmed_disabling(request: HttpRequest, kind: str, names: Sequence[str]) -> Sequence[Consequence]:
-    """Return what disabling these would change, unless the request confirms it."""
+    """Return the consequences of disabling these entries, or nothing if the request confirms them."""
     return () if CONFIRMED in request.POST else foresee_disabling(kind, names)
 
 
 def consequence_json(consequence: Consequence) -> dict[str, str]:
-    """Return a consequence as JSON; `gravity` is `stops`, `degrades` or `changes`."""
+    """Return a consequence as JSON. `gravity` is `stops`, `degrades` or `changes`."""
     return {
         "gravity": consequence.gravity.name.lower(),
         "kind": consequence.kind,

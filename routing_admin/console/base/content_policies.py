@@ -1,4 +1,4 @@
-"""Content policies as forms offer them."""
+"""Content policies as choices in forms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABELS: Mapping[str, Promise] = MappingProxyType(
         "extract+convert+describer+question": _("the same, and the describing model gets the question"),
     }
 )
-"""Labels by the word that files and the API use."""
+"""Maps the word for a policy in files and in the API to its label."""
 
 
 def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promise]]:
@@ -31,8 +31,8 @@ def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promi
 
 
 def policy_word(content: Any) -> str:
-    """Return the policy of a route's or a service's `content`; empty if it has none."""
+    """Return the policy in the `content` of a route or a service, or an empty string if it has none."""
     word = str(content.get("policy") or "") if isinstance(content, Mapping) else ""
-    # Words may be given in any order and with spaces.
+    # A policy may join several words with `+`, in any order and with spaces.
     parts = frozenset(word.replace(" ", "").split("+"))
     return next((policy for policy in POLICY_WORDS if frozenset(policy.split("+")) == parts), "")

@@ -22,9 +22,9 @@ USERS_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link", "
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """A page in the navigation: URL name, label, icon, and the key after `g` that opens it.
+    """A page in the navigation: its URL name, label and icon, and the key that opens it when pressed after `g`.
 
-    `within` are URL names of pages below it.
+    `within` are the URL names of the pages below it.
     """
 
     name: str
@@ -94,7 +94,7 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PageRights:
-    """What a role may send, by URL name: `can.key_issue` in a template."""
+    """The views that a role may post to, by URL name. Templates read it as `can.key_issue`."""
 
     role: UserRole
 
@@ -103,7 +103,7 @@ class PageRights:
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """Return the variables of every template; none about the installation for anonymous visitors."""
+    """Return the variables of every template. Anonymous visitors get none about the installation."""
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
     variables = {"theme": theme if theme in THEMES else "auto", "public_url": settings.PUBLIC_URL}
     user = getattr(request, "user", None)
@@ -122,7 +122,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the groups of the side navigation, with the current page and counts from the snapshot."""
+    """Return the groups of the side navigation, with the current page marked and counts from the snapshot."""
     current = request.resolver_match.url_name if request.resolver_match else None
     configuration = snapshot.current().configuration
     counts = {
@@ -141,7 +141,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 def item(entry: NavigationEntry, current: str | None, counts: dict[str, int]) -> dict[str, Any]:
     try:
         url = reverse(entry.name)
-    # An entry whose page does not exist is left out by `navigation`.
+    # `navigation` leaves out entries whose page does not exist.
     except NoReverseMatch:
         url = ""
     return {

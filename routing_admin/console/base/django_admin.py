@@ -1,7 +1,7 @@
 """Django's own admin, read-only, for superusers if ROUTING_ADMIN_DJANGO_ADMIN enables it.
 
-Changes made here would bypass the actions, and so checks, history, audit and Undo. Who may enter is decided in
-`routing_admin/platform/auth/permissions.py`, as for every page.
+Changes made in Django's admin would bypass the actions, and with them validation, history, audit and Undo. As for every
+page, `routing_admin/platform/auth/permissions.py` decides who may open it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 APPS = ("routing_admin", "artifacts", "capabilities")
 SECRETS = frozenset({"password", "digest", "ciphertext", "fingerprint"})
-"""Fields that are never shown, even encrypted. Tables whose primary key is one of them are left out."""
+"""Fields that are never shown, even encrypted. Tables that have such a field as primary key are left out."""
 
 
 class RowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -48,12 +48,12 @@ class RowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return True
 
     def has_module_permission(self, request: HttpRequest) -> bool:
-        # `RowsSite.has_permission` has admitted the user already.
+        # `RowsSite.has_permission` has already admitted the user.
         return True
 
 
 class RowsSite(admin.AdminSite):
-    """The admin of all our tables and the users; sign-in and sign-out are the pages' own."""
+    """An admin site with all our tables and the users. It uses the sign-in and sign-out pages of this application."""
 
     site_header = site_title = _("Rows, read-only")
     index_title = _("Make changes on the pages of routing_admin")
@@ -62,7 +62,7 @@ class RowsSite(admin.AdminSite):
         return bool(request.user.is_active and request.user.is_superuser)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]
-        # The pages' own sign-in counts failures.
+        # This application's own sign-in page counts failures, so it is used in place of Django's.
         return redirect("login")
 
     def logout(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Error pages for 403, 500 and 503: they show the request id and no internals."""
+"""Error pages for 403, 500 and 503. They show the request id and no internals."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ OUTAGES: Mapping[DatabaseFault | None, tuple[Promise, Promise]] = {
         ),
     ),
 }
-"""Headline and explanation by database fault; `SILENT` for any other."""
+"""Headline and explanation by database fault. Any other fault uses `SILENT`."""
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Render the 403 page, which names the least role that is allowed."""
+    """Render the 403 page, which names the weakest role that is allowed."""
     match = request.resolver_match
     right = Right.SEE if request.method in READING else Right.TRY | Right.CHANGE
     needed = least_role(match.view_name if match else "", right)
@@ -62,7 +62,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Render 503 for a database or store outage or an overloaded server, else 500."""
+    """Render the page for 503 if the database or a store is down or the server is overloaded, else for 500."""
     error = sys.exc_info()[1]
     if isinstance(error, StoreAwayError):
         log.error("a page needs an artifact: %s", error.details)
@@ -73,7 +73,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not is_unavailable(error):
         return render(request, "500.html", status=500)
     snapshot.look()
-    request.user = AnonymousUser()  # loading the user needs the database, too
+    request.user = AnonymousUser()  # loading the user would need the database
     headline, explanation = OUTAGES.get(fault_of(error), SILENT) if error else SILENT
     context = {
         "headline": headline,

@@ -15,7 +15,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """The page that ends before a number or begins after one; the newest if neither is given."""
+    """The position of a page: the rows before a number, the rows after a number, or the newest if neither is given."""
 
     before: int | None = None
     after: int | None = None
@@ -29,17 +29,17 @@ class KeysetPage(Generic[M]):
 
 
 def read_page(rows: QuerySet[M], key: str, cursor: PageCursor) -> KeysetPage[M]:
-    """Return the page of these rows at that place, ordered by `key`. One query."""
+    """Return the page of rows at the cursor, in descending order of `key`. One query."""
     if cursor.after is not None:
         found = list(rows.filter(**{f"{key}__gt": cursor.after}).order_by(key)[: PAGE + 1])
-        # Read in ascending order from the cursor on, so the page is reversed.
+        # The rows are read in ascending order from the cursor, so the page is reversed.
         return KeysetPage(tuple(found[:PAGE][::-1]), True, len(found) > PAGE)
     selected = rows.filter(**{f"{key}__lt": cursor.before}) if cursor.before is not None else rows
     found = list(selected.order_by(f"-{key}")[: PAGE + 1])
     return KeysetPage(tuple(found[:PAGE]), len(found) > PAGE, cursor.before is not None)
 
 
-# Positions of rows that people put in order.
+# Positions of rows that users can reorder.
 
 
 def next_position(model: type[Model]) -> int:

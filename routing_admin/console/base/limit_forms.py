@@ -1,4 +1,4 @@
-"""Form fields of limits, shared by agents, keys and labels."""
+"""Form fields for limits, shared by agents, keys and labels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LIMITS: dict[Meter, tuple[Any, Any]] = {
     Meter.MONEY_PER_MONTH: (gettext_lazy("Spend per month"), ""),
     Meter.BYTES_PER_DAY: (gettext_lazy("Request bytes per day"), ""),
 }
-"""Label and hint of each limit, in the order of the form."""
+"""Label and hint for each limit, in the order of the form."""
 COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MOST}
 MONEY_BOUNDS: dict[str, Any] = {"min_value": Decimal("0.000001"), "max_value": MAX_MONEY, "decimal_places": 6}
 USUAL_CURRENCY = "USD"
@@ -54,7 +54,7 @@ def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
 
 
 def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tuple(LIMITS)) -> dict[str, forms.Field]:
-    """Return the fields of amounts by name, with the stored values; the currency follows the amounts of money."""
+    """Return the form fields for amounts by name, with the stored values. The currency follows the amounts of money."""
     fields: dict[str, forms.Field] = {}
     for meter in meters:
         label, hint = LIMITS[meter]
@@ -62,7 +62,7 @@ def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tupl
         fields[meter.value] = amount(
             label=label, help_text=hint, required=False, initial=limits.get(meter.value), **bounds
         )
-        # The fields below belong to both amounts of money, so they follow the last one.
+        # The fields below apply to both amounts of money, so they follow the last of the two.
         if meter is MONEY[-1]:
             fields[CURRENCY] = _make_currency_field(limits.get(CURRENCY, USUAL_CURRENCY))
             fields[UNPRICED] = forms.ChoiceField(
@@ -101,7 +101,7 @@ def amounts_in(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_unpriced(form: forms.BaseForm, data: Mapping[str, Any]) -> None:
-    """Add an error if calls without a known price are to be counted but no price is given."""
+    """Add an error if calls without a known price are to count at a given price but none is given."""
     if data.get(UNPRICED) == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is None:
         form.add_error(UNPRICED_PRICE, _("Enter the price that calls without a known price count at."))
 

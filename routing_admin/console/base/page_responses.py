@@ -1,4 +1,4 @@
-"""Responses of pages: htmx fragments, toasts, refusals in forms, and security headers."""
+"""Responses of pages: htmx fragments, toasts, errors of actions in forms, and security headers."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Security headers beyond Django's and the content security policy."""
+"""Security headers in addition to those of Django and the content security policy."""
 KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-goog-api-key", "x-agent-id")
-"""Request headers that answers to programs depend on."""
+"""Request headers that responses to programs depend on."""
 
 
 class HtmxPagesMiddleware(MiddlewareMixin):
-    """Keep fragments and pages apart in caches, redirect lost sessions, turn messages into toasts.
+    """Set cache and security headers, redirect htmx requests without a session to sign-in, send messages as toasts.
 
-    Placed inside the session and message middleware and outside the one that requires a login.
+    Its place is inside the session and message middleware, and outside the middleware that requires a login.
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if request.method in READING or not isinstance(exception, ActionError) or _is_for_machines(request):
             return None
-        # A refusal no view expects, such as one of a race, becomes a toast on the page it was sent from.
+        # An error that no view expects, for example after a race, becomes a toast on the page that sent the request.
         messages.error(request, translate_refusal(exception))
         if request.headers.get("HX-Request") == "true":
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
         came_from = request.headers.get("Referer", "")
-        # The Referer is not to be trusted: it must not lead to another site.
+        # The Referer header cannot be trusted: it must not lead to another site.
         is_local = url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure())
         return HttpResponseRedirect(came_from if is_local else "/")
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if _is_for_machines(request):
-            # Answers to programs only have to be kept out of shared caches.
+            # Responses to programs only have to be kept out of shared caches.
             response.headers.setdefault("Cache-Control", "private, no-store")
             patch_vary_headers(response, KEY_HEADERS)
             return response
@@ -90,8 +90,8 @@ def _redirect_to_login(request: HttpRequest) -> HttpResponse:
     query = QueryDict(mutable=True)
     if current.path:
         query["next"] = current.path + (f"?{current.query}" if current.query else "")
-    # htmx would swap the target of a 302 into a table cell. 204 with HX-Redirect leaves the page, and `next`
-    # returns to it.
+    # On a 302, htmx would swap the sign-in page into a table cell. On 204 with HX-Redirect it leaves the page, and
+    # `next` returns to it.
     answer = HttpResponse(status=204)
     answer.headers["HX-Redirect"] = f"{resolve_url(settings.LOGIN_URL)}?{query.urlencode(safe='/')}".rstrip("?")
     patch_vary_headers(answer, ("HX-Request",))
@@ -102,7 +102,7 @@ def _send_toasts(request: HttpRequest, response: HttpResponseBase) -> None:
     items = [toast_of(message) for message in get_messages(request)]
     if items:
         events = _events(response.headers.get("HX-Trigger", ""))
-        # `json.dumps` escapes everything but ASCII, as a header requires.
+        # `json.dumps` escapes non-ASCII characters, as a header requires.
         response.headers["HX-Trigger"] = json.dumps(events | {"toast": {"items": items}})
 
 
@@ -115,7 +115,7 @@ def _events(header: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class BulkChange:
-    """The number of changed rows, and the revision, None if nothing changed."""
+    """The number of changed rows, and the revision, which is None if nothing changed."""
 
     count: int
     revision: int | None = None
@@ -128,20 +128,20 @@ R = TypeVar("R")
 
 
 def require_found(row: R | None) -> R:
-    """Return the row; raise `Http404` for None."""
+    """Return the row, or raise `Http404` if it is None."""
     if row is None:
         raise Http404
     return row
 
 
 def wants_fragment(request: HttpRequest) -> bool:
-    """Return whether htmx asks for a fragment; a boosted link asks for the whole page."""
+    """Return whether htmx requests a fragment. A boosted link requests the whole page."""
     htmx = request.htmx  # type: ignore[attr-defined]
     return bool(htmx) and not htmx.boosted
 
 
 def add_toast(request: HttpRequest, text: str, revision: int | None = None) -> None:
-    """Add a toast, with Undo if the action made a revision."""
+    """Add a toast, with an Undo button if the action created a revision."""
     messages.success(request, text, extra_tags=f"undo:{revision}" if revision else "")
 
 
@@ -149,17 +149,17 @@ def add_refusal_toast(request: HttpRequest, refusal: ActionError) -> None:
     messages.error(request, translate_refusal(refusal))
 
 
-# Forms whose saving was refused: errors at their fields, and both versions of a conflict.
+# Forms that could not be saved: errors at their fields, and both versions after a conflict.
 
 
 def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, str] | None = None) -> int:
-    """Add each problem to its field, if the form has it, and return the HTTP status."""
+    """Add each problem to its form field, or to the form if it has no such field. Return the HTTP status."""
     if isinstance(refusal, InvalidError):
         for problem in refusal.problems:
             name = (places or {}).get(problem.field, problem.field)
             form.add_error(name if name in form.fields else None, translate_sentence(problem.message))
         return UNPROCESSABLE
-    # A conflict is shown as both versions, not as an error.
+    # A conflict is shown by its two versions, not as an error.
     if not isinstance(refusal, ConflictError):
         form.add_error(None, translate_refusal(refusal))
     return refusal.status
@@ -167,7 +167,7 @@ def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that another user changed in the meantime: its label, their value, and the form's."""
+    """A field that another user changed in the meantime: its label, the stored value, and the value in the form."""
 
     label: str
     theirs: str
@@ -192,7 +192,7 @@ def render_value(value: Any) -> str:
 
 
 def renew_version(form: forms.BaseForm, version: int) -> None:
-    """Set the form's version to the current one, so that the next save overwrites it."""
+    """Set the form's version to the current version, so that saving the form again overwrites that version."""
     data = QueryDict("", mutable=True)
     data.update(form.data)
     data["version"] = str(version)

@@ -1,4 +1,4 @@
-"""Write to the audit log what people read or download, where the table of permissions requires it."""
+"""Record in the audit log what users read or download, where the table of permissions requires it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def note_configuration_export(actor: Actor, name: str, mode: str) -> None:
 
 
 def note_audit_export(actor: Actor, details: Mapping[str, Any]) -> None:
-    """Record an export of the audit log; `details` are its format and filters."""
+    """Record that the audit log was exported. `details` are the format and the filters."""
     with ledger.audit(actor, AuditedAction("audit.export", details=dict(details))):
         pass

@@ -1,4 +1,4 @@
-"""Settings of the visit: theme, dismissed hints, and Undo."""
+"""Views of every page: set the theme, dismiss hints, and undo a change."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from routing_admin.console.history.actions import undo as act_undo
 def find_return_url(request: HttpRequest) -> str:
     """Return the form's `next` if it is a page of this site, else the dashboard."""
     target = request.POST.get("next", "")
-    # `next` is part of the form, so it must not lead to another site.
+    # `next` comes from the form and cannot be trusted: it must not lead to another site.
     is_local = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if is_local else "/"
 
 
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
-    # A cookie, since the server has to know the theme to render the page without a flash.
+    # The theme is kept in a cookie, because the server has to know it to render the page without a flash.
     response = redirect(find_return_url(request))
     remember_theme(response, request.POST.get("theme", "auto"))
     return response
 
 
 def remember_theme(response: HttpResponse, theme: str) -> None:
-    """Set the theme's cookie; do nothing for an unknown theme."""
+    """Set the cookie of the theme. Do nothing if the theme is unknown."""
     if theme in THEMES:
         response.set_cookie(
             THEME_COOKIE,
@@ -57,7 +57,7 @@ def concepts_dismiss(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def undo(request: HttpRequest, number: int) -> HttpResponse:
-    """Undo the change that made a revision, and return to the page where it was made."""
+    """Undo the change that created a revision, and redirect to the page where it was made."""
     try:
         change = act_undo(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
         add_toast(request, _("Undone."), change.revision)

@@ -1,4 +1,4 @@
-"""Form fields of timeouts, shared by providers and model services."""
+"""Form fields for timeouts, shared by providers and model services."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:
 
 def timeouts_in(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
     names = {name for name, _label in TIMEOUTS}
-    # Timeouts of a newer version are kept.
+    # Timeouts that only a newer version knows are kept.
     unknown = {name: value for name, value in stored.items() if name not in names}
     entered = {name: plain_number(data.get(f"timeout_{name}")) for name, _label in TIMEOUTS}
     return unknown | {name: value for name, value in entered.items() if value is not None}
 
 
 def plain_number(value: float | None) -> float | None:
-    # Forms show a whole number without a decimal point.
+    # A whole number is shown without a decimal point.
     return int(value) if value is not None and value.is_integer() else value

@@ -1,1 +1,1 @@
-"""Carry an installation to another database and another artifact store."""
+"""Move an installation to another database and another artifact store."""

@@ -1,4 +1,4 @@
-"""Copy artifacts' bytes from one store to another, by hash."""
+"""Copy the bytes of artifacts from one store to another, by hash."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ FILES = "files"
 
 
 def open_target_store(address: str) -> ByteStore:
-    """Return the store at an address, once it responds.
+    """Return the store at a bucket's address, or in the data directory for `files`, after checking that it responds.
 
-    Raises `MoveError` if the address is invalid or the installation's own.
+    Raise `MoveError` if the address is invalid or is the store that the installation already uses.
     """
     try:
         bucket = None if address == FILES else parse_bucket(address)
@@ -35,19 +35,19 @@ def open_target_store(address: str) -> ByteStore:
 
 
 def list_digests() -> Iterator[str]:
-    """Yield the hash of every artifact once, deleted ones included, since they can be restored."""
+    """Yield the hash of every artifact once. Deleted artifacts are included, since they can be restored."""
     return Artifact.objects.order_by("sha256").values_list("sha256", flat=True).distinct().iterator()
 
 
 def check_store(store: ByteStore) -> None:
-    """Raise `MoveError` if the store contains anything but these artifacts."""
+    """Raise `MoveError` if the store contains anything but the installation's artifacts."""
     for sha256 in store.digests():
         if not Artifact.objects.filter(sha256=sha256).exists():
             raise MoveError("The target of --artifacts is not empty: it contains other files.")
 
 
 def copy_files(store: ByteStore, report: Callable[[int], None]) -> list[str]:
-    """Copy missing files and return the hashes of those that cannot be read; `report` receives the count so far."""
+    """Copy missing files and return the hashes of files that cannot be read. `report` receives the count so far."""
     source, unreadable = byte_store(), []
     for count, sha256 in enumerate(list_digests(), 1):
         try:
@@ -60,7 +60,7 @@ def copy_files(store: ByteStore, report: Callable[[int], None]) -> list[str]:
 
 
 def verify_files(store: ByteStore, unreadable: list[str]) -> int:
-    """Read every copied byte and return the number of files; raise `MoveError` for a damaged one."""
+    """Read every copied file and return the number of files. Raise `MoveError` if a file is damaged."""
     count = 0
     for sha256 in list_digests():
         if sha256 in unreadable:

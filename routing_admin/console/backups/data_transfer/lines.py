@@ -1,7 +1,7 @@
-r"""Rows as lines of PostgreSQL's COPY text, and back: fields between tabs, `\N` for NULL, backslash escapes.
+r"""Convert rows to lines of PostgreSQL's COPY text format and back: tabs between fields, `\N`, backslash escapes.
 
-Rows of either engine render to the same text, so one hash compares two tables. A batch is rendered column by column,
-which takes half as long as value by value.
+Equal rows of SQLite and PostgreSQL render to the same text, so tables can be compared by a hash. A batch is rendered
+column by column, which takes half as long as value by value.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 SPECIAL = ("\\", *ESCAPES.values())
 ESCAPING = str.maketrans({"\\": r"\\", **{character: f"\\{letter}" for letter, character in ESCAPES.items()}})
-# Lengths of moments without a fraction and with one in microseconds.
+# Lengths of a timestamp without a fraction and with microseconds.
 MOMENT_LENGTHS = {len("2026-01-31 12:00:00"), len("2026-01-31 12:00:00.123456")}
 
 
 def lines_of(kinds: Sequence[str], rows: Sequence[Row]) -> bytes:
-    """Return rows with columns of these kinds as lines; text is replaced by the nearest that every engine stores."""
+    """Return rows with columns of these kinds as lines. Text that not every engine can store is replaced."""
     columns: list[Iterable[str]] = []
     for kind, values in zip(kinds, zip(*rows, strict=True), strict=True):
         render, first = RENDERERS.get(kind, _render_plain), values[0]
-        if values.count(first) == len(values):  # many columns are empty, or the same for hours on end
+        if values.count(first) == len(values):  # many columns are empty, or have the same value for hours
             columns.append(repeat(NULL if first is None else next(iter(render([first]))), len(values)))
         elif None in values:
             rendered = iter(render([value for value in values if value is not None]))
@@ -46,7 +46,7 @@ def _render_plain(values: Sequence[Any]) -> Iterable[str]:
 
 
 def _render_text(values: Sequence[Any]) -> Iterable[str]:
-    # Checking all values at once is enough for most batches, which need no escaping.
+    # All values are checked at once, which suffices for the many batches that need no escaping.
     joined = "".join(values)
     if not is_storable(joined):
         values = [storable_text(value) for value in values]
@@ -102,11 +102,11 @@ RENDERERS: Mapping[str, Callable[[Sequence[Any]], Iterable[str]]] = {
     "JSONField": _render_json,
     **dict.fromkeys(("CharField", "TextField"), _render_text),
 }
-"""What renders the non-NULL values of a kind of column; numbers and dates need no change."""
+"""Functions that render the non-NULL values of a kind of column. Numbers and dates need no change."""
 
 
 def parse_line(line: str, blob_columns: Sequence[int], json_columns: list[int]) -> Row:
-    """Return a line's values, with bytes and JSON at the given positions; SQLite converts digits to numbers."""
+    """Return a line's values, with bytes and JSON at the given positions. SQLite converts digits to numbers itself."""
     values: list[str | bytes | None] = [
         (None if field == NULL else ESCAPED.sub(_unescape, field)) if "\\" in field else field
         for field in line.rstrip("\n").split("\t")
@@ -122,7 +122,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def escape_json(row: Row, columns: list[int]) -> Row:
-    """Return the row with JSON in ASCII, as Django writes it into SQLite."""
+    """Return the row with non-ASCII characters in its JSON escaped, as Django writes it into SQLite."""
     if all((row[column] or "").isascii() for column in columns):
         return row
     return [

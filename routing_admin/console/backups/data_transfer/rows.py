@@ -1,6 +1,6 @@
-"""Replace the rows of one database by those of another: delete, insert unchanged, count and hash.
+"""Replace the rows of a database by those of another: delete, insert unchanged, then compare counts and hashes.
 
-An alias of the installation says which of its two databases a table belongs to.
+The alias in the installation's settings says which of its two databases a table belongs to.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from routing_admin.platform.databases.progress import WorkProgress, progress_of
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 AliasMap = Mapping[str, str]
-"""The alias to use by the installation's own alias for the same tables."""
+"""Maps the installation's alias for a database to the alias to use in its place."""
 
 
 class DifferenceError(Exception):
-    """A table differs between both sides; the message names it."""
+    """A table differs between the two sides. The message names the table."""
 
 
 def empty_tables(tables: list[Table], aliases: AliasMap) -> None:
-    """Delete every row, those of the append-only audit log included, and make it append-only again."""
+    """Delete all rows, including those of the append-only audit log, and make that log append-only again."""
     main = aliases["default"]
     with transaction.atomic(using=main):
         for statement in statements_to_allow(connections[main].vendor):
             _execute(main, statement)
-        # Tables are listed after those they refer to, so the last one is emptied first.
+        # Each table is listed after the tables it refers to, so the tables are emptied in reverse order.
         for table in reversed(tables):
             _execute(aliases[alias_of(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
         refuse_changes(main)
@@ -56,7 +56,7 @@ def count_all(tables: list[Table], aliases: AliasMap) -> int:
 
 
 def carry_rows(tables: list[Table], source: AliasMap, target: AliasMap) -> None:
-    """Copy every row and verify all of them; raise `DifferenceError`."""
+    """Copy and verify all rows. Raise `DifferenceError` if a table differs afterwards."""
     with progress_of("Rows copied and verified", 2 * count_all(tables, source)) as counter:
         digests = []
         for table in tables:
@@ -68,10 +68,10 @@ def carry_rows(tables: list[Table], source: AliasMap, target: AliasMap) -> None:
 
 
 def compare(table: Table, expected: TextDigest, alias: str, counter: WorkProgress) -> int:
-    """Return the number of rows of a table with this digest; raise `DifferenceError` if it has another."""
+    """Return the number of rows of a table. Raise `DifferenceError` if its digest is not the expected one."""
     is_postgresql = connections[alias].vendor == POSTGRESQL
     stored = digest_text(table, alias, counter) if is_postgresql else digest_table(table, alias, counter)
-    # PostgreSQL's own text is faster to hash, but writes numbers with an exponent differently.
+    # PostgreSQL's own text is faster to hash, but numbers with an exponent look different in it.
     if expected != stored and is_postgresql:
         stored = digest_table(table, alias)
     if expected != stored:

@@ -1,4 +1,4 @@
-"""Check whether the installation is being served; what servers wrote during a move would be lost."""
+"""Find out whether servers use the installation. What a server writes during a move would be lost."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ CLOSING_SECONDS = 2.0
 
 
 def is_in_use() -> bool:
-    """Return whether another process has a connection to one of the databases; closes ours first."""
+    """Close our connections and return whether another process has a connection to one of the databases."""
     connections.close_all()
     return any(_is_used(alias) for alias in ("default", LOGS))
 
 
 @contextmanager
 def exclude_writers(tables: Iterable[Table]) -> Iterator[None]:
-    """Keep other processes from writing within the block; raise `DatabaseError` if one is writing now."""
-    with transaction.atomic("default"), transaction.atomic(LOGS):  # on SQLite the transactions themselves are the lock
+    """Keep other processes from writing within the block. Raise `DatabaseError` if a process is writing now."""
+    with transaction.atomic("default"), transaction.atomic(LOGS):  # on SQLite the transactions themselves lock
         if connections["default"].vendor == POSTGRESQL:
             names = ", ".join(f'"{table._meta.db_table}"' for table in tables)
             with connections["default"].cursor() as cursor:
@@ -62,7 +62,7 @@ def _has_others(cursor: Any) -> bool:
 def _is_locked(path: Path) -> bool:
     if not path.exists():
         return False
-    # Every process that has the file open holds a shared lock on it, so an exclusive one fails.
+    # Every process that has the file open holds a shared lock on it, so an exclusive lock cannot be taken.
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=0.5, isolation_level=None)
     try:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")

@@ -1,7 +1,7 @@
-"""Read and write rows at each engine's full speed: plain statements of SQLite, COPY of PostgreSQL.
+"""Read and write rows in each engine's fastest way: plain statements in SQLite, COPY in PostgreSQL.
 
-In between a row is a tuple of what SQLite stores: times in UTC and JSON are text, booleans are 0 or 1. Model
-instances would take ten times as long.
+In between, a row is a tuple of values as SQLite stores them: times in UTC and JSON are text, booleans are 0 or 1.
+Model instances would take ten times as long.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ FROM_POSTGRESQL = {
     "BinaryField": ("{}", "bytea"),
     **dict.fromkeys(("CharField", "TextField", "JSONField", "DateField"), ("{}::text", "text")),
 }
-"""Expression and type by which a kind of column is read; any other kind is an integer."""
+"""The expression and type with which a kind of column is read. Any other kind is read as an integer."""
 WHOLE = ("{}::int8", "int8")
 
 
 class Kinds:
-    """A table's columns: their names, and the positions of its primary key and of JSON."""
+    """A table's columns: their kinds and names, and the positions of the primary key and of JSON columns."""
 
     def __init__(self, table: Table) -> None:
         self.table = table._meta.db_table
@@ -46,7 +46,7 @@ class Kinds:
         self.json = [index for index, kind in enumerate(self.kinds) if kind == "JSONField"]
 
     def order(self, vendor: str) -> str:
-        """Return the ORDER BY expression of the primary key: the same on both engines, text by its bytes."""
+        """Return an ORDER BY expression for the primary key that sorts alike on both engines: text by its bytes."""
         is_text = FROM_POSTGRESQL.get(self.kinds[self.key], WHOLE)[1] == "text"
         return self.names[self.key] + (' COLLATE "C"' if is_text and vendor == POSTGRESQL else "")
 
@@ -59,7 +59,7 @@ def _kind_of(field: Any) -> str:
 
 
 class TextDigest:
-    """Lines, bytes and SHA-256 of a text that is passed on piece by piece."""
+    """The number of lines and bytes, and the SHA-256, of a text that is added piece by piece."""
 
     def __init__(self) -> None:
         self.lines = self.size = 0
@@ -79,7 +79,7 @@ class TextDigest:
 
 
 def read_batches(table: Table, alias: str, after: Any = None) -> Iterator[Sequence[Row]]:
-    """Yield the rows after a primary key in batches, ordered by it."""
+    """Yield the rows in batches, ordered by primary key: those after the key `after`, or all."""
     kinds, vendor = Kinds(table), connections[alias].vendor
     read_rows, key = _read_postgresql if vendor == POSTGRESQL else _read_sqlite, kinds.order(vendor)
     clauses = f' FROM "{kinds.table}"' + (f" WHERE {key} > %s" if after is not None else "") + f" ORDER BY {key}"
@@ -88,7 +88,7 @@ def read_batches(table: Table, alias: str, after: Any = None) -> Iterator[Sequen
 
 def _read_sqlite(kinds: Kinds, alias: str, clauses: str, values: list[Any]) -> Iterator[Sequence[Row]]:
     with connections[alias].cursor() as cursor:
-        # The plus makes an expression of each column: it has no declared type, so nothing is converted.
+        # The plus turns each column into an expression without a declared type, so that no values are converted.
         columns = ", ".join(f"+{name}" for name in kinds.names)
         cursor.execute(f"SELECT {columns}{clauses}", values)
         while rows := cursor.fetchmany(BATCH):
@@ -111,7 +111,7 @@ def _forms_of(kinds: Kinds) -> str:
 
 
 def copy_text(table: Table, alias: str) -> Iterator[bytes]:
-    """Yield a PostgreSQL table as lines of COPY's text, ordered by its primary key."""
+    """Yield a PostgreSQL table in COPY's text format, ordered by its primary key."""
     kinds, connection = Kinds(table), connections[alias]
     clauses = f'FROM "{kinds.table}" ORDER BY {kinds.order(POSTGRESQL)}'
     statement = f"COPY (SELECT {_forms_of(kinds)} {clauses}) TO STDOUT"
@@ -123,7 +123,7 @@ def copy_text(table: Table, alias: str) -> Iterator[bytes]:
 
 @contextmanager
 def copying_in(table: str, alias: str, names: Sequence[str]) -> Iterator[Callable[[bytes], None]]:
-    """Yield a function that inserts lines of COPY's text with these columns into a PostgreSQL table."""
+    """Yield a function that inserts lines in COPY's text format with these columns into a PostgreSQL table."""
     connection, columns = connections[alias], ", ".join(f'"{name}"' for name in names)
     statement = f'COPY "{table}" ({columns}) FROM STDIN'
     with (
@@ -151,7 +151,7 @@ def _inserting(kinds: Kinds, alias: str) -> Iterator[Callable[[Sequence[Row], by
 def write_batches(
     table: Table, alias: str, batches: Iterable[Sequence[Row]], digest: TextDigest, counter: WorkProgress
 ) -> Any:
-    """Insert rows in one transaction and return the key of the last; None without rows."""
+    """Insert rows in one transaction. Return the primary key of the last row, or None if there are no rows."""
     kinds, last_key = Kinds(table), None
     with _inserting(kinds, alias) as insert:
         for rows in batches:
@@ -163,7 +163,7 @@ def write_batches(
 
 
 def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) -> TextDigest:
-    """Return the digest of all rows as they are now, the same on every engine."""
+    """Return the digest of all current rows. Equal rows have the same digest on every engine."""
     digest, kinds = TextDigest(), Kinds(table).kinds
     for rows in read_batches(table, alias):
         lines = digest.add(lines_of(kinds, rows))
@@ -173,7 +173,7 @@ def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) 
 
 
 def digest_text(table: Table, alias: str, counter: WorkProgress) -> TextDigest:
-    """Return the digest of PostgreSQL's own text, in a third of the time of `digest_table`."""
+    """Return the digest of PostgreSQL's own text, which takes a third of the time of `digest_table`."""
     digest = TextDigest()
     for text in copy_text(table, alias):
         counter.advance(digest.add(text))

@@ -13,7 +13,7 @@ Table = type[Model]
 
 
 def list_tables(registry: Apps = apps) -> list[Table]:
-    """Return every table after those it refers to; raise `LookupError` for circular references."""
+    """Return all tables, each after the tables it refers to. Raise `LookupError` for circular references."""
     remaining = [table for table in registry.get_models(include_auto_created=True) if table._meta.managed]
     ordered: list[Table] = []
     while remaining:

@@ -1,8 +1,8 @@
-"""The target database of a move: created, checked to be empty or ours, filled, and completed.
+"""The target database of a move: create it, check that it is empty or already claimed, fill and complete it.
 
-A table of marks exists from before the first table is created until the last row is copied. It says which
-installation is being moved and how far each table is, written in the same transactions as the rows. An interrupted
-move resumes there; one interrupted before it had rows creates its tables again.
+While a move is in progress, the target has a table of marks. It says which installation is being moved and how far
+each table is copied. It is written in the same transactions as the rows, so an interrupted move can resume. A move
+that was interrupted before it had copied rows creates its tables again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from routing_admin.platform.databases.addresses import databases
 from routing_admin.platform.databases.router import LOGS
 
 ALIASES = {"default": "target", LOGS: "target_logs"}
-"""Aliases of the target's databases by the installation's."""
+"""Maps the installation's database aliases to those of the target."""
 MARKS = "move_marks"
 SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
 """Marks: the installation that is moved, the dropped indexes, that the tables are empty, that all rows are copied."""
@@ -53,20 +53,20 @@ for alias in aliases:
     else:
         call_command("migrate", database=alias, verbosity=0, interactive=False)
 """
-"""Run in a process whose default databases are the target's.
+"""Program for a process whose `DATABASE_URL` is the target.
 
-One process does all steps: a process for each would take as long as a million rows.
+One process runs all steps, because starting a process for each would take as long as copying a million rows.
 """
 
 
 class MoveError(Exception):
-    """An installation cannot be moved; the message says why. The source is unchanged."""
+    """An installation cannot be moved. The message says why, and the source is unchanged."""
 
 
 class Destination:
-    """The databases at `url`, connected beside the installation's.
+    """The databases at `url`, under aliases beside those of the installation.
 
-    Raises `MoveError` for the installation's own database.
+    Raise `MoveError` for the installation's own database.
     """
 
     def __init__(self, url: str) -> None:
@@ -79,7 +79,7 @@ class Destination:
         self.source = hashlib.sha256(_identity_of("default").encode()).hexdigest()
 
     def open(self) -> None:
-        """Connect; raise `MoveError` if a database does not respond."""
+        """Connect to the databases. Raise `MoveError` if a database does not respond."""
         for alias in ALIASES.values():
             try:
                 connections[alias].ensure_connection()
@@ -97,7 +97,7 @@ class Destination:
             connections.settings.pop(alias, None)
 
     def check(self, tables: Iterable[Table]) -> bool:
-        """Return whether a move from here was begun; raise `MoveError` if the target has other rows."""
+        """Return whether a move of this installation was begun. Raise `MoveError` if the target has any other rows."""
         if MARKS in connections["target"].introspection.table_names():
             if self.read_mark("target", SOURCE) != self.source:
                 raise MoveError("The target contains another interrupted move. Use an empty database.")
@@ -110,8 +110,8 @@ class Destination:
         return False
 
     def make_tables(self, migrations: Sequence[tuple[str, str]] = ()) -> None:
-        """Migrate, up to the given migrations if any; raise `MoveError`."""
-        # PostgreSQL has both databases in one, which is migrated once.
+        """Migrate the target, up to the given migrations if any. Raise `MoveError` if that fails."""
+        # In PostgreSQL both aliases are one database, which is migrated once.
         aliases = ("default", LOGS) if connections["target"].vendor == "sqlite" else ("default",)
         result = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
             [sys.executable, "-c", MIGRATE, json.dumps([aliases, list(migrations)])],
@@ -126,20 +126,20 @@ class Destination:
             raise MoveError(f"The tables could not be created in the target: {last_line}")
 
     def claim(self) -> None:
-        """Mark the target as that of a move from here."""
-        # The main database last: `check` reads only its marks.
+        """Mark the target as used by a move of this installation."""
+        # The main database is marked last, because `check` reads only its marks.
         for alias in reversed(ALIASES.values()):
             with transaction.atomic(using=alias):
                 self.execute(alias, f"CREATE TABLE IF NOT EXISTS {MARKS} (name varchar(200) PRIMARY KEY, value text)")
                 self.write_mark(alias, SOURCE, self.source)
 
     def prepare(self, tables: list[Table]) -> None:
-        """Create the tables and empty those that migrations filled, unless done; raise `MoveError`."""
+        """Create the tables and empty those that migrations filled, unless this was done. Raise `MoveError`."""
         if self.read_mark("target", READY):
             return
         self.make_tables()
         empty_tables(tables, ALIASES)
-        # After an interruption some indexes may be gone already, so only the first list counts.
+        # After an interruption some indexes may already be dropped, so only the first list is stored.
         if self.read_mark("target", INDEXES) is None:
             self.write_mark("target", INDEXES, list_indexes(tables, ALIASES))
         drop_indexes(self.read_mark("target", INDEXES))
@@ -147,11 +147,11 @@ class Destination:
 
     @property
     def is_done(self) -> bool:
-        """Whether every row was copied and compared, so that only `finish` remains."""
+        """Whether all rows were copied and compared, so that only `finish` remains to be called."""
         return bool(self.read_mark("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
-        """Create the indexes, reset the sequences, and drop the marks, those of the main database last."""
+        """Create the indexes, reset the sequences, and drop the marks. Those of the main database are dropped last."""
         self.write_mark("target", DONE, True)
         make_indexes(self.read_mark("target", INDEXES) or ())
         reset_sequences(tables, ALIASES)

@@ -1,6 +1,7 @@
-"""Geometry of SVG drawings, so that templates need neither style attributes nor scripts.
+"""Geometry of SVG drawings, computed here so that templates need neither style attributes nor scripts.
 
-Horizontal values are percent of the width, with two decimals; vertical ones are pixels. Colour is a class.
+Horizontal values are percentages of the width, with two decimals, and vertical values are pixels. Colours are CSS
+classes.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 ROW_HEIGHT = 42
-"""Pixels from one candidate of a waterfall to the next."""
+"""Height of a candidate's row in a waterfall, in pixels."""
 
 HEAD_HEIGHT = 24
-"""Pixels above the first candidate, for the ticks."""
+"""Space for the ticks above the first candidate, in pixels."""
 
 NARROWEST = 0.4
-"""Minimum width of a bar in percent, so that an instant is visible."""
+"""Minimum width of a bar in percent, so that even a very short time is visible."""
 
 GAP = 0.6
-"""Percent between two parts of a split bar."""
+"""Gap between two parts of a split bar, in percent."""
 
 OUTCOME_TONES: Mapping[str, str] = {
     "native": "ok",
@@ -30,23 +31,23 @@ OUTCOME_TONES: Mapping[str, str] = {
     "refused": "bad",
     "omitted": "bad",
 }
-"""Colour of each form of delivery, in the order of a split bar."""
+"""Tone of each form of delivery, in the order of a split bar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A time span of a candidate in milliseconds; its tone is ok, info, warn or bad."""
+    """A time span of a candidate, in milliseconds. Its tone is ok, info, warn or bad."""
 
     start: float
     end: float
     tone: str = "ok"
     early: bool = False
-    """Before the first content; drawn paler."""
+    """Whether the span lies before the first content. Such a bar is drawn paler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A candidate of a waterfall, or a call made beside it; gaps between its bars are waits."""
+    """A candidate in a waterfall, or a call made on its behalf. The gaps between its bars are waiting times."""
 
     label: str
     bars: tuple[Bar, ...]
@@ -62,7 +63,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A rectangle; x and width in percent, y in pixels."""
+    """A rectangle. x and width are in percent, y is in pixels."""
 
     tone: str
     x: str
@@ -73,7 +74,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A dashed line for a wait; ends in percent, y in pixels."""
+    """A dashed line for a waiting time. Its ends are in percent, y is in pixels."""
 
     start: str
     end: str
@@ -82,7 +83,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaterfallRow:
-    """A candidate as drawn; `number` is empty for a call made beside it."""
+    """A candidate as drawn. `number` is empty for a call made on a candidate's behalf."""
 
     number: str
     label: str
@@ -95,7 +96,7 @@ class WaterfallRow:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """A complete timeline for templates/components/waterfall.html."""
+    """A complete timeline, as templates/components/waterfall.html expects it."""
 
     height: int
     ticks: tuple[Tick, ...]
@@ -107,12 +108,12 @@ class Waterfall:
 
 
 def percent(part: float, whole: float) -> float:
-    """Return `part` of `whole` as 0 to 100; 0 if `whole` is 0."""
+    """Return `part` as a percentage of `whole`, from 0 to 100; 0 if `whole` is 0."""
     return max(0.0, min(100.0, 100 * part / whole)) if whole > 0 else 0.0
 
 
 def spark_points(values: Sequence[float]) -> str:
-    """Return the points of a sparkline in a 100 × 32 box; zeros or a single value give a flat line."""
+    """Return the points of a sparkline in a box of 100 × 32. Zeros or a single value give a flat line."""
     series = list(values) if len(values) > 1 else [*values, *values] or [0, 0]
     top = max(series)
     last = len(series) - 1
@@ -147,7 +148,7 @@ def _tick_label(milliseconds: float, step: float) -> str:
 
 def _ticks(total: float) -> tuple[Tick, ...]:
     step = tick_step(total)
-    # The small number makes up for rounding where `total` is a multiple of the step.
+    # The small number compensates for rounding if `total` is a multiple of the step.
     count = int(total / step + 1e-9) + 1
     return tuple(
         Tick(f"{percent(index * step, total):.2f}%", _tick_label(index * step, step), 3 if index else 0)
@@ -170,7 +171,7 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
         if following.start > previous.end
     ]
     start = percent(track.bars[0].start, total) if track.bars else 0.0
-    # Labels of late bars extend to the left, or they would leave the drawing.
+    # Labels of bars near the right edge extend to the left, so that they are not cut off.
     anchor = "end" if start > 65 else "start"
     label_x = f"{100.0 if anchor == 'end' else start:.2f}%"
     return WaterfallRow(
@@ -179,7 +180,7 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
 
 
 def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:
-    """Return the timeline of a request; `total` in milliseconds, by default the end of the last bar."""
+    """Return the timeline of a request. Its length `total` is in milliseconds, by default the end of the last bar."""
     end_times = [bar.end for track in tracks for bar in track.bars]
     whole = max(1.0, total or max(end_times, default=0.0))
     numbers = accumulate(int(track.is_attempt) for track in tracks)

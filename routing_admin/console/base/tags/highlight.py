@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-# A final quote is optional, so that a string in a truncated text is highlighted, too.
+# The final quote is optional, so that a string cut off at the end of a text is still highlighted.
 PARTS = re.compile(
     r"""(?P<k>"(?:[^"\\]|\\.)*+"?)(?=\s*:)     # a key
       |(?P<e>"[^"\\]*<\d[\d,]*\ bytes>[^"\\]*")  # bytes left out of a payload
@@ -20,12 +20,12 @@ PARTS = re.compile(
 
 
 def json_text(value: Any) -> str:
-    """Return a value as indented JSON with Chinese unescaped; a string is returned unchanged."""
+    """Return a value as indented JSON with Chinese characters unescaped. A string is returned unchanged."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def highlight_json(text: str) -> SafeString:
-    """Return the escaped text with keys in `.k`, strings in `.s` and omitted bytes in `.e`."""
+    """Return the escaped text as HTML: keys have the class `k`, strings `s` and omitted bytes `e`."""
     pieces: list[str] = []
     position = 0
     for match in PARTS.finditer(text):

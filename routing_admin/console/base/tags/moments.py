@@ -12,14 +12,14 @@ MINUTE, HOUR = 60, 3600
 
 
 def exact(moment: datetime) -> str:
-    """Return `2026-11-20 14:05:07 UTC`, in the installation's time zone."""
+    """Return a time as `2026-11-20 14:05:07 UTC`, in the installation's time zone."""
     return timezone.localtime(moment).strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def relative(moment: datetime, now: datetime) -> str:
-    """Return `just now`, `3 minutes ago`, `yesterday 14:05` or the date; `in 5 minutes` for the future."""
+    """Return a time as `just now`, `3 minutes ago`, `yesterday 14:05`, `in 5 minutes`, or its date."""
     seconds = int((now - moment).total_seconds())
-    # Less than half a minute ahead is still now.
+    # A time less than half a minute ahead counts as now.
     if seconds < -MINUTE // 2:
         return _ahead(moment, -seconds)
     if seconds < MINUTE:

@@ -1,7 +1,7 @@
-"""Messages as toasts, with Undo where a revision was made.
+"""Convert messages to toasts, with an Undo button if a revision was created.
 
 `messages.success(request, _("3 artifacts deleted"), extra_tags="undo:41")` becomes a toast whose Undo button posts to
-the URL named `undo` for revision 41. Changes without a revision are undone at a URL of their own:
+the URL named `undo` for revision 41. A change without a revision names the URL that undoes it:
 `extra_tags="undo-url:/artifacts/restore/?at=…"`.
 """
 
@@ -15,9 +15,9 @@ UNDO_URL = "undo-url:"
 
 
 def undo_url(extra_tags: str) -> str:
-    """Return the URL that Undo posts to; empty if the message has none."""
+    """Return the URL that the Undo button posts to, or an empty string if the message has none."""
     address = next((tag[len(UNDO_URL) :] for tag in extra_tags.split() if tag.startswith(UNDO_URL)), "")
-    # Two slashes would begin the name of another host.
+    # A path that begins with two slashes would name another host.
     if address.startswith("/") and not address.startswith("//"):
         return address
     revision = next((tag[len(UNDO) :] for tag in extra_tags.split() if tag.startswith(UNDO)), "")

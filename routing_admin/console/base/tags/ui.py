@@ -1,6 +1,6 @@
-"""Template tags of every page; a builtin library that needs no `load`.
+"""Template tags of every page, in a builtin library that needs no `{% load %}`.
 
-Examples of each: templates/components/README.md.
+templates/components/README.md has examples.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from capabilities.sentences import join_sentences, join_words, translate_sentenc
 from routing_admin.console.base.tags import drawing, highlight, moments, toasts
 
 CONCEPTS_COOKIE = "concepts"
-"""Set once this browser has dismissed the line that explains the concepts."""
+"""Cookie that is set once the user has dismissed the line that explains the concepts."""
 
 register = template.Library()
 register.filter("join_words", join_words)
@@ -45,13 +45,13 @@ register.filter("exact", moments.exact)
 
 @register.simple_block_tag
 def sentences(content: str) -> SafeString:
-    """Join the sentences on several lines into one text of the reader's language."""
+    """Join sentences on separate lines into one text, as the language of the page requires."""
     return SafeString(join_sentences(map(str.strip, content.splitlines())))
 
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    # Hidden from screen readers, because a word is always beside it.
+    # The icon is hidden from screen readers, because a word always stands beside it.
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}#i-{}"/></svg>', static("icons.svg"), name)
 
 
@@ -62,7 +62,7 @@ def type_icon(name: str) -> SafeString:
 
 @register.simple_tag
 def badge(status: str, label: str = "", tone: str | None = None, icon_name: str = "") -> SafeString:
-    """Render a status with icon, word and colour (`labels.BADGES`); an unknown one as plain text."""
+    """Render a status with icon, word and colour (`labels.BADGES`). An unknown status is rendered as plain text."""
     own_tone, own_icon, own_label = labels.BADGES.get(status, ("", "info", status))
     shown_tone = own_tone if tone is None else tone
     return format_html(
@@ -77,9 +77,9 @@ def chip(code: object, tone: str = "") -> SafeString:
 
 @register.simple_tag
 def chain(attempts: Iterable[Mapping[str, Any]]) -> SafeString:
-    """Render attempts as chips with arrows.
+    """Render attempts as chips with arrows between them.
 
-    Each attempt has `code`, `tone`, `name` (read by screen readers) and, if it was tried repeatedly, `tries`.
+    Each attempt has `code`, `tone` and `name`, which screen readers read. If it was tried repeatedly, it has `tries`.
     """
     items = (
         (attempt.get("name", ""), chip(attempt["code"], attempt.get("tone", "")), _times(attempt.get("tries", 1)))
@@ -96,7 +96,7 @@ def _times(count: int) -> SafeString | str:
 @register.filter
 def soft_breaks(name: str) -> SafeString:
     """Allow line breaks in an id after a colon, a slash or an underscore."""
-    # No HTML entity contains one of these characters, so breaking after `escape` is safe.
+    # HTML entities contain none of these characters, so it is safe to insert breaks after escaping.
     return SafeString(re.sub(r"[:/_](?!\Z)", r"\g<0><wbr>", escape(name)))
 
 
@@ -124,7 +124,7 @@ def caps(names: Iterable[str]) -> SafeString:
 
 @register.simple_tag
 def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | str:
-    """Render a relative time with the exact one as title; nothing for None."""
+    """Render a relative time with the exact time as title, or nothing for None."""
     if moment is None:
         return ""
     text = moments.relative(moment, now or timezone.now())
@@ -143,19 +143,19 @@ def thousands(count: int) -> str:
 
 @register.filter
 def money(nanos: int | None, currency: str) -> str:
-    """Format billionths of a currency unit as `12.34 USD`, small amounts as `0.0035 USD`; empty if unknown."""
+    """Format billionths of a currency unit as `12.34 USD`, small amounts as `0.0035 USD`, and None as empty."""
     return "" if nanos is None else money_text(nanos, currency)
 
 
 @register.filter
 def duration(milliseconds: float | None) -> str:
-    """Format milliseconds as `35 ms`, `1.24 s`, `2 min 5 s`; empty if unknown."""
+    """Format milliseconds as `35 ms`, `1.24 s` or `2 min 5 s`, and None as empty."""
     return "" if milliseconds is None else duration_text(milliseconds)
 
 
 @register.inclusion_tag("components/code.html")
 def code_block(value: Any, label: str = "", element_id: str = "", lang: str = "") -> dict[str, Any]:
-    """Render JSON, a value or text, highlighted; with a copy button if it has an id."""
+    """Render a value as JSON, or a string unchanged, with syntax highlighting, and a copy button if an id is given."""
     text = highlight.json_text(value)
     return {"body": highlight.highlight_json(text), "label": label, "id": element_id, "lang": lang}
 
@@ -178,7 +178,7 @@ def waterfall(tracks: Sequence[drawing.Track], total: float | None = None, label
 
 @register.inclusion_tag("components/field.html")
 def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any]:
-    """Render a form field with label, hint and error, linked by ids; a checkbox becomes a switch."""
+    """Render a form field with its label, hint and error, linked by ids. A checkbox is rendered as a switch."""
     is_switch = isinstance(bound.field.widget, CheckboxInput)
     widget_class = bound.field.widget.attrs.get("class", "")
     attrs: dict[str, str | bool] = {"class": f"{'switch' if is_switch else 'input'} {widget_class}".strip()}
@@ -196,14 +196,14 @@ def field(bound: BoundField, hint: str = "", wide: bool = True) -> dict[str, Any
 
 @register.filter
 def option_tags(options: Iterable[Mapping[str, Any]]) -> SafeString:
-    # A template takes five times as long for hundreds of options.
+    # For hundreds of options, rendering by a template would take five times as long.
     lines = ((option["value"], flatatt(option["attrs"]), option["label"]) for option in options)
     return format_html_join("\n", '<option value="{}"{}>{}</option>', lines)
 
 
 @register.inclusion_tag("components/problems.html")
 def problems(form: BaseForm | None) -> dict[str, Any]:
-    """Render a form's errors above it, each with a link to its field; nothing for a valid form."""
+    """Render a list of a form's errors, each with a link to its field, or nothing for a valid form."""
     if form is None or not form.errors:
         return {"problems": []}
     entries = [{"target": "", "label": "", "error": error} for error in form.non_field_errors()]
@@ -222,7 +222,7 @@ def concepts(context: Mapping[str, Any]) -> dict[str, Any]:
 def pager(
     context: template.Context, page: Page[Any] | None = None, newer: str = "", older: str = "", summary: str = ""
 ) -> dict[str, Any]:
-    """Render links to the neighbouring pages, of the given URLs or of a Django page; the query stays."""
+    """Render links to the neighbouring pages: to the given URLs, or those of a Django page with the current query."""
     if page is not None:
         positions = {"first": page.start_index(), "last": page.end_index(), "all": page.paginator.count}
         summary = summary or _("%(first)s to %(last)s of %(all)s") % positions
@@ -237,10 +237,10 @@ def _with_page(context: template.Context, number: int) -> str:
 
 @register.simple_tag(takes_context=True)
 def query_with(context: template.Context, **values: object) -> str:
-    """Return the current query with these values changed; empty values are left out."""
+    """Return the current query string with these values changed. Empty values are left out."""
     request: HttpRequest = context["request"]
     query = request.GET.copy()
-    # A changed query begins at its first page, unless a page is given.
+    # After a change the query starts at the first page, unless a page is given.
     for name, value in {"page": "", **values}.items():
         query[name] = str(value)
         if query[name] == "":
@@ -250,7 +250,7 @@ def query_with(context: template.Context, **values: object) -> str:
 
 @register.filter
 def mark_parts(parts: Parts) -> SafeString:
-    """Render the pieces of a line, with those marked that differ from the other line."""
+    """Render the pieces of a line in a diff, and mark the pieces that differ from the other line."""
     pieces = (format_html("<mark>{}</mark>" if is_different else "{}", text) for text, is_different in parts)
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
