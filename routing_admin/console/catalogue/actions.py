@@ -1,4 +1,8 @@
-"""Refresh the catalogue: an edition is stored, previewed, and then taken or not."""
+"""Refresh the catalogue of models: store a new edition, preview it, and put it in use.
+
+An edition is one version of the catalogue, from a file or from a provider's own list of models. A cell is one
+capability of a service.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ from routing_admin.models import Candidate, Installation, TaskRoute
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """A cell of a service whose effective value would change, or become contested."""
+    """A capability of a service whose effective value would change, or become contested."""
 
     service_id: str
     side: str
@@ -45,7 +49,7 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True)
 class EditionPreview:
-    """An edition before it is taken: its name, its changes, and the changed cells of our services."""
+    """An edition before it is used: its name, its changes, and the changed capabilities of configured services."""
 
     name: str
     change: EditionChange
@@ -53,7 +57,7 @@ class EditionPreview:
 
 
 def keep_file(data: bytes) -> int:
-    """Store the edition in a file and return its number; raise `InvalidError` for any other file."""
+    """Store the edition that a file contains and return its number. Raise `InvalidError` for any other file."""
     current = snapshot.current().catalogue.document
     try:
         return keep_edition(read_edition(data, current, timezone.localdate()))
@@ -62,9 +66,9 @@ def keep_file(data: bytes) -> int:
 
 
 def keep_provider_list(row: Provider, entries: Iterable[Any]) -> int:
-    """Store the edition made of a provider's own list of models and return its number.
+    """Store an edition made from a provider's own list of models and return its number.
 
-    Raises `InvalidError` for a list that contains only names.
+    Raise `InvalidError` for a list that contains only names.
     """
     current, host = snapshot.current().catalogue.document, list_host(row.name, row.endpoint)
     try:
@@ -74,7 +78,7 @@ def keep_provider_list(row: Provider, entries: Iterable[Any]) -> int:
 
 
 def preview_edition(pk: int) -> EditionPreview:
-    """Compare an edition with the catalogue in use; raise `NotFoundError` for an unknown number."""
+    """Return how an edition differs from the catalogue in use. Raise `NotFoundError` for an unknown number."""
     name, document = _require(pk)
     change = compare_editions(snapshot.current().catalogue.document, document)
     cells_by_service = list_open_cells(with_own_tables(document), _services())
@@ -86,22 +90,22 @@ def _cell_changes(row: Service, cells_by_source: Mapping[Source, Mapping[Cell, b
     stored = {(capability.side, capability.name): capability.supported for capability in row.capabilities.all()}
     for source, cells in cells_by_source.items():
         for cell, on in cells.items():
-            # A contested cell is listed even if its effective value stays the same.
+            # A contested capability is listed even if its effective value stays the same.
             if on != stored.get(cell, False) or source is Source.CONTESTED:
                 yield CellChange(row.service_id, *cell, on, source)
 
 
 def take_edition(actor: Actor, pk: int) -> AuditedAction:
-    """Put an edition in use, and fill what was neither declared nor probed from it, as one revision.
+    """Put an edition in use as one revision. Capabilities that were neither declared nor probed get its values.
 
-    Raises `NotFoundError` for an unknown number.
+    Raise `NotFoundError` for an unknown number.
     """
     name, _document = _require(pk)
     return _use(actor, AuditedAction("catalogue.take", "installation", name), name)
 
 
 def drop_edition(actor: Actor) -> AuditedAction:
-    """Return to the shipped catalogue, and fill from that, as one revision."""
+    """Return to the shipped catalogue, and fill capabilities from it, as one revision."""
     return _use(actor, AuditedAction("catalogue.drop", "installation"), "")
 
 
@@ -125,14 +129,15 @@ def _require(pk: int) -> tuple[str, CatalogueDocument]:
     return edition
 
 
-# Replacing a retired model by its successor: in services, in chains, and as its provider's default.
+# Replacing a retired model by its successor: in services, in fallback chains, and as its provider's default.
 
 
 def replace_model(actor: Actor, provider: Provider, model: str, successor: str) -> AuditedAction:
     """Replace a model everywhere by the successor that the catalogue names, as one revision.
 
-    Declared capabilities of a service stay. Probed ones and those from the catalogue are replaced by the successor's,
-    and the model's own price is removed. Raises `ActionError` if the catalogue names another successor, or none.
+    A service keeps its declared capabilities. Those that were probed or come from the catalogue are replaced by those
+    of the successor, and the service's own price is removed. Raise `ActionError` if the catalogue does not name this
+    successor.
     """
     retirement = retirement_of(provider, model)
     # The catalogue may have changed since the page was rendered.
@@ -142,7 +147,7 @@ def replace_model(actor: Actor, provider: Provider, model: str, successor: str) 
     with ledger.change(actor, act):
         services = list(Service.objects.filter(provider=provider, model=model))
         for service in services:
-            # What was probed or looked up is true of the old model only.
+            # Probed and looked-up capabilities apply to the old model only.
             service.capabilities.exclude(source=Source.DECLARED.value).delete()
             service.model, service.price = successor, {}
             save_service(actor, service)

@@ -27,26 +27,26 @@ def find_called_provider(name: str) -> Provider | None:
 
 
 def _called() -> QuerySet[Provider]:
-    # The built-in echo has no list of models.
+    # The built-in echo provider has no list of models.
     return Provider.objects.filter(enabled=True).exclude(protocol="echo")
 
 
-# Models in use that are retired or soon will be, by the catalogue of the newest snapshot.
+# Models in use that, according to the newest snapshot's catalogue, are retired or will be soon.
 
 
 def list_endings() -> tuple[ModelEnding, ...]:
-    """Return the endings of models that affect a route or an agent, the earliest first."""
+    """Return the retirements of models that affect a route or an agent, the earliest first."""
     return _list_endings(snapshot.current(), timezone.localdate())
 
 
 def list_endings_of(task_type: str) -> tuple[ModelEnding, ...]:
-    """Return the endings that affect a route, with the consequences for it alone."""
+    """Return the retirements that affect a route, with the consequences for this route alone."""
     endings = (_for_route(ending, task_type) for ending in list_endings())
     return tuple(ending for ending in endings if ending.consequences)
 
 
 def foresee_ending(provider: str, model: str) -> tuple[Consequence, ...]:
-    """Return what the end of a model means for routes and agents; empty if it is not near or affects none."""
+    """Return the consequences of a model's retirement for routes and agents; empty if not near or without any."""
     return next(
         (
             ending.consequences
@@ -66,7 +66,7 @@ def _for_route(ending: ModelEnding, task_type: str) -> ModelEnding:
     return replace(ending, consequences=consequences)
 
 
-# Snapshots are immutable, so a result stays valid for the snapshot and the day.
+# Snapshots are immutable, so a result can be cached by snapshot and day.
 @lru_cache(maxsize=2)
 def _list_endings(state: Snapshot, today: date) -> tuple[ModelEnding, ...]:
     configuration = with_runtime_agents(state, state.configuration)

@@ -1,4 +1,4 @@
-"""URLs of the catalogue and its editions."""
+"""URLs of the catalogue and of its editions."""
 
 from __future__ import annotations
 

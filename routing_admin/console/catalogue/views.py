@@ -27,11 +27,11 @@ from routing_admin.console.providers import dialling
 from routing_admin.dispatch.provider_checks import ProviderChecker
 
 MAX_LINES = 200
-"""Changed models that a page lists; the others are counted."""
+"""How many changed capabilities of models a page lists. The others are counted."""
 
 
 def catalogue(request: HttpRequest) -> HttpResponse:
-    """Show the catalogue; an uploaded file or a provider's list becomes an edition to preview."""
+    """Show the catalogue. A POST stores a file or a provider's list as an edition and redirects to its preview."""
     if request.method != "POST":
         return show(request)
     try:
@@ -45,7 +45,10 @@ def catalogue(request: HttpRequest) -> HttpResponse:
 
 
 def read_edition(request: HttpRequest) -> int:
-    """Return the number of the edition that was sent; raise `NotFoundError` if nothing was chosen."""
+    """Store the chosen file or provider's list as an edition and return its number.
+
+    Raise `NotFoundError` if nothing usable was chosen.
+    """
     if request.POST.get("act") == "ask":
         row = find_called_provider(request.POST.get("provider", ""))
         if row is None:
@@ -82,7 +85,7 @@ def show(request: HttpRequest, *, problem: str = "", status: int = 200) -> HttpR
 
 @dataclass(frozen=True, slots=True)
 class CellLine:
-    """A changed capability, of a service or of a model at a host, in words."""
+    """A changed capability in words: of a service, or of a model at a host."""
 
     place: str
     side: str
@@ -91,7 +94,7 @@ class CellLine:
 
 
 def catalogue_edition(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show what an edition changes; a POST takes it."""
+    """Show what an edition changes. A POST puts it in use."""
     try:
         if request.method == "POST":
             act = editions.take_edition(actor_of(request), pk)
@@ -126,7 +129,7 @@ def service_lines(cells: Iterable[CellChange]) -> Iterator[CellLine]:
 
 
 def fact_lines(change: EditionChange) -> Iterator[CellLine]:
-    """Yield the changed facts of models: those of a host first, then of any host, removed ones last."""
+    """Yield the changed capabilities of models: first those at a host, then those at any host, removed values last."""
     facts = [(model, cell, after) for model in change.changed for cell, (_before, after) in model.cells.items()]
     for model, (side, name), after in sorted(facts, key=lambda fact: (fact[2] is None, fact[0].host == ANY_HOST)):
         text = explain_fact(after)

@@ -1,4 +1,4 @@
-"""End providers' cooldowns at once, in every process; audited."""
+"""End providers' cooldowns at once in every process, as an audited action."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from routing_admin.dispatch.send import process_run_context
 
 
 def try_again(actor: Actor, names: Sequence[str] = ()) -> list[str]:
-    """End the cooldowns of these providers and their keys, or of all, and return their names.
+    """End the cooldowns of the named providers and their keys, or of all providers, and return the providers' names.
 
-    Other processes follow within a second. Raises `NotFoundError` for an unknown name.
+    Other processes follow within a second. Raise `NotFoundError` for an unknown name.
     """
     known = [provider.name for provider in snapshot.current().configuration.providers]
     missing = [name for name in names if name not in known]
@@ -26,7 +26,7 @@ def try_again(actor: Actor, names: Sequence[str] = ()) -> list[str]:
         text = _("There is no provider %(name)s. There are: %(names)s.")
         raise NotFoundError(text % {"name": missing[0], "names": join_words(known)})
     chosen = [name for name in known if not names or name in names]
-    # The audit log is also how other processes learn of it.
+    # Other processes learn of this from the audit log.
     with ledger.audit(
         actor, AuditedAction(FRESH_START, "provider", chosen[0] if len(chosen) == 1 else "", {"providers": chosen})
     ):

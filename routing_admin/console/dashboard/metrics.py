@@ -1,4 +1,4 @@
-"""Numbers of `/metrics` that describe the present state, as the pages of docs/runbook use them."""
+"""Metrics in `/metrics` that describe the current state. The pages in docs/runbook refer to them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ POOL = {
 
 
 def list_process_numbers() -> Iterator[MetricFamily]:
-    """Yield what only this process knows; no database is queried."""
+    """Yield the metrics that only this process knows. No database is queried."""
     yield cooling_family(process_run_context().cooldowns)
     yield MetricFamily(
         name=LOG_WAITING,
@@ -69,10 +69,10 @@ def list_process_numbers() -> Iterator[MetricFamily]:
 
 
 def list_families() -> Iterator[MetricFamily]:
-    """Yield what every process knows; without the database, its rows are missing but not `database_up`."""
+    """Yield the metrics that are the same in every process. Without the database, those read from it are missing."""
     yield number("disk_free_bytes", "Free on the disk of the data directory.", free_bytes())
     counts: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
-    # The same family as in `list_process_numbers`, for the other place where requests wait.
+    # The same metric as in `list_process_numbers`, but for requests that wait on disk.
     yield MetricFamily(name=LOG_WAITING, explanation="", values=counts, labels=("place",))
     yield info_family()
     yield number("redis_up", "Whether Redis answers, where there is one.", int(link().is_up) if link().is_set else None)
@@ -81,7 +81,7 @@ def list_families() -> Iterator[MetricFamily]:
     yield number("artifact_store_up", "Whether the bucket with the artifacts answers, where there is one.", is_store_up)
     families, is_up = list[MetricFamily](), True
     try:
-        # A locked database must not delay the answer.
+        # A locked database must not delay the response.
         with lock_timeout(WAIT_SECONDS):
             families += _of_rows()
             families += _of_agents()
@@ -90,7 +90,7 @@ def list_families() -> Iterator[MetricFamily]:
         is_up = False
     yield number("database_up", "Whether the database answers and takes writes.", is_up)
     yield from families
-    with suppress(DatabaseError, InterfaceError):  # no configuration was ever read
+    with suppress(DatabaseError, InterfaceError):  # raised if this process has never read a configuration
         yield from [*configuration_families(snapshot.current())]
 
 
@@ -106,7 +106,7 @@ def configuration_families(state: Snapshot) -> Iterator[MetricFamily]:
 
 
 def pool_families() -> Iterator[MetricFamily]:
-    """Yield the use of this process's pools of database connections; nothing for an engine without pools."""
+    """Yield the use of this process's database connection pools. Engines without pools have no values."""
     counts: dict[str, dict[tuple[str, ...], int]] = {"connections": {}, "connections_limit": {}, "waiting": {}}
     for alias in connections:
         pool = getattr(connections[alias], "pool", None)
@@ -129,7 +129,7 @@ def free_bytes() -> int:
 
 
 def cooling_family(cooldowns: Cooldowns) -> MetricFamily:
-    """Return the remaining seconds of cooldowns by provider, model and fault; no model means all of them."""
+    """Return the remaining seconds of cooldowns by provider, model and fault. An empty model means all models."""
     values: dict[tuple[str, ...], float] = {
         (provider, model or "", cooling.failure.fault.value): round(cooling.seconds, 1)
         for (provider, model), cooling in cooldowns.list_cooling()

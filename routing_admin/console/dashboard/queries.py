@@ -1,6 +1,6 @@
-"""Find what the dashboard shows: recent failures, low budgets and quotas, and the day's figures.
+"""Queries for the dashboard: recent failures, low budgets and quotas, and the figures of the last day.
 
-The numbers of the day and the health of providers are in `request_log.health`.
+The counts of the day and the health of providers come from `request_log.health`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.time_ranges import back_from, window_start, within
 
 TROUBLED = 8
-"""Requests with a fallback or a failure that are shown."""
+"""How many requests with a fallback or a failure are shown."""
 DEMO = "demo"
-"""Surface of the demo's request, which does not count as an answered call of a program."""
+"""Value of `surface` for the demo's request, which does not count as a program's answered call."""
 
 
 def list_troubled_requests(now: datetime) -> list[RequestLog]:
-    """Return the newest requests of a day that fell back or failed, without their bodies.
+    """Return the newest requests of the last day that fell back or failed, without their bodies.
 
     Two queries, each served by an index.
     """
@@ -59,7 +59,7 @@ def find_newest_revision() -> Revision | None:
 
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
-    """What has been done so far on a new installation."""
+    """Which first steps have been done on a new installation."""
 
     has_demo: bool
     had_demo: bool
@@ -70,7 +70,7 @@ class FirstSteps:
 
 
 def find_first_steps(user: str) -> FirstSteps:
-    """Return which first steps are done, including those of the given user. Six queries at most."""
+    """Return which first steps are done, by anyone or, for the password, by the given user. Six queries at most."""
     password_events = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
     used_keys = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses().list_noted())
     has_demo = Installation.current().has_demo
@@ -79,7 +79,7 @@ def find_first_steps(user: str) -> FirstSteps:
         had_demo=has_demo or AuditEvent.objects.filter(action="demo.load").exists(),
         chose_password=password_events.exists(),
         used_key=AgentKey.objects.filter(used_keys).exists(),
-        # An empty owner is asked for first, since that is indexed.
+        # Filter by the empty owner first, because `owner` is indexed.
         uploaded_file=Artifact.objects.filter(owner="").exclude(uploaded_by="").exists(),
         answered_request=_was_answered(),
     )
@@ -87,7 +87,7 @@ def find_first_steps(user: str) -> FirstSteps:
 
 def _was_answered() -> bool:
     rows = RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO)
-    # The newest days first: mostly they have an answer, and the older ones need not be searched.
+    # The newest days are searched first. They usually contain an answered request, so older days need no search.
     return any(within(rows, period, "started_at").exists() for period in back_from(timezone.now()))
 
 
@@ -96,9 +96,9 @@ def _was_answered() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LowBudget:
-    """A budget of an agent or a label above the warning threshold; it is reset at `resets_at`.
+    """A budget of an agent or a label that is above the warning threshold. It is reset at `resets_at`.
 
-    `agent` is empty for a label's budget, whose name is in `label`.
+    For a label's budget, `agent` is empty and `label` is the label's name.
     """
 
     agent: str
@@ -109,11 +109,11 @@ class LowBudget:
 
 
 def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
-    """Return the budgets above the warning threshold, the most used first; no query if there are none."""
+    """Return the budgets above the warning threshold, the most used first. No query if there are no budgets."""
     limited = {(agent.id, ""): (id_of_agent(agent.id), limits_of(agent.limits)) for agent in configuration.agents}
     for label, limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")
-        # A limit of kind `user` holds for each end user of an agent, so there is no one count to show.
+        # A limit of kind `user` applies to each end user of an agent, so there is no single count to show.
         if kind != LabelKind.USER:
             limited["", name] = id_of_label(LabelKind(kind), name), limits
     holders = {names: (holder, bounds.most) for names, (holder, bounds) in limited.items() if bounds and bounds.most}
@@ -132,14 +132,14 @@ def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
 # Quotas of stored bytes that are nearly used up.
 
 NEAR = 0.9
-"""Share of a quota from which on it is shown."""
+"""The share of a quota above which it is shown."""
 MOST = 5
-"""Agents that are named."""
+"""How many agents are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """The used bytes of a quota, of an agent or, if `agent` is empty, of the installation."""
+    """The used bytes of an agent's quota, or of the installation's if `agent` is empty."""
 
     agent: str
     used: int
@@ -147,7 +147,7 @@ class QuotaUse:
 
 
 def list_low_quotas() -> list[QuotaUse]:
-    """Return the installation's quota and then agents', if nine tenths are used; one query if there are none."""
+    """Return quotas of which nine tenths are used: the installation's, then agents'. One query if none is set."""
     retention = read_retention_settings()
     return [*_of_all(retention), *_of_agents(retention)]
 
@@ -162,7 +162,7 @@ def _of_agents(retention: Keeping) -> Iterator[QuotaUse]:
     quota = retention.agent_quota_bytes
     if quota is None:
         return
-    # The sum is an upper bound, since equal files count once. Only agents above it are counted exactly.
+    # The sum is an upper bound, since equal files count only once. Only agents with a large sum are counted exactly.
     sums = Artifact.objects.exclude(owner="").order_by().values("owner").annotate(total=Sum("size"))
     for row in sums.filter(total__gte=quota * NEAR).order_by("-total")[:MOST]:
         if (used := count_used_bytes(row["owner"])) >= quota * NEAR:
@@ -176,7 +176,7 @@ NOTHING = "–"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure as text, its comparison, its hourly series, and a search for the requests it counts."""
+    """A figure as text, with a comparison, an hourly series, and a search for the requests that it counts."""
 
     label: str
     value: str
@@ -188,7 +188,7 @@ class Figure:
 
 
 def figures_of(today: Day, yesterday: Day, first_content: FirstContent, now: datetime) -> tuple[Figure, ...]:
-    """Return requests, fallbacks, failures and the time to first content of a day, each with a comparison."""
+    """Return the day's requests, fallbacks, failures and time to first content, each with a comparison."""
     start = window_start(now)
     since = ("since", moment_text(start))
     return (
@@ -234,7 +234,7 @@ def _share_figure(
 
 
 def percent_text(share: float | None) -> str:
-    """Return a share as `4.3%`, `<0.1%`, `0%`, or a dash if there was nothing to share."""
+    """Return a percentage as `4.3%`, `<0.1%` or `0%`, or a dash for None."""
     if share is None:
         return NOTHING
     if share == 0:

@@ -55,15 +55,15 @@ from routing_admin.request_log.journal import journal
 # Tiles of providers, the worst first, so that a problem is visible without searching.
 
 SHOWN = 12
-"""Tiles on the page; the healthiest are left out, since the page of providers has all."""
+"""How many tiles the page shows. The healthiest providers are left out, since the page of providers shows all."""
 
 WORST_FIRST = ("down", "cooling", "slow", "no_key", "ok", "unknown", "unneeded", "disabled")
-"""Statuses in the order of the tiles; `unneeded` is a provider without a key that no enabled route uses."""
+"""Statuses in the order of the tiles. `unneeded` is a provider without a key that no enabled route uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One provider: its health, why it cannot be called, seconds of cooldown, and whether a route uses it."""
+    """A provider's tile: its health, why it cannot be called, its cooldown in seconds, and whether a route uses it."""
 
     name: str
     label: str
@@ -108,7 +108,7 @@ def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
                 is_used=spec.name in used_providers,
             )
         )
-    # The sort is stable: tiles of one rank keep the configuration's order.
+    # The sort is stable: tiles of the same rank keep the configuration's order.
     return tuple(sorted(tiles, key=lambda tile: tile.rank))
 
 
@@ -121,16 +121,16 @@ def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]
 
 
 NAMED = 4
-"""Providers with problems that are named in the sentence."""
+"""How many providers with problems the sentence names."""
 MAX_BUDGETS = 5
-"""Low budgets that are listed."""
+"""How many low budgets are listed."""
 MAX_DRIFTS = 5
-"""Doubts about models, and changes of them, that are listed."""
+"""How many drifts, which are doubts about models or changes in them, are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One step of the checklist, and the page where it is done."""
+    """A step of the checklist, and the page on which it is done."""
 
     name: str
     title: str | Promise
@@ -178,12 +178,12 @@ TASKS = (
         *("list", "agents", gettext_lazy("See the snippet")),
     ),
 )
-"""The steps from a fresh installation to one in use, in their best order."""
+"""The steps that make a new installation ready for use, in the recommended order."""
 
 
 @require_GET
 def dashboard(request: HttpRequest) -> HttpResponse:
-    """Show the dashboard; its live part is reloaded every 30 seconds."""
+    """Show the dashboard. Its live part is reloaded every 30 seconds."""
     state, now = snapshot.current(), timezone.now()
     standings = list_standings(state)
     tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
@@ -217,13 +217,13 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "revision": find_newest_revision(),
         **_checklist(state, standings, request.user.get_username()),
     }
-    # htmx names the element it replaces: then only the live part is rendered.
+    # htmx names the element that it replaces. For the element `live`, only that part is rendered.
     is_live = request.headers.get("HX-Target") == "live"
     return render(request, "dashboard/dashboard.html#live" if is_live else "dashboard/dashboard.html", context)
 
 
 def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
-    """Return a sentence: whether the routes can answer, and which providers have problems."""
+    """Return a sentence on whether the routes can answer and which providers have problems."""
     if not standings:
         return _("No task route yet, so no request can be answered.")
     unable = list_unable(standings)
@@ -270,7 +270,7 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
     }
     finished = [task for task in TASKS if is_done[task.name]]
     open_tasks = [task for task in TASKS if not is_done[task.name]]
-    # Removing the demo is a step, too, on installations that had one.
+    # On an installation that had the demo, removing it is another step.
     demo_gone = first_steps.had_demo and not first_steps.has_demo
     finished_count, total = len(finished) + demo_gone, len(TASKS) + first_steps.had_demo
     return {
@@ -285,7 +285,7 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
     }
 
 
-# Providers that cool down after failures, and the button that ends their cooldowns.
+# Providers in cooldown after failures, and the button that ends their cooldowns.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""The demo of a new installation: every page has content, and no key is needed."""
+"""The demo of a new installation. It gives every page content and needs no provider key."""

@@ -1,4 +1,4 @@
-"""Work out which part of the configuration stays when the demo is removed."""
+"""Find the part of the configuration that stays when the demo is removed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration
 
 
 def subtract_demo(current: Configuration, demo: Configuration) -> Configuration:
-    """Remove what is exactly as in the demo, except what the rest uses."""
+    """Return the configuration without the demo.
+
+    Changed routes and services stay, as does everything that the remaining entries use.
+    """
     demo_agents = {agent.id for agent in demo.agents}
     agents = tuple(agent for agent in current.agents if agent.id not in demo_agents)
     known_routes = {route.task_type: route for route in demo.routes}
     own_routes = {route.task_type for route in current.routes if known_routes.get(route.task_type) != route}
-    # Without the default route requests of unknown task types would fail, so it stays with own routes.
+    # Without the default route, requests with an unknown task type would fail, so it stays if any route stays.
     needed_routes = {agent.task_type for agent in agents} | ({DEFAULT_ROUTE} if own_routes else set())
     routes = tuple(route for route in current.routes if route.task_type in own_routes | needed_routes)
     used_services = {agent.service_id for agent in agents}

@@ -37,12 +37,12 @@ AGENTS = (
     ("multimodal-agent", "Reads images, audio and files.", "multimodal-model"),
 )
 ECHO = ProviderSpec("echo", "echo://local", "echo-text", "echo", display_name="Echo")
-"""The built-in provider that answers with the request it received."""
+"""The built-in provider, which returns the request it received."""
 
 SAMPLES = Path(__file__).parent / "files"
 OWNER = "vision-agent"
 KEYED_AGENT = "text-agent"
-"""The agent whose key `make run` prints at first."""
+"""The agent whose key `make run` prints on its first run."""
 
 
 def load() -> None:
@@ -62,7 +62,7 @@ def load() -> None:
 
 
 def load_files() -> None:
-    """Store the sample files, owned by the vision agent: a text, a picture, a report and a sound."""
+    """Store the sample files: a text, a picture, a report and a sound. The vision agent owns them."""
     for path in sorted(SAMPLES.iterdir()):
         store_bytes(SYSTEM, path.read_bytes(), once=True, owner=OWNER, filename=path.name)
 
@@ -72,14 +72,14 @@ def issue_demo_key() -> str:
 
 
 def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
-    """Load the provider that the environment names as the default route, with echo as its fallback."""
+    """Add the provider that the environment configures, and a default route to it with echo as the fallback."""
     with ledger.change(SYSTEM, AuditedAction("environment.load", message="LLM_API_KEY")):
         if demo_too:
             load()
         configured, current = configuration_from_env(env), rows.read()
         chain = (*configured.routes[0].candidates, CandidateSpec(ECHO.name))
         default = replace(configured.routes[0], candidates=chain)
-        # Providers of the same names are replaced.
+        # Existing providers with these names are replaced.
         other_providers = tuple(
             provider for provider in current.providers if provider.name not in (ECHO.name, configured.providers[0].name)
         )
@@ -105,7 +105,7 @@ def sample_ids() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RemovalPreview:
-    """What removing the demo would delete, by kind, and the consequences for the rest."""
+    """The names that removing the demo would delete, by kind, and the consequences for what remains."""
 
     names: Mapping[str, tuple[str, ...]]
     effects: tuple[Consequence, ...]
@@ -124,9 +124,9 @@ def preview_removal() -> RemovalPreview:
 
 
 def remove(actor: Actor) -> AuditedAction:
-    """Remove the demo as one revision; Undo restores it with its sample files.
+    """Remove the demo as one revision. Undo restores it with its sample files.
 
-    Only what is unchanged and unused is removed.
+    See `subtract_demo` for what stays.
     """
     act = AuditedAction("demo.remove")
     with ledger.change(actor, act):
@@ -136,7 +136,7 @@ def remove(actor: Actor) -> AuditedAction:
     return act
 
 
-# The preview of the removal on pages.
+# The preview of the removal, as pages show it.
 
 LABELS: Mapping[str, str | Promise] = {
     "provider": gettext_lazy("Providers"),
@@ -150,7 +150,7 @@ LABELS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class RemovalView:
-    """The names to be removed by label of their kind, and the consequences for the rest."""
+    """The names to be removed, by the label of their kind, and the consequences for what remains."""
 
     lists: Sequence[tuple[str | Promise, tuple[str, ...]]]
     effects: tuple[Consequence, ...]

@@ -1,4 +1,4 @@
-"""Record the demo's first request: it is really dispatched, so that its timeline is true."""
+"""Record the demo's first request. It is really dispatched, so that its timeline is genuine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SIDE = 16
 
 @dataclass(frozen=True, slots=True)
 class OneDown(NetworkTransport):
-    """A transport over which one model fails."""
+    """A transport that simulates the failure of one model."""
 
     model: str
 
@@ -48,10 +48,10 @@ class OneDown(NetworkTransport):
 
 
 def record_demo_request() -> str | None:
-    """Dispatch a picture over the route `design` while one model is down, log it, and return its id.
+    """Dispatch a request with a picture along the route `design` while one model is down. Return the request's id.
 
-    The timeline shows the picture sent unchanged twice, and then as a description to the third candidate. Returns None
-    without such a route.
+    Its timeline shows that the picture was sent unchanged to two candidates, and as a description to the third. Return
+    None if there is no such route.
     """
     state = snapshot.current()
     route = state.configuration.route(TASK_TYPE)
@@ -68,16 +68,16 @@ def _send(planned: PlannedRequest) -> str:
     recorder = RequestRecorder(request_id, "demo")
     recorder.add_facts(agent=AGENT, asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
-    # A separate context: delays between tries are skipped, and the process's cooldowns stay as they are.
+    # A separate context skips the delays between tries and leaves the cooldowns of this process unchanged.
     dispatch = Dispatch(planned, OneDown(DOWN), local_context(time.monotonic, lambda: 0.0))
-    with suppress(RouterError):  # the log records that no candidate answered
+    with suppress(RouterError):  # if no candidate answered, the log records it
         record_answer_sync(dispatch, recorder)
     journal().flush()
     return request_id
 
 
 def _picture() -> Artifact:
-    # A blue square that grows lighter to the right, as a PNG written by hand.
+    # Builds a PNG of a blue square that becomes lighter to the right.
     rows = b"".join(b"\0" + b"".join(bytes((16 * x, 64 + 8 * y, 200)) for x in range(SIDE)) for y in range(SIDE))
     head = _chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + head + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")

@@ -1,4 +1,7 @@
-"""Start and stop fire drills, during which a provider counts as down; audited, without a revision."""
+"""Start and stop fire drills, during which a provider counts as down.
+
+Both are audited but create no revision.
+"""
 
 from __future__ import annotations
 
@@ -22,26 +25,26 @@ from routing_admin.request_log.drill_results import find_result
 
 log = logging.getLogger(__name__)
 
-# By then the request log has every request the drill affected.
+# How long after a drill its result is recorded. By then the log has all the requests that it affected.
 NOTE_AFTER = timedelta(seconds=3)
 
 
 class DrillRefusedError(ActionError):
-    """A drill cannot start now."""
+    """The drill cannot start now."""
 
     code = "drill_refused"
     status = 409
 
 
 class _NotedError(Exception):
-    """Another process has recorded the end."""
+    """Another process has already recorded the end of the drill."""
 
 
 def start_drill(actor: Actor, provider: str, seconds: int) -> DrillWindow:
-    """Let a provider fail for `seconds`, from the next request on here and within a second in other processes.
+    """Make a provider fail for `seconds`: at once in this process, and within a second in other processes.
 
-    Raises `NotFoundError` for an unknown provider, `InvalidError` for another duration than those offered, and
-    `DrillRefusedError` while a drill is running or if the provider is disabled.
+    Raise `NotFoundError` for an unknown provider, `InvalidError` for a duration that is not offered, and
+    `DrillRefusedError` if a drill is running or the provider is disabled.
     """
     spec = snapshot.current().configuration.provider(provider)
     if spec is None:
@@ -69,9 +72,9 @@ def _refuse_second(now: datetime) -> None:
 
 
 def stop_drill(actor: Actor, provider: str | None = None) -> str:
-    """End the running drill, of any provider by default, and return the provider's name.
+    """End the running drill and return its provider's name. With `provider`, only a drill of that provider is ended.
 
-    Raises `NotFoundError` if none is running.
+    Raise `NotFoundError` if no such drill is running.
     """
     with ledger.audit(actor, act := AuditedAction(DRILL_STOP, "provider")):
         now = timezone.now()
@@ -86,8 +89,8 @@ def stop_drill(actor: Actor, provider: str | None = None) -> str:
 
 
 def note_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
-    """Record the result of every ended drill in the audit log, once across all processes."""
-    # No query while the newest configuration knows of no drill.
+    """Record the result of every ended drill in the audit log. Of several processes, only one records it."""
+    # No query is made while the newest snapshot has no drill.
     state = snapshot.newest().fresh()
     if state is None or state.drill is None:
         return
@@ -99,7 +102,7 @@ def note_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
             _note_end(row, clock())
         except _NotedError:
             continue
-        except (DatabaseError, InterfaceError) as error:  # busy: the next round tries again
+        except (DatabaseError, InterfaceError) as error:  # the database may be busy: the next round tries again
             log.debug("the end of the fire drill of %s is not noted yet: %s", row.provider, error)
             return
 
@@ -110,5 +113,5 @@ def _note_end(row: FireDrill, now: datetime) -> None:
         SYSTEM, AuditedAction(DRILL_END, "provider", row.provider, result.as_json(row.started_at, row.ends_at))
     ):
         if not FireDrill.objects.filter(pk=row.pk, noted_at=None).update(noted_at=now):
-            # Leaves the block before `ledger.audit` writes a second event.
+            # The exception leaves the block before `ledger.audit` writes a second event.
             raise _NotedError

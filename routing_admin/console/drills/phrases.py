@@ -15,7 +15,7 @@ from routing_admin.request_log.drill_results import DrillResult
 
 
 def describe_window(started_at: datetime, ends_at: datetime) -> str:
-    """Return start and end in the installation's time zone: `14:05:00–14:06:00`."""
+    """Return the start and the end in the installation's time zone, such as `14:05:00–14:06:00`."""
     start, end = timezone.localtime(started_at), timezone.localtime(ends_at)
     return f"{start:%H:%M:%S}–{end:%H:%M:%S}"
 
@@ -47,7 +47,7 @@ def _describe_delay(ms: int) -> str:
 
 
 def describe_noted_end(details: Mapping[str, Any]) -> str:
-    """Describe a drill's end by its entry in the audit log; empty for other details."""
+    """Return sentences on a drill from the details of its audit event, or an empty string for other details."""
     try:
         window = describe_window(datetime.fromisoformat(details["from"]), datetime.fromisoformat(details["until"]))
         delay = details["delayMs"]

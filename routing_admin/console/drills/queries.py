@@ -1,4 +1,4 @@
-"""Find fire drills and their results, and foresee those of a drill."""
+"""Find fire drills and their results, and foresee the consequences of a drill."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing_admin.models import FireDrill
 from routing_admin.request_log.drill_results import DrillResult, answers_per_minute, find_result
 
 MAX_DRILLS = 5
-"""Drills that a provider's page lists, the newest first."""
+"""How many drills a provider's page lists, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class DrillLine:
 
 @dataclass(frozen=True, slots=True)
 class DrillForecast:
-    """The consequences of a drill, the gravest first, and the affected requests per minute."""
+    """The consequences of a drill, the gravest first, and how many requests per minute it would affect."""
 
     effects: tuple[Consequence, ...]
     per_minute: float
@@ -42,7 +42,7 @@ def find_running_drill(now: datetime | None = None) -> DrillWindow | None:
 
 
 def list_drills(provider: str) -> list[DrillLine]:
-    """Return the newest drills of a provider with their results; two queries for each that affected requests."""
+    """Return a provider's newest drills with their results. Two queries for each drill that affected requests."""
     now = timezone.now()
     rows = FireDrill.objects.filter(provider=provider).order_by("-id")[:MAX_DRILLS]
     return [

@@ -1,4 +1,4 @@
-"""The page of a provider's fire drills, and the banner on every page while one is running."""
+"""The page of a provider's fire drills, and the banner that every page shows while a drill is running."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing_admin.core.fallback.scripts import CHOICES, USUAL_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class DrillView:
-    """A drill with its window and its result in sentences."""
+    """A drill, with its start and end and its result in words."""
 
     line: DrillLine
     window: str
@@ -34,7 +34,7 @@ def view_of(line: DrillLine) -> DrillView:
 
 
 def drill(request: HttpRequest, name: str) -> HttpResponse:
-    """Show what a drill would mean and the results of earlier ones; a POST starts one."""
+    """Show the consequences of a drill and the results of earlier drills. A POST starts a drill."""
     row = require_found(find_provider(name))
     if request.method == "POST":
         seconds = request.POST.get("seconds", "")

@@ -46,15 +46,15 @@ STILL_USED = {
         gettext_noop("Aliases still lead to this service: %(users)s. Change them first."),
     ),
 }
-"""Why a route or service in use cannot be removed, for agents and for aliases; DELETE says the same."""
+"""Why a route or service in use cannot be removed: a sentence for agents and one for aliases. DELETE uses the same."""
 
-# Agents' keys with the scope `config:write` may import only these.
+# The kinds of entries that agents' keys with the scope `config:write` may import.
 AGENT_KINDS = frozenset({"provider", "service", "route", "configuration"})
 
 
 @dataclass(frozen=True, slots=True)
 class ImportPreview:
-    """What an import would change in the configuration of `revision`."""
+    """What an import would change in the configuration at `revision`."""
 
     imported: Imported
     before: Configuration
@@ -64,14 +64,14 @@ class ImportPreview:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """An applied import: its revision, None if nothing changed, and its preview."""
+    """An applied import: its revision, which is None if nothing changed, and its preview."""
 
     revision: int | None
     preview: ImportPreview
 
 
 def key_context() -> KeyContext:
-    """Return what validation knows of this machine: its environment and the origins it may call."""
+    """Return what the validation of keys needs: the environment, and the origins that may be called."""
     policy = policy_of(",".join(settings.ALLOWED_ORIGINS))
     return KeyContext(
         env=os.environ,
@@ -81,10 +81,10 @@ def key_context() -> KeyContext:
 
 
 def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> ImportPreview:
-    """Return what importing these files would change, and every problem in them."""
+    """Return what importing these files would change, and all problems in them."""
     before = rows.read()
     imported = import_files(before, files, prune=prune, key_context=key_context(), fingerprint_at=fingerprint)
-    if imported.accepted:  # the same checks as on saving, or a dry run could promise too much
+    if imported.accepted:  # run the checks made on saving, so that a dry run reports the same problems
         after = imported.configuration
         problems = [*check(after, before), *check_describers(before, after), *check_removals(before, after)]
         problems += missing_catalogue(before, after)
@@ -94,7 +94,7 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
 
 def check_removals(before: Configuration, after: Configuration) -> Iterator[Problem]:
     """Yield a problem for each removed route or service that run-time agents or aliases still use."""
-    # Agents made by administrators are part of the configuration, whose own references are checked with it.
+    # Agents that administrators created are part of the configuration, whose references are checked elsewhere.
     runtime_agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME).order_by("agent_id")
     for kind, names in removed_names(before, after).items():
         for name in names:
@@ -114,8 +114,8 @@ def check_removals(before: Configuration, after: Configuration) -> Iterator[Prob
 
 
 def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[Problem]:
-    """Yield a warning if the files name an edition of the catalogue that is missing here."""
-    # Editions are in no file, so another installation may not have the one it names.
+    """Yield a warning if the files name an edition of the catalogue that this installation does not have."""
+    # Files name an edition but do not contain it, so a file from another installation may name an unknown edition.
     name = after.catalogue
     if name and name != before.catalogue and not CatalogueEdition.objects.filter(name=name).exists():
         message = translatable(
@@ -127,7 +127,7 @@ def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[P
 
 
 def check_may_import(actor: Actor, preview: ImportPreview) -> None:
-    """Raise `ForbiddenError` if an agent's key would change what only administrators may."""
+    """Raise `ForbiddenError` if an agent's key would change what only administrators may change."""
     if actor.kind != "agent":
         return
     # Otherwise an agent could raise its own limits.
@@ -138,16 +138,17 @@ def check_may_import(actor: Actor, preview: ImportPreview) -> None:
 
 
 def fingerprint(key: str, endpoint: str) -> str:
-    # The same as of the stored key, so importing a key again is no change.
+    # A stored key has the same fingerprint, so importing the key again changes nothing.
     return fingerprint_of(key, origin_of(endpoint))
 
 
 def import_configuration(
     actor: Actor, files: Sequence[bytes | str], *, prune: bool = False, expected: int | None = None, message: str = ""
 ) -> Applied:
-    """Import the files as one revision, or write nothing and raise.
+    """Import the files as one revision. If an exception is raised, nothing is written.
 
-    Raises `InvalidError` with every problem, and `ConflictError` if `expected` is not the newest revision.
+    Raise `InvalidError` with all problems, `ConflictError` if `expected` is not the newest revision, and
+    `ForbiddenError` as `check_may_import` does.
     """
     act, now = AuditedAction("configuration.import", message=message or _("Import")), timezone.now()
     with alert_on_rejection(actor, now), ledger.change(actor, act):
@@ -166,13 +167,14 @@ def import_configuration(
 
 @contextmanager
 def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
-    """Record an alert if the block refuses an import."""
+    """Record an alert if the block rejects an import with `InvalidError`."""
     try:
         yield
     except InvalidError as refusal:
         reason = next((problem.message for problem in refusal.problems), str(refusal))
         condition = condition_of(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=reason)
-        # Outside the transaction, which is rolled back. Without the database the refusal is still returned.
+        # The alert is recorded outside the transaction, which is rolled back. If the database is unavailable, the
+        # error is still raised.
         with suppress(DatabaseError, InterfaceError):
             note_trouble(condition, now)
         raise
@@ -181,9 +183,9 @@ def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
 def with_keys(
     configuration: Configuration, keys: Mapping[str, str], further_keys: Mapping[str, Sequence[str]]
 ) -> Configuration:
-    """Store the keys of the files, each for its provider's origin, and return the configuration with them.
+    """Store the keys from the files for their providers' origins. Return the configuration that refers to them.
 
-    `further_keys` are already in it by their fingerprints.
+    The configuration already refers to `further_keys` by their fingerprints.
     """
     for provider in configuration.providers:
         for text in further_keys.get(provider.name, ()):

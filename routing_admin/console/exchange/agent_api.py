@@ -1,4 +1,4 @@
-"""The agents' API of routes, providers, and the configuration as files."""
+"""The agents' API for routes, providers, and the configuration as files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import write_route
 
 MAX_WAIT = 60.0
-# Longest wait for a new revision, and how often it is looked for, in seconds.
+# The longest wait for a new revision, and the interval at which it is looked for, in seconds.
 LOOK_EVERY = 0.25
 
 router = Router()
@@ -101,9 +101,9 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
 def answer_import(
     request: HttpRequest, actor: Actor, expected: int | None, *, dry_run: bool, prune: bool
 ) -> HttpResponse:
-    """Import the files of the body, or preview that, and return the response.
+    """Import the files in the body, or preview the import, and return the response.
 
-    Raises `InvalidError` with every problem, and `ConflictError` if `expected` is not the newest revision.
+    Raise `InvalidError` with all problems, and `ConflictError` if `expected` is not the newest revision.
     """
     files = files_of(request)
     if not dry_run:
@@ -141,7 +141,7 @@ async def export_config(
 
 
 def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snapshot) -> HttpResponse:
-    """Return a file of that snapshot, or 304 if the request names its ETag."""
+    """Return a file of the snapshot's configuration, or 304 if the request names its ETag."""
     tag = f'"{state.revision or 0}"'
     if request.headers.get("if-none-match") == tag:
         response = HttpResponse(status=304)
@@ -149,13 +149,13 @@ def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snaps
         text = exports.export(file, mode, state.configuration).text
         response = HttpResponse(text, content_type="application/json; charset=utf-8")
     response["ETag"], response["x-revision"] = tag, str(state.revision or 0)
-    # A cache may keep the file, but has to revalidate it by its ETag.
+    # A private cache may keep the file, but has to revalidate it by its ETag.
     response["Cache-Control"] = "private, no-cache"
     return response
 
 
 async def newer_than(since: int | None, wait: float) -> Snapshot:
-    """Return a snapshot of another revision than `since`, or the current one after `wait` seconds."""
+    """Return a snapshot as soon as its revision is not `since`, or the current snapshot after `wait` seconds."""
     read_snapshot, end = sync_to_async(snapshot.current), time.monotonic() + wait
     state = await read_snapshot()
     while since is not None and (state.revision or 0) == since and time.monotonic() < end:
@@ -191,9 +191,9 @@ def import_out(preview: ImportPreview, revision: int | None, **dry_run: Any) -> 
 
 
 def files_of(request: HttpRequest) -> list[bytes]:
-    """Return the files of a body: the body itself, or every multipart part named `file`.
+    """Return the files in a request: its body, or every multipart part named `file`.
 
-    Raises `InvalidError` if there is none, or one too large for memory.
+    Raise `InvalidError` if there is no file or if a file is too large for memory.
     """
     if request.content_type != "multipart/form-data":
         return [checked_text(read_body(request))]
@@ -205,7 +205,7 @@ def files_of(request: HttpRequest) -> list[bytes]:
 
 
 def checked_text(data: bytes) -> bytes:
-    """Return the file unchanged; raise `CallError` 413 if it has too many JSON values."""
+    """Return the file unchanged. Raise `CallError` if it has too many JSON values."""
     try:
         check_json(data)
     except JsonTooLargeError as error:

@@ -1,4 +1,4 @@
-"""Administrators' API of the configuration: both files, and providers, services and routes by name."""
+"""The administrators' API for the configuration: both files, and providers, services and routes by name."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def admin_export_config(
     return answer_file(request, named_file(name), mode, snapshot.current())
 
 
-# Providers, model services and task routes, each written as a whole.
+# Providers, model services and task routes. Each entry is written as a whole.
 
 
 def entries_of(kind: EntryKind, names: list[str]) -> list[dict[str, Any]]:
@@ -90,9 +90,9 @@ def entry_of(kind: EntryKind, name: str) -> dict[str, Any]:
 
 
 def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel]) -> HttpResponse:
-    """Write an entry; 201 if it is new."""
+    """Write an entry. The response is 201 if the entry is new, else 200."""
     value = read_json(request)
-    # Only checked: the schema has the required fields, while the entry may have any field of the files.
+    # The result is not used: the schema has only the required fields, but an entry may have any field of the files.
     parse_as(value, schema)
     return changed(put_entry(script_actor(request), kind, name, value, expected=expectation_in(request)))
 
@@ -106,7 +106,7 @@ def changed(write: EntryChange) -> HttpResponse:
 def delete(
     request: HttpRequest, kind: EntryKind, name: str, find: Callable[[str], Any], delete_row: Callable[..., Any]
 ) -> HttpResponse:
-    """Delete a row; a missing one is no error. 409 for a stale If-Match, or if it is in use."""
+    """Delete a row if it exists, and return 204. Raise `ConflictError` for a stale If-Match or as `delete_row` does."""
     with ledger.exclusive():
         check_entry(kind, name, expectation_in(request))
         row = find(name)

@@ -1,4 +1,4 @@
-"""Write one provider, service or route as a whole: one revision, with the same audit entry as from a page."""
+"""Write a provider, service or route as a whole, as one revision and with the same audit event as from a page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from routing_admin.core.files.importing import Imported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryChange:
-    """A written entry: whether it is new, its changes, warnings, the revision, and the entry as it is now."""
+    """A written entry: whether it is new, its changes, warnings, the revision, and its current content."""
 
     is_new: bool
     changes: tuple[Change, ...]
@@ -36,9 +36,9 @@ class EntryChange:
 def put_entry(
     actor: Actor, kind: EntryKind, name: str, value: object, *, expected: Expectation = NO_EXPECTATION
 ) -> EntryChange:
-    """Set the entry of that name to `value`; an equal value does nothing.
+    """Set the entry with this name to `value`. Nothing is written if the entry already has this value.
 
-    Raises `InvalidError` with every problem, and `ConflictError` if the entry is not as expected.
+    Raise `InvalidError` with all problems, and `ConflictError` if the entry is not as expected.
     """
     with ledger.exclusive():
         before = rows.read()
@@ -46,7 +46,7 @@ def put_entry(
         check_expectation(expected, entry)
         merged = _merge(before, kind, name, value)
         changes, is_new = diff(before, merged.configuration), entry is None
-        # Even without other changes, keys that were sent have to be stored.
+        # Keys in the value have to be stored even if nothing else changes.
         if not changes and not merged.keys:
             return EntryChange(is_new=is_new, changes=(), warnings=merged.problems, revision=None, entry=entry or {})
         act = AuditedAction(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)
@@ -57,13 +57,13 @@ def put_entry(
 
 
 def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
-    """Raise `ConflictError` if the entry of that name is not as expected."""
+    """Raise `ConflictError` if the entry with this name is not as expected."""
     if expected.tags is not None:
         check_expectation(expected, write_entry(rows.read(), kind, name))
 
 
 def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) -> None:
-    """Raise `ConflictError` if the entry, None for a missing one, is not as expected."""
+    """Raise `ConflictError` if the entry is not as expected. A missing entry is None."""
     if not expected.allows(entry):
         raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 

@@ -1,4 +1,4 @@
-"""Form and files of an import."""
+"""The form and the uploaded files of an import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from artifacts.storage.uploads import IN_MEMORY
 
 MERGE, REPLACE = "merge", "replace"
-# Larger files are imported by `manage.py import_config`.
+# Larger files can be imported with `manage.py import_config`.
 LARGEST_FILE = IN_MEMORY
 
 

@@ -1,4 +1,4 @@
-"""URLs of export and import."""
+"""URLs for export and import."""
 
 from __future__ import annotations
 

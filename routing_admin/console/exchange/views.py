@@ -1,4 +1,4 @@
-"""Pages of export and import; an import is previewed before it is applied."""
+"""Pages for export and import. An import is previewed before it is applied."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from routing_admin.core.files.importing import FileFormat, format_of
 
 @dataclass(frozen=True, slots=True)
 class OfferedFile:
-    """A file to download in one mode, and what it leaves out."""
+    """A file to download in the chosen mode, and what this mode leaves out."""
 
     name: str
     size: int
@@ -46,7 +46,7 @@ class OfferedFile:
 
 @require_GET
 def config(request: HttpRequest) -> HttpResponse:
-    """Show export and import; without a known mode the full files."""
+    """Show the page for export and import. For an unknown mode, it offers the full files."""
     value = request.GET.get("for", Mode.FULL.value)
     mode = Mode(value) if value in set(Mode) else Mode.FULL
     state = snapshot.current()
@@ -83,8 +83,8 @@ def config_export(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def config_import(request: HttpRequest) -> HttpResponse:
-    """Show what the files would change or, with `act=apply` and no problem, apply them as one revision."""
-    # A reload or a bookmark has no files: back to the page where they are chosen.
+    """Show what the files would change. With `act=apply`, apply them as one revision if they have no problem."""
+    # A reload or a bookmark sends no files, so redirect to the page on which files are chosen.
     if request.method == "GET":
         return redirect("config")
     form = ImportForm(request.POST)
@@ -98,7 +98,7 @@ def config_import(request: HttpRequest) -> HttpResponse:
         messages.error(request, _("%(names)s: too large for this page.") % {"names": join_words(large)})
         return redirect("config")
     try:
-        # Before the files are parsed: too many values would take too much memory.
+        # This is checked before the files are parsed, because too many values would take too much memory.
         for file in files:
             check_json(file.content.encode() if isinstance(file.content, str) else file.content)
     except JsonTooLargeError as refusal:
@@ -122,13 +122,13 @@ def read_files(request: HttpRequest) -> list[ConfigFile]:
 
 def _read(file: UploadedFile) -> ConfigFile:  # type: ignore[type-arg]
     if (file.size or 0) > LARGEST_FILE:
-        # Too large to be read; only its size is needed, to refuse it.
+        # The file is too large to read. Only its size is needed, to reject it.
         return ConfigFile(file.name or "", b" " * (LARGEST_FILE + 1))
     return read_upload(file)
 
 
 def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> HttpResponse:
-    """Apply the previewed import; 409 with the new difference if the configuration has changed since."""
+    """Apply the previewed import. Return 409 with the new changes if the configuration has changed in the meantime."""
     values = form.cleaned_data
     texts = [file.content for file in files]
     prune, expected = values.get("mode") == REPLACE, values.get("expected")
@@ -150,7 +150,7 @@ def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> Ht
 
 @dataclass(frozen=True, slots=True)
 class ProblemLine:
-    """A problem with its file and its position there."""
+    """A problem, the file it is in, and its position in that file."""
 
     problem: Problem
     file: str
@@ -164,7 +164,7 @@ class ProblemLine:
 def show(
     request: HttpRequest, form: ImportForm, files: list[ConfigFile], *, status: int = 200, note: str = ""
 ) -> HttpResponse:
-    """Show problems and difference; 422 for a file with an error."""
+    """Show the problems in the files and their changes. The status is 422 if a file has an error."""
     mode = form.cleaned_data.get("mode") or MERGE
     preview = preview_import([file.content for file in files], prune=mode == REPLACE)
     accepted = preview.imported.accepted
@@ -217,7 +217,7 @@ def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tu
 def _locate(path: str, places_by_file: FilePlaces, files: list[ConfigFile]) -> tuple[str, TextPlace | None]:
     root = path.split(".")[0].split("[")[0]
     matching = [(file, places) for file, places in places_by_file if path and root in places]
-    # The file that has the whole path, else the first that has its beginning.
+    # Prefer a file that has the whole path over a file that has only its beginning.
     for file, places in sorted(matching, key=lambda pair: path not in pair[1]):
         return file.name, find_place(places, path)
     unreadable = next((file for file in files if read_document(file.content).value is None), None)

@@ -1,6 +1,6 @@
-"""Queries of Find: a few rows of each kind by the beginning of an id or a name.
+"""Queries for the search page Find: a few rows of each kind, by the beginning of an id or by a name.
 
-Each is served by an index. The configuration is searched in memory.
+Requests and keys are found by an index. Configuration entries are not queried: they are searched in memory.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from routing_admin.models import RequestLog
 from routing_admin.request_log.search import LAST_CHARACTER
 
 FEW = 6
-"""Rows of each kind."""
+"""How many rows of each kind are returned."""
 
 
 def find_requests(prefix: str) -> list[RequestLog]:
-    """Return requests by the beginning of their id, newest first. One query over a range of the primary key."""
+    """Return requests whose id begins with `prefix`, newest first. One query over a range of the primary key."""
     rows = RequestLog.objects.filter(pk__gte=prefix, pk__lt=prefix + LAST_CHARACTER)
     return list(rows.only("pk", "task_type", "agent", "outcome", "started_at").order_by("-pk")[:FEW])
 
 
 def find_keys(prefix: str) -> list[AgentKey]:
-    """Return agents' keys, expired ones too, by the beginning of their public part. One query."""
+    """Return agents' keys, including expired keys, whose public part begins with `prefix`. One query."""
     rows = AgentKey.objects.filter(public_id__gte=prefix, public_id__lt=prefix + LAST_CHARACTER)
     return list(rows.select_related("agent").order_by("public_id")[:FEW])
 
 
 def find_people(part: str) -> list[User]:
-    # No index helps here, but there are never more users than people in one organization.
+    # No index helps with this filter, but an installation has only as many users as an organization has people.
     return list(User.objects.filter(username__icontains=part).order_by("username")[:FEW])

@@ -1,4 +1,4 @@
-"""What Find can find: pages, actions, the configuration in memory, and a few stored rows."""
+"""What the search page Find can find: pages, actions, configuration entries in memory, and a few stored rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from routing_admin.core.ranking import Findable, FoundKind
 from routing_admin.request_log.search_words import quote
 
 SHORTEST_ID = 3
-"""Length from which on a word may be the beginning of an id."""
+"""The least number of characters that are searched for as the beginning of an id."""
 # Only the public part of an agent's key is searched for, even if a whole key was pasted.
 KEY_CHARACTERS = 8
 
@@ -41,7 +41,7 @@ ICONS = {
 
 
 def things_for(role: UserRole, typed: str, state: Snapshot) -> Iterator[Findable]:
-    """Yield what may match, of each kind whose page the role may see."""
+    """Yield the entries and rows that may match, of each kind whose page the role may see."""
     sources: dict[str, Any] = {
         "route": lambda: routes_of(state),
         "provider": lambda: providers_of(state),
@@ -64,7 +64,7 @@ def routes_of(state: Snapshot) -> Iterator[Findable]:
     for route in state.configuration.routes:
         url, names = reverse("route", args=[route.task_type]), (route.task_type, f"task:{route.task_type}")
         yield thing(FoundKind.ROUTE, route.task_type, url, names)
-    # An alias is another name of a route.
+    # Aliases have no page of their own. They are listed on the page of routes.
     for alias in state.configuration.aliases:
         yield thing(FoundKind.ALIAS, alias.name, reverse("routes"), (alias.name,), f"→ {alias.target}")
 
@@ -72,7 +72,7 @@ def routes_of(state: Snapshot) -> Iterator[Findable]:
 def providers_of(state: Snapshot) -> Iterator[Findable]:
     for provider in state.configuration.providers:
         preset = preset_for_endpoint(provider.endpoint)
-        # A provider is found by the name of its vendor in either language.
+        # A provider can be found by its vendor's name in either language.
         vendor_names = (preset.label_en, preset.label_zh) if preset else ()
         label = provider.display_name or provider.name
         names = (provider.name, label, *vendor_names, provider.endpoint)
@@ -122,7 +122,7 @@ def artifacts_named(typed: str) -> Iterator[Findable]:
 
 
 def searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
-    """Return links to the search of requests, if the words mean something there, and of artifacts."""
+    """Return a link to the request search, if the words make a useful query, and one to the artifact search."""
     results = []
     if query := requests_search(typed, state):
         label = _("Search requests for “%(words)s”") % {"words": query}
@@ -137,7 +137,10 @@ def searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
 
 
 def requests_search(typed: str, state: Snapshot) -> str:
-    """Return the query for the search of requests: `key:name` for a known name, an id, or empty."""
+    """Return a query for the request search: `key:name` for a known name, or the text if it may be an id or a query.
+
+    Empty if the text is neither.
+    """
     configuration = state.configuration
     names_by_key = {
         "task": [route.task_type for route in configuration.routes],
@@ -158,15 +161,15 @@ def _is_id_prefix(typed: str) -> bool:
 
 # Pages, actions and sections of settings, and who may see or use them.
 #
-# The table of permissions decides by a row's URL name. `also` are further words, in any language, to find it by.
-# An action links to the page where it is done: following a link never changes anything.
+# The table of permissions decides by a row's URL name. `also` are further words, in any language, that find the row.
+# An action links to the page on which it is done, so following a link never changes anything.
 
 ANYTHING = Right.SEE | Right.TRY | Right.CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class FindRow:
-    """A page, action or section: its URL name and fragment, and the right or the part of pages it requires."""
+    """A page, action or section: its URL name and fragment, and the right or page part that it requires."""
 
     kind: FoundKind
     label: Any
@@ -275,7 +278,7 @@ PAGES = (
     FindRow(FoundKind.PAGE, gettext_lazy("Users"), "users", "user", ("people", "roles", "角色")),
     FindRow(FoundKind.PAGE, gettext_lazy("Tokens for scripts"), "tokens", "key", ("admin token", "令牌")),
 )
-"""Pages that are not in the navigation, or not for every role."""
+"""Pages that are not in the navigation, or not in that of every role."""
 
 SECTIONS = (
     section(gettext_lazy("Languages of answers"), "#languages", "directive", "语言指令"),
@@ -304,12 +307,12 @@ ALSO: dict[str, tuple[str, ...]] = {
     "history": ("undo", "revisions", "restore", "撤销", "版本"),
     "settings": ("preferences", "configuration", "配置"),
 }
-"""Further words for the pages of the navigation."""
+"""Further words that find the pages of the navigation."""
 
 
 @cache
 def names_of(row: FindRow) -> tuple[str, ...]:
-    """Return a row's names in every language of the pages, and its further words."""
+    """Return a row's label in every language of the pages, and its further words."""
     names = []
     for code, _language in settings.LANGUAGES:
         with override(code):
@@ -327,7 +330,7 @@ def pages_of_navigation() -> tuple[FindRow, ...]:
 
 
 def suggestions_for(role: UserRole, *, is_first: bool = False) -> Iterator[Findable]:
-    """Return what the role may see and do; with `is_first` what is offered before anything is typed."""
+    """Return what the role may see and do. With `is_first`, only what is offered before anything is typed."""
     other_pages = () if is_first else (*PAGES, *SECTIONS)
     acts = [row for row in ACTS if row.is_open_to(role)]
     pages = [row for row in (*pages_of_navigation(), *other_pages) if row.is_open_to(role)]

@@ -1,4 +1,4 @@
-"""URL of Find."""
+"""URL of the search page Find."""
 
 from __future__ import annotations
 

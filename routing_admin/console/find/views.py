@@ -1,4 +1,4 @@
-"""Find: a page of matches, and the same list in the dialog of every page."""
+"""The search page Find. Every page has a dialog with the same list of matches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing_admin.console.find.things import searches, suggestions_for, things_
 from routing_admin.core.ranking import FoundKind, rank
 
 LONGEST = 100
-"""Characters of the input that are searched for; the field accepts no more."""
+"""How many characters of the input are searched for. The field accepts no more."""
 
 KIND_NAMES: dict[FoundKind, Any] = {
     FoundKind.PAGE: gettext_lazy("Page"),
@@ -35,9 +35,9 @@ KIND_NAMES: dict[FoundKind, Any] = {
 
 @require_safe
 def find(request: HttpRequest) -> HttpResponse:
-    """Show what matches `q`, best first, of all that the reader may see and do; suggestions without `q`."""
+    """Show what matches `q` among all that the user may see and do, best first. Show suggestions without `q`."""
     typed = request.GET.get("q", "")[:LONGEST]
-    # PostgreSQL accepts no NUL in text.
+    # PostgreSQL does not accept NUL characters in text.
     words, role = " ".join(typed.replace("\0", "").split()), role_of(request.user)
     state = snapshot.current()
     suggestions = list(suggestions_for(role, is_first=not words))
