@@ -18,14 +18,14 @@ from routing_admin.core.configuration.specs import Configuration
 from routing_admin.models import AuditEvent, Installation
 
 Kinds = frozenset[str]
-"""The kinds of configured things that the actor may change; None for all."""
+"""The kinds of configuration entries that the actor may change. None means all kinds."""
 
 
 def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None = None) -> AuditedAction:
-    """Write the configuration of an earlier revision as a new revision, or no revision if nothing differs.
+    """Write the configuration of an earlier revision as a new revision. Without a difference, no revision is created.
 
-    Agents that were created since keep their keys. Raise `NotFoundError` for an unknown number, and `ForbiddenError`
-    if things outside `kinds` would change.
+    Agents that were created after that revision stay, with their keys. Raise `NotFoundError` for an unknown number, and
+    `ForbiddenError` if entries outside `kinds` would change.
     """
     restored = configuration_at(number)
     with ledger.exclusive():
@@ -41,7 +41,7 @@ def _go_back(actor: Actor, number: int, value: Configuration, message: str, kind
 
 
 def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
-    """Raise `ForbiddenError` if the newest configuration differs from `value` in things outside `kinds`."""
+    """Raise `ForbiddenError` if the newest configuration differs from `value` in entries outside `kinds`."""
     changes = diff(newest_configuration(), value) if kinds is not None else ()
     if any(right_of(change.kind, change.field) not in (kinds or ()) for change in changes):
         message = _(
@@ -53,8 +53,8 @@ def check_kinds(value: Configuration, number: int, kinds: Kinds | None) -> None:
 def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAction:
     """Undo the newest revision.
 
-    Raise `ConflictError` if newer revisions exist (History can still restore one), `ForbiddenError` as `restore` does,
-    and `InUseError` if an agent would be removed that created other agents.
+    Raise `ConflictError` if a newer revision exists, in which case `restore` is still possible. Raise
+    `ForbiddenError` as `restore` does, and `InUseError` if an agent would be removed that created other agents.
     """
     act = AuditedAction("configuration.undo", "revision", str(number))
     with ledger.change(actor, act):
@@ -70,14 +70,14 @@ def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAct
 
 def check_no_owner_goes(value: Configuration) -> None:
     """Raise `InUseError` if an agent that `value` lacks created other agents at run time."""
-    # Undoing a creation must not be a way around the check that deleting the agent would make.
+    # Undoing the creation of an agent must not bypass the check that deleting the agent would make.
     agent_ids = [agent.id for agent in value.agents]
     for row in Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=agent_ids):
         check_can_delete_agent(row)
 
 
 def bring_back(actor: Actor, number: int) -> None:
-    # Removing the demo also deletes its sample files, which no revision holds. The audit event lists them.
+    # Removing the demo deletes its sample files, which no revision contains. The audit event lists them.
     event = AuditEvent.objects.filter(revision=number, action="demo.remove").first()
     if event is not None:
         restore_artifacts(actor, event.details.get("artifacts", ()))

@@ -1,4 +1,4 @@
-"""The history of the configuration: list revisions, undo the newest, restore one."""
+"""The administrators' API for the history: list revisions, undo the newest revision, restore a revision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sent
 from routing_admin.core.configuration.removals import keep_agents
 
 router = Router(tags=[TAG])
-# Well within a 64-bit column, so that an absurd number is a 422 and no database error.
+# This is within the range of a 64-bit column, so that an absurd number gives 422 and not a database error.
 LARGEST = 2**62
 
 
@@ -42,7 +42,7 @@ def admin_list_history(
             actorKind=row.actor_kind,
             actor=row.actor,
             act=row.message,
-            # A key may have been typed into any text field.
+            # Mask the text, because a user may have typed a key into any field.
             changes=[redact(sentence(change_of(change))) for change in row.changes],
         )
         for row in page.rows

@@ -41,7 +41,7 @@ TYPES: Mapping[AuditForm, str] = {
     AuditForm.JSON_LINES: "application/jsonl; charset=utf-8",
 }
 IN_MEMORY = 4 * 1024 * 1024
-"""Bytes of an export that are kept in memory until sent; a larger one is written to a temporary file."""
+"""How many bytes of an export are kept in memory. A larger export is written to a temporary file."""
 
 
 @require_GET
@@ -63,7 +63,7 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """Send the audit events of the page's filters as a file. Raise `Http404` for an unknown format."""
+    """Send the audit events that match the page's filters as a file. Raise `Http404` for an unknown format."""
     if form not in set(AuditForm):
         raise Http404
     file_format, parameters = AuditForm(form), _parameters(request)
@@ -75,7 +75,7 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
     size = file.tell()
     file.seek(0)
     blocks = _blocks(file)
-    # Under ASGI the blocks are read in threads, so that a slow disk does not block the event loop.
+    # Under ASGI the blocks are read in a thread, so that a slow disk does not block the event loop.
     body = in_turn(blocks) if isinstance(request, ASGIRequest) else blocks
     answer = StreamingHttpResponse(body, content_type=TYPES[file_format], headers={"Content-Length": str(size)})
     answer["Content-Disposition"] = f'attachment; filename="audit-{timezone.localdate()}.{form}"'
@@ -89,7 +89,7 @@ def _blocks(file: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
 
 
 def _parameters(request: HttpRequest) -> dict[str, str]:
-    # A day that does not parse is ignored: the page then shows more rather than an error.
+    # A day that does not parse is ignored: the page then shows more events rather than an error.
     typed = {name: request.GET.get(name, "").strip() for name in (*TEXTS, *DAYS)}
     return {name: value for name, value in typed.items() if value and (name in TEXTS or _day(value))}
 

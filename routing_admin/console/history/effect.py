@@ -24,12 +24,12 @@ TRENDS: Mapping[EffectTrend, tuple[str, str, str | Promise]] = {
 }
 """Trend → tone, icon, label."""
 PARTS: Mapping[EffectMeasure, str] = {EffectMeasure.FAILURES: "refused", EffectMeasure.FALLBACKS: "described"}
-"""Measure → which part of the bar (a CSS class of `split`) its share is drawn as."""
+"""Measure → the CSS class of the bar's part (see `split`) that shows its share."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectSide:
-    """One side of a measure: its text, and the parts of its bar in thousandths. Durations have no bar."""
+    """A measure on one side of a revision: its text, and its bar's parts in thousandths. Durations have no bar."""
 
     text: str
     bar: Mapping[str, int]
@@ -76,6 +76,6 @@ def _side(line: EffectLine, value: float | None) -> EffectSide:
 
 
 def _percent(share: float) -> str:
-    # Small shares keep a decimal: 0.4 % must not read as 0 %.
+    # Small shares keep a decimal place, so that 0.4 % is not shown as 0 %.
     percent = 100 * share
     return f"{percent:.1f} %" if 0 < percent < 10 else f"{percent:.0f} %"

@@ -1,4 +1,4 @@
-"""Names of configuration fields in the reader's language, as the pages call them, never as paths."""
+"""Names of configuration fields in the user's language, as the pages show them in place of paths."""
 
 from __future__ import annotations
 
@@ -63,22 +63,23 @@ FIELDS: Mapping[str, str | Promise] = {
     "default_language": gettext_lazy("default language"),
     "catalogue": gettext_lazy("edition of the catalogue"),
 }
-"""Field or path → its name, for all kinds of things. Unlisted fields are split into words."""
+"""Field or path → its name, for all kinds of entries. The name of an unlisted field is split into words."""
 
 UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
-"""Parents of fields that a file brought along: their own names are shown."""
+"""Parents of unknown fields that came from a file. Such fields are shown by their own names."""
 
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 
 
 def field_name(path: str) -> str:
-    """Return the field's name in the reader's language: `capabilities.input` is "input", `extra.region` "region"."""
+    """Return the field's name in the user's language: `capabilities.input` is "input", `extra.region` "region"."""
     head, *rest = _split(path)
     if head == "sources" and rest:
         return _source_name(rest[0])
     if head in UNKNOWN and rest:
         return " ".join(_humanize(step) for step in rest)
-    # The longest known name wins: `capabilities.input` has a name, other parts are put in brackets.
+    # A path with a name of its own, such as `capabilities.input`, uses it. Otherwise the first part is named, and
+    # the other parts follow in brackets.
     if path in FIELDS or not rest:
         return str(FIELDS.get(path) or _humanize(path))
     names = {"field": FIELDS.get(head) or _humanize(head), "part": " ".join(_humanize(step) for step in rest)}

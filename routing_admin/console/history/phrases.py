@@ -28,7 +28,7 @@ Text = str | Promise
 READS = "capabilities.input"
 """The field of a service that lists what its model can read."""
 SPEAKING = frozenset({READS, "enabled"})
-"""Fields whose new value makes clear which field it is."""
+"""Fields whose new value alone shows which field has changed."""
 
 BADGES: Mapping[ChangeKind, tuple[str, str, Text]] = {
     ChangeKind.ADDED: ("ok", "plus", pgettext_lazy("change", "New")),
@@ -152,11 +152,11 @@ LONGEST = 200
 
 
 MAX_ROWS = 500
-"""Lines of a side-by-side diff that a page shows. The sentences above it name every change, however many."""
+"""How many lines of a side-by-side diff a page shows. The sentences above the diff name all changes."""
 
 
 def compare_texts(old: Configuration, new: Configuration) -> dict[str, Any]:
-    """Return both configurations' files side by side with keys masked, and the number of lines left out."""
+    """Return the files of both configurations side by side with keys masked, and the number of omitted lines."""
     rows = side_by_side(old, new)
     return {"rows": [mask_row(row) for row in rows[:MAX_ROWS]], "more_rows": max(0, len(rows) - MAX_ROWS)}
 
@@ -172,7 +172,7 @@ def _mask_line(line: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLine:
-    """A change as a list item: badge, kind and name of the thing, the new value, and the previous one."""
+    """A change as a list item: its badge, the entry's kind and name, the new value and the previous value."""
 
     tone: str
     icon: str
@@ -203,12 +203,12 @@ class ChangeLine:
 
 
 def act_text(code: str) -> Text:
-    """Return the label of an action code; a message that a person wrote is returned unchanged."""
+    """Return the label of an action code. A message that a user wrote is returned unchanged."""
     return ACTS.get(code, code)
 
 
 def change_line(change: Change) -> ChangeLine:
-    """Return the change in the reader's language. Text that looks like a key is masked."""
+    """Return the change in the user's language. Text that looks like a key is masked."""
     tone, icon, label = BADGES[change.action]
     kind = KINDS.get(change.kind, change.kind)
     if change.action is ChangeKind.MOVED:
@@ -249,7 +249,7 @@ def change_line(change: Change) -> ChangeLine:
 
 
 def _reading_text(change: Change) -> str:
-    # Name only the difference: two whole lists would leave the comparison to the reader.
+    # Name only the difference, so that users need not compare two whole lists.
     before, after = ([str(content) for content in side or ()] for side in (change.before, change.after))
     gained = [CONTENTS.get(word, capability_label(word)) for word in after if word not in before]
     lost = [CONTENTS.get(word, capability_label(word)) for word in before if word not in after]
@@ -292,7 +292,7 @@ def _chain(candidates: Iterable[Any]) -> str:
 
 
 def value_text(field: str, value: Any) -> str:
-    """Return a value as text: a chain with arrows, words with commas, yes or no, short JSON for the rest."""
+    """Return a value as text: a chain with arrows, a list with commas, a boolean as yes or no, others as short JSON."""
     if field == "candidates" and isinstance(value, list | tuple):
         return _chain_with_parameters(value)
     if field == "enabled":

@@ -39,9 +39,9 @@ def list_newest_numbers(limit: int) -> list[int]:
 
 
 def find_barrier(kinds: Collection[str]) -> int:
-    """Return the newest revision that changed things outside `kinds`; 0 for none.
+    """Return the number of the newest revision that changed entries outside `kinds`, or 0 if there is none.
 
-    A person who may only change `kinds` cannot restore a revision older than this one.
+    A user who may only change `kinds` cannot restore an older revision.
     """
     if set(PAGE_OF_KIND) <= set(kinds):
         return 0
@@ -55,7 +55,7 @@ def _right_of(change: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRevision:
-    """A revision with its neighbours: `before` is 0 if it is the first, `after` None if it is the newest."""
+    """A revision with its neighbours: `before` is 0 for the first revision, `after` is None for the newest revision."""
 
     row: Revision
     before: int
@@ -64,7 +64,7 @@ class PlacedRevision:
 
 
 def find_revision(number: int) -> PlacedRevision | None:
-    """Return the revision with its neighbours. None for an unknown number. Four queries."""
+    """Return the revision with its neighbours, or None for an unknown number. Four queries."""
     row = Revision.objects.filter(number=number).first()
     if row is None:
         return None
@@ -75,9 +75,9 @@ def find_revision(number: int) -> PlacedRevision | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """The audit events asked for: an action's code, parts of the actor's and the object's name, a range of days.
+    """A filter for audit events: an action's code, parts of the actor's and the object's name, a range of days.
 
-    Empty means any. `until` is inclusive.
+    An empty field matches all events. `until` is inclusive.
     """
 
     action: str = ""
@@ -116,16 +116,16 @@ class AuditForm(StrEnum):
 
 
 def export_audit(audit_filter: AuditFilter, form: AuditForm) -> Iterator[str]:
-    """Yield the selected audit events as lines, oldest first.
+    """Yield the matching audit events as lines, oldest first.
 
-    JSON lines hold every field that the hash chain covers.
+    JSON lines contain all fields that the hash chain covers.
     """
     entries = map(entry_of, select_audit_events(audit_filter).order_by("number").iterator(chunk_size=1000))
     values = ({name: getattr(entry, field) for name, field in COLUMNS.items()} for entry in entries)
     if form is AuditForm.JSON_LINES:
         yield from (json.dumps(value, ensure_ascii=False) + "\n" for value in values)
         return
-    # One buffer for all rows, emptied after each, so that an export of any size takes the memory of one line.
+    # One buffer is used for all rows and emptied after each, so that an export of any size needs memory for one line.
     buffer = StringIO()
     writer = csv.writer(buffer)
     for cells in chain([COLUMNS], map(_cells, values)):
@@ -159,21 +159,21 @@ def _cells(value: Mapping[str, Any]) -> list[Any]:
 
 
 # The effect of a revision: requests of the routes it touches, for the same length of time before and after it.
-# A window is at most 24 hours and ends where another revision touches the same routes, so that one revision is not
-# charged with the effect of another. The requests nearest to the revision are read on each side, by an index per route.
+# A window is at most 24 hours long. It ends where another revision touches the same routes, so that a revision is not
+# blamed for the effect of another. On each side, the requests nearest to the revision are read, by an index per route.
 
 ANSWERED, FAILED = RequestEnding.ANSWERED.value, RequestEnding.FAILED.value
 LONGEST = timedelta(hours=24)
 MOST = 2000
-"""Requests read per side, shared among the routes."""
+"""How many requests are read on each side, shared among the routes."""
 MAX_ROUTES = 40
 MAX_LATER = 200
-"""Later revisions searched for the one that ends the window."""
+"""How many later revisions are searched for one that ends the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectWindow:
-    """The routes compared, the length of the window on each side, and the revision that ended it (None if none did).
+    """The compared routes, the window's length on each side, and the revision that ended it (None if none did).
 
     `is_sampled` is true if there were more requests than were read.
     """
@@ -186,18 +186,18 @@ class EffectWindow:
 
 
 def find_effect(row: Revision, before: Configuration, after: Configuration, now: datetime) -> EffectWindow | None:
-    """Compare the requests before and after a revision. None if it touches no route. Two queries."""
+    """Compare the requests before and after a revision. Return None if it touches no route. Two queries."""
     routes = routes_of_changes(row.changes, before, after)
     if not routes:
         return None
     number, stop = _find_end(row, routes, after, now)
     length = stop - row.created_at
     names = sorted(routes)[:MAX_ROUTES]
-    # A busy route must not crowd out the others, so each gets the same share of the rows.
+    # Each route gets the same share of the rows, so that a busy route does not crowd out the others.
     limit = MOST // len(names)
     rows = _read_rows(names, row.created_at, length, limit)
     earlier = [entry for entry in rows if entry[0] % 2 == 0]
-    # A process that had not yet loaded the revision still used the previous one: its requests count on neither side.
+    # A request after the revision from a process that had not yet loaded it counts on neither side.
     later = [entry for entry in rows if entry[0] % 2 and (entry[-1] is None or entry[-1] >= row.number)]
     effect = effect_between(_samples(earlier), _samples(later))
     is_sampled = limit in Counter(part for part, *_ in rows).values()
@@ -211,7 +211,7 @@ def _find_end(
     newer = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
     for number, made_at, changes in newer.values_list("number", "created_at", "changes")[:MAX_LATER]:
         if routes & routes_of_changes(changes, after):
-            # Never before the revision itself, should clocks disagree.
+            # If clocks disagree, the window must not end before the revision itself.
             return number, max(made_at, row.created_at)
     return None, max(stop, row.created_at)
 
@@ -224,13 +224,13 @@ PART = (
 
 
 def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit: int) -> list[Sequence[Any]]:
-    # Raw SQL: with a LIMIT per route and side each branch uses the index. On SQLite the ORM refuses one inside a UNION.
+    # Raw SQL: each branch of the UNION has its own LIMIT and so uses the index. On SQLite the ORM does not allow this.
     connection = connections[LOGS]
     adapt = connection.ops.adapt_datetimefield_value
     start, middle, stop = map(adapt, (moment - length, moment, moment + length))
     facts = {"table": connection.ops.quote_name(RequestLog._meta.db_table), "most": limit}
     parts, values = [], list[Any]()
-    # Even parts are before the revision, odd ones after: `find_effect` separates them by the parity.
+    # Parts with an even number are before the revision, those with an odd number after it. `find_effect` relies on it.
     for number, route in enumerate(routes):
         parts.append(PART.format(number=2 * number, order="DESC", **facts))
         parts.append(PART.format(number=2 * number + 1, order="ASC", **facts))
@@ -241,7 +241,7 @@ def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit
 
 
 def _samples(rows: Iterable[Sequence[Any]]) -> list[EffectSample]:
-    # Requests that the caller cancelled or got wrong say nothing about the revision.
+    # Requests that the caller cancelled or that were invalid say nothing about the revision.
     return [
         EffectSample(ending == FAILED, bool(fell_back), ms)
         for _part, ending, fell_back, ms, _revision in rows

@@ -1,4 +1,4 @@
-"""URLs of the history and of the audit log."""
+"""URLs of the history and the audit log."""
 
 from __future__ import annotations
 

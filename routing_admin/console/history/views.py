@@ -1,4 +1,4 @@
-"""Pages of the history: revisions, the comparison of any two, and restoring one."""
+"""Pages of the history: list revisions, compare two revisions, and restore a revision."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CELLS = "service.capabilities"
 ROUTED = ("route", "provider", "service")
 """Kinds of things that can change how requests are routed."""
 TOGETHER = timedelta(minutes=5)
-"""One person's edits of the capability matrix within this time share a line of the list."""
+"""A user's edits of the capability matrix within this time share a line of the list."""
 
 ICONS: Mapping[str, str] = {
     "person": "user",
@@ -58,7 +58,7 @@ ICONS: Mapping[str, str] = {
 class RevisionLine:
     """A line of the list: a revision, or a group of matrix edits, with its first changes.
 
-    `more` is the number of changes not shown.
+    `more` is the number of changes that are not shown.
     """
 
     revision: Revision
@@ -70,7 +70,7 @@ class RevisionLine:
 
     @property
     def may_have_effect(self) -> bool:
-        """Whether the revision changes anything that requests depend on. Groups of edits are left out."""
+        """Whether the revision may change how requests are routed. False for groups of edits."""
         return not self.earlier and any(change["kind"] in ROUTED for change in self.revision.changes)
 
     @property
@@ -106,12 +106,12 @@ def history(request: HttpRequest) -> HttpResponse:
 
 
 def restorable_from(request: HttpRequest) -> int:
-    """Return the oldest revision that the user may restore; 0 for all."""
+    """Return the number of the oldest revision that the user may restore; 0 if it is any."""
     return find_barrier(kinds_changed_by(role_of(request.user))) if can_edit(request) else 0
 
 
 def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
-    """Group a person's consecutive matrix edits within `TOGETHER`, newest first in each group."""
+    """Group a user's consecutive matrix edits within `TOGETHER`. Each group has the newest edit first."""
     groups: list[list[Revision]] = []
     for edit in page:
         if groups and _belong(groups[-1][0], edit):
@@ -149,7 +149,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
     row, old, new = placed.row, configuration_at(placed.before), configuration_at(number)
     effect = find_effect(row, old, new, timezone.now())
     effect_context = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
-    if "effect" in request.GET:  # a line of the list loads this once it is scrolled into view
+    if "effect" in request.GET:  # a line of the list requests this once it is scrolled into view
         return render(request, "history/effect.html#line", effect_context)
     context = {
         **effect_context,
@@ -194,7 +194,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 def restore(request: HttpRequest, number: int) -> HttpResponse:
     """Restore a revision. Raise `Http404` for an unknown number."""
     try:
-        # The revision's page shows the consequences for routes and agents. Without `seen`, send the person there first.
+        # The revision's page shows the consequences for routes and agents. Without `seen`, redirect to it first.
         if "seen" not in request.POST and foresee_restore(configuration_at(number)):
             messages.warning(
                 request, _("Restoring this revision concerns routes or agents. Check what it means, then restore.")

@@ -1,4 +1,4 @@
-"""Template tags that draw the rows and switches of the capability matrix, and say where values come from."""
+"""Template tags that render the rows and switches of the capability matrix, and name the sources of values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from routing_admin.console.matrix.queries import MatrixRow, Square
 if TYPE_CHECKING:
     from capabilities.models import Service
 
-# Drawn in Python rather than by templates, since a page has thousands of switches.
+# The matrix is rendered in Python, because templates would be slow for the thousands of switches on a page.
 register = template.Library()
 
 SOURCES: Mapping[str, str | Promise] = {
@@ -48,7 +48,7 @@ ROW = (
     "{cells}{menu}</tr>\n"
 )
 PROBE = ' hx-post="{url}?{query}" hx-trigger="load" hx-swap="outerHTML" hx-sync="closest table:queue all"'
-"""Attributes of a row that is to be probed. The rows are probed one after the other once the page has loaded."""
+"""Attributes of a row that is to be probed. Once the page has loaded, such rows are probed one after another."""
 MENU = (
     '<td class="p2"><button class="btn quiet only s" type="button" popovertarget="menu" hx-get="{url}?{query}"'
     ' hx-target="#menu" hx-swap="innerHTML" aria-label="{label}">{icon}</button></td>'
@@ -56,27 +56,27 @@ MENU = (
 
 
 class CellRenderer:
-    """Draws cells and rows. Each label is translated and escaped once, not once per cell."""
+    """Renders cells and rows. Each label is translated and escaped once, not once per cell."""
 
     def __init__(self, can_edit: bool) -> None:
         self.can_edit = can_edit
         self.sources = {word: escape(str(label)) for word, label in SOURCES.items()}
         self.labels = {side: escape(str(label)) for side, label in LABELS.items()}
         self.names: dict[str, tuple[str, str, str]] = {}
-        # Reversed once, with row 0 as a placeholder, rather than once per cell.
+        # The URLs are reversed once, with row 0 as a placeholder, rather than once per cell.
         self.cell_url = reverse("matrix_cell", args=[0])
         self.menu_url, self.probe_url = reverse("matrix_row", args=[0]), reverse("matrix_probe", args=[0])
         self.menu_label, self.dots = escape(_("Actions for %(name)s")), icon("more")
         self.disabled, self.doubtful = escape(_("disabled")), escape(_("doubtful"))
 
     def name(self, name: str) -> tuple[str, str, str]:
-        """Return a capability's id and label, both escaped, and its id quoted for a URL."""
+        """Return a capability's escaped id, its escaped label, and its id quoted for a URL."""
         if name not in self.names:
             self.names[name] = (escape(name), escape(capability_label(name)), quote(name, safe=""))
         return self.names[name]
 
     def cell(self, pk: int, service_id: str, square: Square) -> str:
-        """Return one switch. `service_id` is escaped already. Without the right to edit, the switch is disabled."""
+        """Return the HTML of a switch, disabled without the right to edit. `service_id` must be escaped."""
         name, label, quoted = self.name(square.name)
         source = self.sources.get(square.source, "")
         title = escape(explain_contest(square.fact)) if square.fact else source
@@ -97,7 +97,7 @@ class CellRenderer:
         )
 
     def row(self, row: MatrixRow, query: str, note: str = "", *, probing: bool = False) -> str:
-        """Return one row: the service's name, its cells and its menu. `query` and `note` are escaped already."""
+        """Return the HTML of a row: the service's name, its cells and its menu. `query` and `note` must be escaped."""
         service, service_id = row.service, escape(row.service.service_id)
         parts = [escape(service.provider.name), "" if service.enabled else self.disabled, note]
         menu_url, probe_url = (url.replace("/0/", f"/{service.pk}/") for url in (self.menu_url, self.probe_url))
@@ -115,7 +115,7 @@ class CellRenderer:
     def cells(self, row: MatrixRow, service_id: str) -> str:
         drawn, last = [], ""
         for square in row.cells:
-            # Marks the first cell of each group, for its border.
+            # The class `edge` gives the first cell of each group its border.
             group = "g-in" if square.side == "input" else "g-out"
             edge = "" if square.side == last else " edge"
             last = square.side
@@ -131,13 +131,13 @@ def cell(service: Service, square: Square, can_edit: bool) -> SafeString:
 @register.simple_tag
 def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: bool = False) -> SafeString:
     renderer, address = CellRenderer(can_edit), escape(query)
-    # Safe: `CellRenderer` escapes names and ids, the query is escaped above, and the rest is markup of this module.
+    # This is safe: `CellRenderer` escapes names and ids, the query is escaped above, and the rest is our own markup.
     return mark_safe("".join(renderer.row(row, address, probing=probing) for row in rows))  # noqa: S308
 
 
 @register.filter
 def name_sources(sources: str) -> str:
-    """Return the name of a value's source, or the joined names of several catalogue sources."""
+    """Return the translated name of a value's source, or the joined names of several sources of the catalogue."""
     translated = gettext(sources)
     return join_words(sources.split(", ")) if translated == sources else translated
 
@@ -175,11 +175,11 @@ def explain_limit(limit: StatedLimit) -> str:
 
 @register.filter
 def explain_price(price: Price) -> str:
-    """Return how certain a price is, and which lists state it; where they contradict each other, with their amounts."""
+    """Return a sentence on which lists state a price. If they contradict each other, it includes their amounts."""
     prices = (price, *price.others)
     names = join_words(gettext(entry.source) for entry in prices)
     if judge_price(price) is FactVerdict.CONTESTED:
-        # Input and output are always named, beside the amounts that differ.
+        # The prices for input and output are always named, in addition to those that differ.
         differing = find_contested(price) | {"input", "output"}
         amounts = join_words(f"{entry.source} ({_amounts(entry, differing)})" for entry in prices)
         return _("%(each)s; %(source)s counts") % {"each": amounts, "source": price.source}

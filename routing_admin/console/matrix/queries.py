@@ -23,7 +23,7 @@ PER_PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """A cell as shown: on or off, and the source of the value. `fact` holds both sides of a contested value."""
+    """A cell as shown: on or off, and the source of the value. `fact` is what each source says of a contested value."""
 
     side: str
     name: str
@@ -34,7 +34,7 @@ class Square:
 
     @property
     def key(self) -> str:
-        """The name of its check box in a form, such as `input:vision`."""
+        """The name of the cell's check box in a form, such as `input:vision`."""
         return f"{self.side}:{self.name}"
 
 
@@ -48,7 +48,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """One page of the matrix. `unknown` counts the services of all pages that have an unknown value."""
+    """A page of the matrix. `unknown` is the number of services, on all pages, that have an unknown value."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -59,7 +59,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixFilter:
-    """The services asked for: words, a provider's name, `routed` or `unknown`. `extra` are columns to add."""
+    """A filter for services: words, a provider's name, and `routed` or `unknown`. `extra` are columns to add."""
 
     q: str = ""
     provider: str = ""
@@ -92,12 +92,12 @@ def select_services(matrix_filter: MatrixFilter) -> QuerySet[Service]:
 
 
 def select_rows(matrix_filter: MatrixFilter) -> QuerySet[Service]:
-    """Return the services that match the whole filter, with provider and cells prefetched."""
+    """Return the services that match the whole filter, with providers and cells prefetched."""
     rows = select_services(matrix_filter)
     if matrix_filter.show == "unknown":
         rows = rows.filter(IS_UNKNOWN)
     elif matrix_filter.show == "routed":
-        # A subquery: joining the candidates would repeat a service for each chain that names it.
+        # A subquery is used because a join with the candidates would repeat a service for each chain that names it.
         rows = rows.filter(pk__in=Service.objects.filter(IS_ROUTED).order_by().values("pk"))
     return rows.select_related("provider").prefetch_related("capabilities")
 
@@ -124,7 +124,7 @@ def list_page_ids(matrix_filter: MatrixFilter) -> list[int]:
 
 
 def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    # Not of the page's services alone, so that the columns remain the same from page to page.
+    # The columns depend on the services of all pages, so that they are the same on each page.
     cells = ServiceCapability.objects.filter(Q(supported=True) | Q(source=Source.DECLARED)).order_by("side", "name")
     if matrix_filter.q or matrix_filter.provider:
         cells = cells.filter(service__in=select_services(matrix_filter).order_by())
@@ -132,7 +132,7 @@ def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[st
 
 
 def list_columns(services: Iterable[Service]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the usual columns and those that one of these services needs."""
+    """Return the default columns, and those that at least one of these services needs."""
     cells = (cell for service in services for cell in service.capabilities.all())
     return _add_columns((cell.side, cell.name) for cell in cells if cell.supported or cell.source == Source.DECLARED)
 
@@ -152,7 +152,7 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
-    """Return provider, model and capability of each doubt that is not dismissed. One query."""
+    """Return the provider, model and capability of each doubt that is not dismissed. One query."""
     rows = Drift.objects.filter(kind__in=DOUBTS, dismissed_at=None)
     return frozenset(rows.values_list("provider", "model", "capability"))
 
@@ -169,21 +169,21 @@ def mark_doubts(row: MatrixRow, doubts: Collection[tuple[str, str, str]]) -> Mat
 
 
 def build_square(cell: ServiceCapability | None, key: Cell, service: Service, knows_the_rest: bool) -> Square:
-    """Return one cell. A service that declares nothing is assumed to read and write text."""
+    """Return a cell. A service that declares no capabilities is assumed to read and write text."""
     side, name = key
     if cell is not None and service.declares_capabilities:
         return Square(side, name, cell.supported, cell.source, find_contest(cell, service))
     if not service.declares_capabilities:
         return Square(side, name, name == "text", Source.UNKNOWN.value)
-    # No row: the service either declares all it can do, so this is absent, or leaves the rest unknown.
+    # Without a row, the model lacks the capability if the service declares all of them. Otherwise it is unknown.
     return Square(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
 
 
 def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
-    """Return what the catalogue's sources say about a contested cell. None for other cells."""
+    """Return what the catalogue's sources say about a contested cell, or None if they do not contradict each other."""
     if cell.source != Source.CONTESTED:
         return None
-    # None as well if the sources have come to agree since the cell was filled.
+    # The sources may have come to agree since the cell was filled. Then there is nothing contested to return.
     entry = snapshot.current().catalogue.entry_at(service.provider.name, service.provider.endpoint, service.model)
     return entry.contested.get((cell.side, cell.name)) if entry else None
 
@@ -193,7 +193,7 @@ def list_squares(service: Service) -> tuple[Square, ...]:
 
 
 def find_square(service: Service, side: str, name: str) -> Square:
-    # Read again: the caller's row may hold prefetched cells from before the change.
+    # The row is read again, because the caller's row may have prefetched its cells before the change.
     reloaded = Service.objects.select_related("provider").prefetch_related("capabilities").get(pk=service.pk)
     cell = next(
         (

@@ -1,4 +1,4 @@
-"""The page of the capability matrix: one switch per service and capability, saved at once."""
+"""The page of the capability matrix. It has a switch per service and capability, which is saved at once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def drop_names(query: QueryDict, *names: str) -> str:
 
 @require_POST
 def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
-    """Probe what the model of a row can read, with real requests. Return the row drawn again with the result."""
+    """Probe what the model of a row can read, with real requests. Return the new row with the result."""
     row = require_found(find_row(pk))
     probe = probe_service(actor_of(request), row)
     note = summarize_probe(row, probe)
@@ -92,7 +92,7 @@ def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
-    """Switch one cell. Return the cell drawn again."""
+    """Switch a cell and return the new cell."""
     row = require_found(find_row(pk))
     side, name = request.GET.get("side", ""), request.GET.get("name", "").strip()
     if side not in SIDES or not name or len(name) > LONGEST:
@@ -122,7 +122,7 @@ def matrix_row(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def matrix_column(request: HttpRequest) -> HttpResponse:
-    """Show the menu of a column, which acts on the services of the page shown."""
+    """Show the menu of a column. Its actions apply to the services on the current page of the matrix."""
     side, name = request.GET.get("side", ""), request.GET.get("name", "")
     if side not in SIDES or not name:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
@@ -140,7 +140,7 @@ def back_of(request: HttpRequest) -> str:
 def matrix_fill(request: HttpRequest) -> HttpResponse:
     """Switch a row or a column on or off, or fill services from the catalogue, as one revision.
 
-    The catalogue fills the named services, or if none is named, every service that the filter matches.
+    The catalogue fills the named services or, if none are named, all services that match the filter.
     """
     rows = find_rows(request.POST.getlist("service"))
     try:
@@ -175,7 +175,7 @@ def switch(request: HttpRequest, rows: list[Service]) -> None:
         return
     reads, writes = list_columns(rows)
     names = [name] if name else list(reads if side == "input" else writes)
-    # Without a name the whole side is switched.
+    # Without a name, all cells of the side are switched.
     cells: dict[Cell, bool] = {(side, capability): on for capability in names}
     change = set_capabilities(actor_of(request), dict.fromkeys(rows, cells))
     text = ngettext("%(count)s switch set", "%(count)s switches set", len(rows) * len(cells))

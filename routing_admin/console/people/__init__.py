@@ -1,1 +1,1 @@
-"""People: signing in and out, users and roles, sessions, tokens, and accounts linked for sign-in."""
+"""Users: sign-in and sign-out, roles, sessions, tokens, and external accounts linked for sign-in."""

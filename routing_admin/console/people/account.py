@@ -40,7 +40,7 @@ def user_session_end(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def end(request: HttpRequest, user: User) -> HttpResponse:
-    """End the sessions that the form names, or all, but never the current one."""
+    """End the sessions that the form names, or all sessions, except the current session."""
     digests = request.POST.getlist("session") or None
     count = end_sessions(actor_of(request), user, digests, staying=request.session.session_key or "")
     if count:
@@ -52,7 +52,7 @@ def end(request: HttpRequest, user: User) -> HttpResponse:
     return redirect("user", user.pk)
 
 
-# Tokens for scripts: shown once when created, revoked at once.
+# Tokens for scripts. A token is shown once when it is created, and revoking it takes effect at once.
 
 
 @require_safe
@@ -63,7 +63,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @require_POST
 def token_new(request: HttpRequest) -> HttpResponse:
     """Create a token and show it in this response."""
-    # No redirect: the token would have to be stored until the next page.
+    # There is no redirect, because the token would have to be stored until the next request.
     form = TokenForm(request.POST)
     if form.is_valid():
         data = form.cleaned_data
@@ -87,19 +87,19 @@ def token_revoke(request: HttpRequest, public_id: str) -> HttpResponse:
 
 
 def show_tokens(request: HttpRequest, form: TokenForm, status: int = 200, **more: Any) -> HttpResponse:
-    """Render the page of tokens. `token` in `more` is the new token, shown this once."""
+    """Render the page of tokens. `token` in `more` is a new token, which is shown only in this response."""
     page = {"rows": list_tokens(), "form": form, "now": timezone.now(), **more}
     return render(request, "users/tokens.html", page, status=status)
 
 
-# The link of an invitation or of a new password: it lets its holder choose a password and a language, once.
+# The link of an invitation or for a new password. Its holder can choose a password and a language, once.
 
 BACKEND = "routing_admin.console.people.backend.PeopleBackend"
 
 
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Show the page of a link, or 410 if it is used or expired. A valid password signs the person in."""
+    """Show the page of a link, or return 410 if the link is used or expired. A valid password signs the user in."""
     user = find_user_of_link(uid, token)
     if user is None:
         return render(request, "registration/link_spent.html", status=410)
@@ -113,7 +113,7 @@ def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 
 
 def come_in(request: HttpRequest, user: User, form: JoinForm) -> HttpResponse:
-    """Store the choices and sign the person in, or 410 if the link was used at the same moment."""
+    """Store the choices and sign the user in. Return 410 if the link was used in the meantime."""
     language = form.cleaned_data["language"]
     actor = Actor("person", user.get_username(), address_of(request), request_id_of(request))
     try:
@@ -140,7 +140,7 @@ def password_change(request: HttpRequest) -> HttpResponse:
         except ActionError as refusal:
             form.add_error(None, str(refusal))
         else:
-            # Django binds a session to the password's hash: without this, the current session would end as well.
+            # Django binds a session to the password's hash, so without this call the current session would end.
             update_session_auth_hash(request, user)
             messages.success(request, _("Password changed; other sessions have ended"))
             return redirect("password_change")

@@ -1,7 +1,7 @@
-"""Actions on people: invitations, roles, deactivation, passwords, sessions and tokens.
+"""Actions on users: invitations, roles, deactivation, passwords, sessions and tokens.
 
-All are audited, none makes a revision. The last administrator who can sign in keeps the role, which is checked
-within the transaction.
+All are audited, and none creates a revision. The last administrator who can sign in cannot lose the role. This is
+checked within the transaction.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from routing_admin.platform.auth.session_activity import digest_of_session, sess
 # Administrators' tokens for scripts.
 
 DAYS, MAX_DAYS = 90, 365
-"""Days that a token is valid by default, and at most."""
+"""How many days a token is valid by default, and at most."""
 EVERY = timedelta(minutes=1)
 """The last use of a token is written at most this often."""
 
@@ -45,9 +45,9 @@ EVERY = timedelta(minutes=1)
 def issue_token(
     actor: Actor, owner: User, name: str, scopes: Iterable[str], *, days: int = DAYS
 ) -> tuple[str, AdminToken]:
-    """Create a token. Return the whole token, which is not stored, and its row.
+    """Create a token. Return the token's text, which is not stored, and its row.
 
-    Raise `InvalidError` if the owner has a valid token of this name, for an unknown scope, or without a scope.
+    Raise `InvalidError` if the owner has a valid token of this name, a scope is unknown, or no scope is given.
     """
     granted = [scope for scope in ADMIN_SCOPES if scope in set(scopes)]
     if not granted:
@@ -95,7 +95,7 @@ def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
     if last is not None and now - last <= EVERY:
         return
     try:
-        # Sign it with the newest secret, so that after a rotation the old secret can be dropped.
+        # Sign the token with the newest secret, so that the old secret can be dropped after a rotation.
         signature = {"digest": digest_of(caller.secret), "signed_with": name_of_secret(newest_secret())}
         AdminToken.objects.filter(pk=caller.row.pk).update(last_used_at=now, **signature)
         if last is None or timezone.localdate(last) < timezone.localdate(now):
@@ -103,7 +103,7 @@ def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
             act = AuditedAction("token.use", "token", caller.row.name, {"token": f"{KIND}_{caller.row.public_id}"})
             revisions.write_event(actor, act)
     except (DatabaseError, InterfaceError):
-        # A database that takes no writes is no reason to refuse the call.
+        # The call is served even if the database does not accept writes.
         return
 
 
@@ -111,7 +111,7 @@ def note_use(caller: AdminCaller, address: str, request_id: str) -> None:
 
 
 def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
-    """End the user's sessions with these digests, or all, but never the one with the key `staying`. Return how many."""
+    """End the user's sessions with these digests, or all, except the one with the key `staying`. Return how many."""
     act = AuditedAction("session.end", "user", user.get_username())
     with ledger.audit(actor, act):
         act.details["sessions"] = count = delete_sessions(user, digests, staying=staying)
@@ -119,7 +119,7 @@ def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = Non
 
 
 def delete_sessions(user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
-    """Delete sessions as `end_sessions` does, within another action that is audited."""
+    """Delete sessions as `end_sessions` does, for use within another audited action."""
     own_digest = digest_of_session(staying) if staying else ""
     keys_by_digest = {
         digest: session.session_key
@@ -136,11 +136,11 @@ RANKS = tuple(role.value for role in UserRole)
 
 
 CAN_SIGN_IN = ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX) | Q(linked_identities__isnull=False)
-"""A filter for users who are not invited only, as `is_invited` says of one user."""
+"""A filter for users who have joined, the opposite of `is_invited`."""
 
 
 def is_invited(user: User) -> bool:
-    """Whether the user was invited and has not joined: no password was chosen and no account linked."""
+    """Return whether the user was invited and has not joined: no password was chosen and no account was linked."""
     return not user.has_usable_password() and not user.linked_identities.all()
 
 
@@ -157,12 +157,12 @@ def check_can_step_down(user: User) -> None:
 
 
 def can_administrate(user: User) -> bool:
-    """Whether the user is an administrator who can sign in: active, and not merely invited."""
+    """Return whether the user is an administrator who can sign in: active, and not just invited."""
     return user.is_staff and user.is_active and not is_invited(user)
 
 
 def create_first_administrator(username: str, password: str) -> bool:
-    """Create an administrator if there is none, as at the start on an empty database. Return whether it did."""
+    """Create an administrator if there is none, as on first start. Return whether one was created."""
     if User.objects.filter(is_staff=True).exists():
         return False
     User.objects.create_superuser(username, password=password)
@@ -170,9 +170,9 @@ def create_first_administrator(username: str, password: str) -> bool:
 
 
 def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
-    """Create a user without a password. Return the user and the path of the link by which to choose one.
+    """Create a user without a password. Return the user and the path of a link for choosing a password.
 
-    Raise `InvalidError` if the name is taken, regardless of case.
+    Raise `InvalidError` if the name is taken. Case is ignored.
     """
     with ledger.audit(actor, AuditedAction("user.invite", "user", username, {"role": role})):
         if User.objects.filter(username__iexact=username).exists():
@@ -185,12 +185,12 @@ def invite(actor: Actor, username: str, role: str) -> tuple[User, str]:
 
 
 def new_link(actor: Actor, user: User) -> str:
-    """Return the path of a link by which the user can choose a password."""
+    """Create a link for choosing a password and return its path."""
     with ledger.audit(actor, AuditedAction("user.link", "user", user.get_username())):
         user = lock_user(user.pk)
         check_is_active(user)
         if is_invited(user):
-            # A new unusable password changes what the links are signed over: links of earlier invitations become void.
+            # Links are signed over the stored password, so a new unusable password makes earlier links invalid.
             user.set_unusable_password()
             user.save(update_fields=["password"])
     return token_of(user)
@@ -202,7 +202,7 @@ def check_is_active(user: User) -> None:
 
 
 def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
-    """Set a user's role. Raise `ConflictError` if the role is no longer `expected`, the one that the page showed."""
+    """Set a user's role. Raise `ConflictError` if the role is no longer `expected`, the role that the page showed."""
     with transaction.atomic():
         user = lock_among_administrators(user_id)
         if role_of(user) != expected:
@@ -214,7 +214,7 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
             if role != UserRole.ADMINISTRATOR:
                 check_can_step_down(user)
             write_role(user, role)
-            # A session or token that was issued for more rights must not outlive them.
+            # Sessions and tokens must not keep rights that the user has lost.
             if RANKS.index(role) < RANKS.index(expected):
                 act.details |= {"sessions": delete_sessions(user), "tokens": end_tokens(user)}
     return user
@@ -222,14 +222,14 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
 
 def write_role(user: User, role: str) -> None:
     user.is_staff = role == UserRole.ADMINISTRATOR
-    # A superuser passes every check of permissions, so only an administrator remains one.
+    # A superuser passes every permission check, so only an administrator may stay a superuser.
     user.is_superuser = user.is_superuser and user.is_staff
     user.save()
     Person.objects.update_or_create(user=user, defaults={"is_editor": role == UserRole.EDITOR})
 
 
 def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
-    """Activate or deactivate a user. Deactivation ends sessions and tokens at once. Repeating it is no error."""
+    """Activate or deactivate a user. Deactivation ends sessions and tokens at once. Repeating it is not an error."""
     with transaction.atomic():
         user = lock_among_administrators(user_id)
         if user.is_active == active:
@@ -246,7 +246,7 @@ def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
 
 
 def withdraw(actor: Actor, user_id: int) -> str:
-    """Delete an invited user. Return the name. Raise `ConflictError` if the invitation was accepted."""
+    """Delete an invited user and return the name. Raise `ConflictError` if the invitation was accepted."""
     with transaction.atomic():
         user = lock_user(user_id)
         if not is_invited(user):
@@ -259,8 +259,9 @@ def withdraw(actor: Actor, user_id: int) -> str:
 
 
 def lock_among_administrators(user_id: int) -> User:
-    """Lock the user's row together with those of all administrators. Raise `NotFoundError`."""
-    # All of them, in one order: of two administrators who step down at the same time, the second sees the first gone.
+    """Lock the rows of the user and of all administrators. Return the user. Raise `NotFoundError` if there is none."""
+    # All rows are locked in the same order, so if two administrators step down at the same time, the second
+    # transaction sees the result of the first.
     rows = {
         row.pk: row for row in User.objects.select_for_update().filter(Q(pk=user_id) | Q(is_staff=True)).order_by("pk")
     }
@@ -270,7 +271,7 @@ def lock_among_administrators(user_id: int) -> User:
 
 
 def lock_user(user_id: int) -> User:
-    """Lock the user's row until the transaction ends. Raise `NotFoundError`."""
+    """Lock and return the user's row until the transaction ends. Raise `NotFoundError` if there is none."""
     row = User.objects.select_for_update().filter(pk=user_id).first()
     if row is None:
         raise NotFoundError(_("This user no longer exists."))
@@ -278,17 +279,19 @@ def lock_user(user_id: int) -> User:
 
 
 def token_of(user: User) -> str:
-    """Return the path of a link: the user's id, and a signature that expires or ends with the next password."""
+    """Return the path of a link: the user's id, and a signature that expires or ends when the password changes."""
     return f"{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}"
 
 
 def choose_password(actor: Actor, user: User, password: str, *, language: str = "", staying: str = "") -> None:
     """Store a validated password and the language of the pages. End the user's sessions except `staying`.
 
-    Raise `ConflictError` if the password changed since `user` was read, since a link works once, and `OverloadedError`.
+    Raise `ConflictError` if the password has changed since `user` was read, which makes links usable only once. Raise
+    `OverloadedError` if too many passwords are being hashed.
     """
     action = "user.join" if is_invited(user) else "user.password"
-    hashed = make_password(password)  # before the transaction: hashing may wait, and other writers would wait with it
+    # Before the transaction: hashing may wait for a free slot, and other writers would wait for the transaction.
+    hashed = make_password(password)
     with ledger.audit(actor, AuditedAction(action, "user", user.get_username())):
         if lock_user(user.pk).password != user.password:
             raise ConflictError(_("The password was changed in the meantime. Sign in with the new one."))
@@ -305,7 +308,7 @@ def choose_language(user: User, language: str) -> None:
 
 
 def note_sign_in(actor: Actor, action: str, names: Iterable[str]) -> None:
-    """Audit a sign-in, a failed sign-in or a sign-out (`user.sign_in`, `user.sign_in_failed`, `user.sign_out`)."""
+    """Audit a sign-in, a failed sign-in or a sign-out: `user.sign_in`, `user.sign_in_failed` or `user.sign_out`."""
     # Only names of existing users are recorded: an unknown name may be a password typed into the wrong field.
     username = User.objects.filter(username__in=list(names)).values_list("username", flat=True).first() or ""
     revisions.write_event(

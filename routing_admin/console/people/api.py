@@ -1,4 +1,4 @@
-"""People in the administrators' API: list, invite, change roles, deactivate."""
+"""Users in the administrators' API: list, invite, change roles, deactivate."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def person_out(user: User) -> PersonThing:
 
 def check_rank(request: HttpRequest, *roles: str) -> None:
     """Raise `CallError` 403 if the token has fewer scopes than one of these roles."""
-    # Otherwise a token could grant rights that it does not have itself.
+    # Otherwise a token could grant rights that it does not have.
     for role in roles:
         check_gives(request, ROLE_SCOPES[UserRole(role)], f"The role {role}")
 
@@ -98,8 +98,8 @@ def linked(user: User, token: str, status: int) -> HttpResponse:
 
 
 def entry_of(user: User) -> dict[str, Any]:
-    """Return the person as the ETag covers it."""
-    # A sign-in is no change that an editor of the entry needs to know.
+    """Return the fields of a user that the ETag covers."""
+    # The time of the last sign-in is left out: a sign-in must not cause a conflict with someone who edits the entry.
     return person_out(user).model_dump(exclude={"lastSignIn"})
 
 
@@ -125,7 +125,7 @@ def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     role = role_of(user).value
     if body.role not in (None, role):
         check_rank(request, role, body.role)
-    # Reactivation gives back all rights of the role, deactivation gives none.
+    # Reactivation returns all rights of the role to the user, so it is checked. Deactivation gives none.
     if body.active and not user.is_active:
         check_rank(request, role)
     if body.role is not None:

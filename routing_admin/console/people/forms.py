@@ -40,7 +40,7 @@ ROLES = (
 class PasswordCheck:
     """A mixin for forms that check a password.
 
-    If the check was refused for now, `wait` holds the seconds to wait and `status` the response's status.
+    If the password could not be checked now, `wait` is the number of seconds to wait and `status` the HTTP status.
     """
 
     wait, status = 0, 200
@@ -48,7 +48,7 @@ class PasswordCheck:
     def check_password_of(self, name: str, address: str, check: Callable[[], _T]) -> _T:
         """Return the result of `check`. Raise `ValidationError` after too many failures or on overload."""
         try:
-            # Take the slot before the throttle: an attempt that found no slot must not count as a failed one.
+            # Take the slot before the throttle, so that an attempt that finds no slot does not count as failed.
             with hashing_slots().hold(address):
                 self.wait = throttle.enter(name, address)
                 if not self.wait:
@@ -62,7 +62,7 @@ class PasswordCheck:
 
 
 class SignInForm(PasswordCheck, AuthenticationForm):
-    """Name and password. After too many failures the form refuses without checking the password."""
+    """Name and password. After too many failures the form is invalid without a check of the password."""
 
     def clean(self) -> dict[str, Any]:
         name = self.cleaned_data.get("username")
@@ -71,7 +71,7 @@ class SignInForm(PasswordCheck, AuthenticationForm):
         return super().clean()
 
     def get_invalid_login_error(self) -> ValidationError:
-        # The same for either, so that the answer does not tell which names exist.
+        # The message is the same for a wrong name and a wrong password, so that it does not reveal which names exist.
         sentence = _("The user name or the password is wrong. Upper and lower case matter.")
         return ValidationError(sentence, code="invalid_login")
 
@@ -115,7 +115,7 @@ def new_password_fields() -> tuple[Any, Any]:
 
 
 class PasswordForm(PasswordCheck, PasswordChangeForm):
-    """The old password, throttled as at sign-in, and a new one twice."""
+    """The old password, whose check is throttled as at sign-in, and a new password twice."""
 
     new_password1, new_password2 = new_password_fields()
 
@@ -131,7 +131,7 @@ class PasswordForm(PasswordCheck, PasswordChangeForm):
 
 
 class JoinForm(_SetPasswordForm):
-    """The choices of an invited person: a password, twice, and the language of the pages."""
+    """The choices of an invited user: a password, typed twice, and the language of the pages."""
 
     new_password1, new_password2 = new_password_fields()
     language = forms.ChoiceField(label=_("Language of the pages"), choices=settings.LANGUAGES, required=False)

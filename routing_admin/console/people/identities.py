@@ -33,12 +33,12 @@ CALLBACKS: tuple[tuple[str, dict[str, str], str], ...] = tuple(
     else (f"sign-in/{word}/callback/", {"provider_id": word}, f"{kind}_callback")
     for word, (kind, _name) in sorted(KINDS.items(), key=lambda item: item[0] == OIDC)
 )
-"""The callback URLs of the providers, under the names that allauth reverses."""
+"""The callback URLs of the identity providers, under the names by which allauth reverses them."""
 
 
 @require_POST
 def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Send the browser to the provider. Raise `Http404` for one that is not configured."""
+    """Send the browser to the identity provider. Raise `Http404` for a provider that is not configured."""
     configured = provider_or_404(provider_id)
     from routing_admin.console.people import identity_adapter
 
@@ -49,7 +49,7 @@ def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
         address = identity_adapter.find_provider_address(request, configured, notes, request.POST.get("next", ""))
     except OSError:
         return _explain_failure(request, configured, "failed")
-    # Through a page of our own: the content security policy lets a form lead nowhere else.
+    # The browser goes through a page of this site, because the content security policy forbids forms to lead elsewhere.
     response = render(request, "registration/identity_continue.html", {"provider": configured, "address": address})
     response.headers["Refresh"] = f"0; url={address}"
     return response
@@ -58,13 +58,13 @@ def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
 @never_cache
 @require_safe
 def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Sign in the person whom the provider identified. Raise `Http404` for a provider that is not configured."""
+    """Sign in the user whom the provider identified. Raise `Http404` for a provider that is not configured."""
     configured = provider_or_404(provider_id)
     from routing_admin.console.people import identity_adapter
 
     arrival = identity_adapter.receive(request, configured)
     if arrival.identity is None:
-        if arrival.cause == "failed":  # anyone who knows the URL can cause the others
+        if arrival.cause == "failed":  # only this is audited, because anyone who knows the URL can cause the others
             identities.note_failure(build_visitor(request), configured.id)
         return _explain_failure(request, configured, arrival.cause)
     return _sign_in(request, arrival.identity, arrival.notes, arrival.after)
@@ -116,7 +116,7 @@ def _explain_failure(request: HttpRequest, provider: IdentityProvider, cause: st
 
 
 def _find_claimant(request: HttpRequest, notes: Mapping[str, str]) -> User | None:
-    # Either the holder of an invitation's link, or a signed-in user who links the account, if still signed in.
+    # The account is claimed by a user who is linking it, if still signed in, or by the holder of an invitation's link.
     if "user" in notes:
         return find_user(request.user.pk) if str(request.user.pk) == notes["user"] else None
     return find_user_of_link(notes["uid"], notes["token"]) if "uid" in notes and "token" in notes else None

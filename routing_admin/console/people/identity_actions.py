@@ -1,6 +1,6 @@
-"""Actions of external accounts: admission at sign-in, linking and unlinking.
+"""Actions on external accounts: admission at sign-in, linking and unlinking.
 
-All are audited, none makes a revision.
+All are audited, and none creates a revision.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def enter(
 ) -> tuple[Admission, User | None]:
     """Decide whether an identity may sign in, and create or link its user. The decision is audited.
 
-    `claimant` is the user whose invitation was opened or who links the identity. `newcomers` is the role of people who
-    were not invited, or "none" to admit no such people. The user returned is None if not admitted.
+    `claimant` is the user whose invitation was opened or who links the identity. `newcomers` is the role of users who
+    were not invited, or "none" to reject such users. The returned user is None if the identity is not admitted.
     """
     with transaction.atomic():
         linked = _find_linked(identity)
@@ -52,9 +52,9 @@ def note_failure(actor: Actor, provider: str) -> None:
 
 
 def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
-    """Remove an account with which a user signs in. Return its name.
+    """Unlink an external account from a user. Return the account's name.
 
-    Raise `ConflictError` if it is the only way to sign in, `NotFoundError` if it is not this user's.
+    Raise `ConflictError` if the user has no other way to sign in, `NotFoundError` if the account is not this user's.
     """
     with transaction.atomic():
         user = people.lock_user(user_id)
@@ -62,7 +62,7 @@ def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
         if linked is None:
             raise NotFoundError(_("This account is no longer linked."))
         if not user.has_usable_password() and user.linked_identities.count() == 1:
-            # Without this check the user could be locked out, having no password to sign in with.
+            # Without this check, a user without a password could be locked out.
             raise ConflictError(
                 _("%(name)s has no password, so this is the only way to sign in. Create a password link first.")
                 % {"name": user.get_username()}

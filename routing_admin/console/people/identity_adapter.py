@@ -1,6 +1,6 @@
-"""The adapter to django-allauth: it talks to the provider, and our pages decide about the result.
+"""The adapter to django-allauth, which talks to the identity provider. Our own code handles the result.
 
-Import it only where a provider is configured: allauth's tables exist only then.
+Import this module only if an identity provider is configured, because allauth's tables exist only then.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The result of a provider's callback: an identity with the notes made before, or a cause.
+    """The result of a provider's callback: an identity with the notes stored before the redirect, or a failure's cause.
 
-    `cause` is cancelled, stale or failed.
+    `cause` is `cancelled`, `stale` or `failed`.
     """
 
     identity: Identity | None
@@ -40,7 +40,7 @@ class Arrival:
 
 
 class _Handover(HttpResponse):
-    """A response that is never sent. It carries an arrival out of allauth's view."""
+    """A response that is never sent. It returns an `Arrival` from allauth's view."""
 
     def __init__(self, arrival: Arrival) -> None:
         super().__init__()
@@ -48,12 +48,12 @@ class _Handover(HttpResponse):
 
 
 class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Stops allauth's flow and hands the result to our pages once the provider has answered."""
+    """Stops allauth's flow once the provider has responded, and passes the result to our views."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         state = sociallogin.state
         arrival = Arrival(_identity_of(sociallogin), notes=state.get("data") or {}, after=state.get("next") or "")
-        # Raising is the only way to stop here: allauth would go on to find or create a user itself.
+        # Raising is the only way to stop allauth, which would go on to find or create a user itself.
         raise ImmediateHttpResponse(_Handover(arrival))
 
     def on_authentication_error(
@@ -61,23 +61,23 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     ) -> None:
         if exception is not None:
             log.warning("signing in with %s failed: %s", provider.id, type(exception).__name__)
-        # Without a state of ours the callback belongs to no sign-in begun here: an old link, or a forged one.
+        # Without a known state, the callback belongs to no sign-in that began on this site. The link is old or forged.
         knows_attempt = bool((extra_context or {}).get("state"))
         raise ImmediateHttpResponse(_Handover(Arrival(None, "failed" if knows_attempt else "stale")))
 
     def get_requests_session(self) -> Any:
         session = super().get_requests_session()
-        # Outgoing calls of allauth use the installation's proxy, as all others do.
+        # allauth's calls use the installation's proxy, as all outgoing calls do.
         if settings.OUTGOING_PROXY:
             session.proxies = {"http": settings.OUTGOING_PROXY, "https": settings.OUTGOING_PROXY}
         return session
 
 
 class FeishuClient(FeishuOAuth2Client):  # type: ignore[misc]
-    """Exchanges a code with Feishu, whose endpoints all take JSON."""
+    """Exchanges a code for a token with Feishu, whose endpoints all expect JSON."""
 
     def app_access_token(self) -> str:
-        """Return the application's own token. Raise `OAuth2Error` or `OSError`."""
+        """Return the application's access token. Raise `OAuth2Error` or `OSError` if Feishu does not issue a token."""
         body = {"app_id": self.consumer_key, "app_secret": self.consumer_secret}
         with get_adapter().get_requests_session() as session:
             answer = session.post(self.app_access_token_url, json=body)
@@ -89,7 +89,7 @@ class FeishuClient(FeishuOAuth2Client):  # type: ignore[misc]
 
 
 class FeishuExchange(FeishuOAuth2Adapter):  # type: ignore[misc]
-    """allauth's adapter with a client that sends JSON."""
+    """allauth's adapter for Feishu, with a client that sends JSON."""
 
     def get_client(self, request: HttpRequest, app: Any) -> FeishuClient:
         client = super().get_client(request, app)
@@ -98,21 +98,21 @@ class FeishuExchange(FeishuOAuth2Adapter):  # type: ignore[misc]
 
 
 class WeixinExchange(WeixinOAuth2Adapter):  # type: ignore[misc]
-    """allauth's adapter with the token requested by GET, as Weixin documents it."""
+    """allauth's adapter for Weixin. It requests the token by GET, as Weixin documents."""
 
     access_token_method = "GET"  # noqa: S105 - a method of HTTP
 
 
 VENDORS = {"feishu": FeishuExchange, "weixin": WeixinExchange}
-"""Adapters for vendors whose documentation differs from allauth's behaviour."""
+"""Adapters for vendors whose API differs from what allauth does, according to their documentation."""
 
 
 def find_provider_address(
     request: HttpRequest, configured: IdentityProvider, notes: Mapping[str, str], after: str
 ) -> str:
-    """Return the URL at the provider to send the browser to, with a state bound to this session.
+    """Return the provider's URL to send the browser to, with a state that is bound to this session.
 
-    `notes` are returned with the callback. Raise `OSError` if the provider is unreachable or names no URL.
+    `notes` come back with the callback. Raise `OSError` if the provider is unreachable or names no URL.
     """
     provider = get_adapter(request).get_provider(request, _word_of(configured))
     try:
@@ -133,7 +133,7 @@ def receive(request: HttpRequest, configured: IdentityProvider) -> Arrival:
     view = OAuth2CallbackView.adapter_view(exchange)
     try:
         answer = view(request)
-    except (OSError, LookupError, TypeError, ValueError) as error:  # a malformed answer
+    except (OSError, LookupError, TypeError, ValueError) as error:  # the call failed or the response is malformed
         log.warning("signing in with %s failed: %s", configured.id, type(error).__name__)
         return Arrival(None, "failed")
     return answer.arrival if isinstance(answer, _Handover) else Arrival(None, "failed")
@@ -141,7 +141,7 @@ def receive(request: HttpRequest, configured: IdentityProvider) -> Arrival:
 
 def _identity_of(sociallogin: Any) -> Identity:
     user, account = sociallogin.user, sociallogin.account
-    # Only verified addresses: an unverified one could belong to another person.
+    # Only verified email addresses are used: an unverified address could belong to someone else.
     emails = [address.email for address in sociallogin.email_addresses if address.verified]
     name = " ".join(word for word in (user.first_name, user.last_name) if word)
     return Identity(

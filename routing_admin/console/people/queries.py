@@ -1,4 +1,4 @@
-"""Queries for people: users, links, languages, sessions and tokens."""
+"""Queries for users, their links, languages, sessions and tokens."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from routing_admin.platform.auth.session_activity import digest_of_session, sess
 
 
 def list_users() -> list[User]:
-    """List all users: active ones first, administrators before editors before viewers, then by name."""
+    """List all users: active users first, administrators before editors before viewers, then by name."""
     editors = F("person__is_editor").desc(nulls_last=True)
     users = User.objects.select_related("person").prefetch_related("linked_identities")
     return list(users.order_by("-is_active", "-is_staff", editors, "username"))
 
 
 def find_user(pk: int | None) -> User | None:
-    """Return the user with this key. None for an unknown key, or without one, as for an anonymous user."""
+    """Return the user with a primary key, or None if it is unknown or None, as that of an anonymous user is."""
     return None if pk is None else User.objects.select_related("person").filter(pk=pk).first()
 
 
@@ -36,7 +36,7 @@ def find_user_named(username: str) -> User | None:
 
 
 def find_user_of_link(uid: str, token: str) -> User | None:
-    """Return the active user whose link this is. None if it is wrong, used, expired or withdrawn."""
+    """Return the active user for whom a link was created, or None if it is wrong, used, expired or withdrawn."""
     try:
         user = User.objects.filter(pk=int(force_str(urlsafe_base64_decode(uid))), is_active=True).first()
     except (ValueError, OverflowError):
@@ -57,7 +57,7 @@ def list_identities(user: User) -> list[LinkedIdentity]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLine:
-    """A session as the page shows it. `is_current` marks the current one. The times are None if it was never seen."""
+    """A session as the page shows it. `first_seen` and `last_seen` are None if the session was never used."""
 
     digest: str
     is_current: bool
@@ -73,7 +73,7 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     """List the user's unexpired sessions: the one with `own_key` first, then by last use. Two queries."""
     sessions = dict(sessions_of(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(sessions))}
-    # Sightings are written in batches: the newest ones are still in memory.
+    # The last uses of sessions are written in batches, so the newest are still in memory.
     unsaved, own_digest = session_activity().waiting(), digest_of_session(own_key) if own_key else ""
     lines = []
     for digest, session in sessions.items():
@@ -99,7 +99,7 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
 
 
 def list_tokens() -> list[AdminToken]:
-    """List all tokens with their owners, revoked ones last."""
+    """List all tokens with their owners, revoked tokens last."""
     rows = AdminToken.objects.select_related("owner")
     return sorted(rows, key=lambda row: row.revoked_at is not None)
 
@@ -109,7 +109,7 @@ def find_token(public_id: str) -> AdminToken | None:
 
 
 def tokens_behind() -> list[str]:
-    """Return the names of valid tokens that still need an older signing secret, not being used since the rotation."""
+    """Return the names of valid tokens that need an older signing secret, as they were not used since the rotation."""
     valid = AdminToken.objects.filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("owner")
     outdated = valid.exclude(signed_with=name_of_secret(newest_secret()))
     return sorted(name_of(row.owner.get_username(), row.name) for row in outdated)

@@ -1,4 +1,4 @@
-"""Views for signing in and out: throttled, audited, and in the person's language."""
+"""Views for signing in and out. They are throttled, audited, and set the user's language."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from routing_admin.platform.server.request_id import request_id_of
 
 
 class SignIn(LoginView):
-    """The sign-in page. 429 after too many failures from an address, 503 on overload, both with Retry-After."""
+    """The sign-in page. It returns 429 after too many failures from an IP address, and 503 on overload.
+
+    Both have a Retry-After header.
+    """
 
     authentication_form = SignInForm
     redirect_authenticated_user = True
@@ -42,7 +45,7 @@ class SignIn(LoginView):
         assert isinstance(form, SignInForm)  # noqa: S101 - this view's own form, for the type checker
         if form.wait:
             refuse_for_now(response, form)
-        # An incomplete form is not a failed attempt.
+        # An incomplete form does not count as a failed attempt.
         elif form.cleaned_data.get("username") and form.cleaned_data.get("password"):
             people.note_sign_in(build_visitor(self.request), "user.sign_in_failed", [form.cleaned_data["username"]])
         return response
@@ -50,7 +53,7 @@ class SignIn(LoginView):
 
 class SignOut(LogoutView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        # Read before signing out: afterwards the request has no user.
+        # The user is read before signing out, because afterwards the request has none.
         actor = actor_of(request)
         response = super().post(request, *args, **kwargs)
         people.note_sign_in(actor, "user.sign_out", [actor.name])
@@ -63,7 +66,7 @@ def refuse_for_now(response: HttpResponse, form: PasswordCheck) -> None:
 
 
 def build_visitor(request: HttpRequest) -> Actor:
-    """Return the actor of a request before anyone is signed in."""
+    """Return the actor for a request that is not signed in."""
     return Actor("person", "", address_of(request), request_id_of(request))
 
 

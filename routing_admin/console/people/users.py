@@ -95,7 +95,7 @@ def user(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def user_role(request: HttpRequest, pk: int) -> HttpResponse:
-    """Change a role. 409 if it was changed meanwhile, or for the last administrator."""
+    """Change a role. Return 409 if it was changed in the meantime, or for the last administrator."""
     person = user_or_404(pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
@@ -122,8 +122,8 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def go_back(request: HttpRequest, pk: int, text: str) -> HttpResponse:
-    """Return to the user's page."""
-    # The action may have ended the actor's own session: then go to the sign-in page.
+    """Redirect to the user's page with a toast."""
+    # The action may have ended the actor's own session. In that case redirect to the sign-in page.
     if not request.session.exists(request.session.session_key or ""):
         logout(request)
         return redirect("login")

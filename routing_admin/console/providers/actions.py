@@ -41,20 +41,20 @@ class KeyAct(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """A change of key. `text` is the new key or `${NAME}`; an empty text keeps the current key."""
+    """A change to a key. `text` is the new key or `${NAME}`. An empty text keeps the current key."""
 
     act: KeyAct = KeyAct.KEEP
     text: str = ""
 
     def __repr__(self) -> str:
-        # Without the key, which must not appear in logs and tracebacks.
+        # The key is left out, because it must not appear in logs and tracebacks.
         return f"KeyChange({self.act.value})"
 
 
 def save_provider(
     actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None
 ) -> AuditedAction:
-    """Save a new or changed provider. A stored key is not kept for an endpoint of another origin."""
+    """Save a new or changed provider. If the endpoint's origin changes, stored keys are not kept."""
     new = row.pk is None
     act = AuditedAction("provider.add" if new else "provider.change", "provider", row.name)
     with ledger.change(actor, act):
@@ -75,26 +75,26 @@ def change_key(row: Provider, change: KeyChange) -> None:
         row.key_variable = referenced_variable(change.text) or ""
     elif change.act is KeyAct.NONE:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
-    # A stored key was entered for one origin and must not be sent to another.
+    # A stored key was entered for one origin and must not be sent to another origin.
     elif row.stored_key and row.stored_key.origin != origin_of(row.endpoint):
         row.key_source, row.stored_key = Provider.KeySource.ENVIRONMENT, None
 
 
 def leave_keys_behind(row: Provider) -> None:
-    """Remove stored further keys that were entered for another origin than the endpoint's."""
+    """Remove further stored keys that were entered for an origin other than the endpoint's."""
     more_keys = list(row.more_keys.select_related("stored_key"))
     variables = further_variables(key_variable(row.name, row.env_name), [key.key_variable for key in more_keys])
     for key, variable in zip(more_keys, variables, strict=True):
         if key.stored_key is not None and key.stored_key.origin != origin_of(row.endpoint):
-            # The key is now expected in the variable of its number.
+            # The key is now expected in the environment variable with its number.
             key.key_source, key.key_variable, key.stored_key = Provider.KeySource.ENVIRONMENT, variable, None
             key.save()
 
 
 def take_key(row: Provider, text: str) -> None:
-    """Set the key from typed text: a literal is stored encrypted, `${NAME}` names a variable.
+    """Set the key from typed text: a literal key is stored encrypted, and `${NAME}` names an environment variable.
 
-    Raise `InvalidError` for a variable that may not hold a key, a placeholder, a mask, or characters no header allows.
+    Raise `InvalidError` for a variable that may not hold a key, and as `find_stored` does.
     """
     variable = to_variable(text)
     if variable is not None:
@@ -107,7 +107,7 @@ def take_key(row: Provider, text: str) -> None:
 
 
 def to_variable(text: str) -> str | None:
-    """Return the variable named by `${NAME}`, None for other text. Raise `InvalidError` if it may not hold a key."""
+    """Return the variable named by `${NAME}`, or None for other text. Raise `InvalidError` if it may not hold a key."""
     variable = referenced_variable(text)
     if variable is not None and not readable(variable):
         message = _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key.")
@@ -116,7 +116,10 @@ def to_variable(text: str) -> str | None:
 
 
 def find_stored(text: str, endpoint: str) -> StoredKey:
-    """Store a literal key encrypted. Raise `InvalidError` for a placeholder, a mask, or characters no header allows."""
+    """Store a literal key encrypted and return its row.
+
+    Raise `InvalidError` for a placeholder, a masked key, or characters that HTTP headers do not allow.
+    """
     if form_of(text) is not KeyNotation.LITERAL:
         message = _(
             "This is not a key: it is a placeholder, masked, or contains characters not allowed in HTTP headers."
@@ -137,7 +140,7 @@ def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -
 
 
 def check_can_delete_provider(row: Provider) -> None:
-    """Raise `InUseError` that names the routes or services that use the provider."""
+    """Raise `InUseError` if routes or services use the provider. The error names them."""
     routes = sorted({candidate.route.task_type for candidate in row.candidates.select_related("route")})
     check_unused(routes, _("Task routes still use this provider: %(users)s. Remove it from their chains first."))
     services = [service.service_id for service in row.services.all()]
@@ -153,13 +156,13 @@ def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None)
     return act
 
 
-# A provider's further keys.
+# Further keys of a provider, which it uses in rotation with the first.
 
 
 def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> AuditedAction:
-    """Add a key to a provider's rotation. An empty name becomes the next free number.
+    """Add a key to a provider's rotation. If the name is empty, the next free number is used.
 
-    Raise `InvalidError` for a name or key that exists already, and for text that is no key.
+    Raise `InvalidError` for a name or key that already exists, and for text that is not a key.
     """
     act = AuditedAction("provider.key_add", "provider", row.name)
     with ledger.change(actor, act):
@@ -177,7 +180,7 @@ def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> 
 
 
 def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str, enabled: bool) -> AuditedAction:
-    """Rename, enable or disable a key. Raise `NotFoundError`, and `InvalidError` for a name that is taken."""
+    """Rename, enable or disable a key. Raise `NotFoundError` for an unknown key, `InvalidError` for a taken name."""
     act = AuditedAction("provider.key_change", "provider", row.name)
     with ledger.change(actor, act):
         more_keys = list(row.more_keys.all())
@@ -187,7 +190,7 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
         if key is not None:
             key.name, key.enabled = new_name, enabled
             key.save(update_fields=["name", "enabled"])
-        # The first key is part of the provider's own row, further keys have their own rows.
+        # The first key is part of the provider's row. Further keys have rows of their own.
         elif name == first_name(row):
             row.key_name, row.key_enabled = ("" if new_name == FIRST_KEY else new_name), enabled
         else:
@@ -197,9 +200,10 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
 
 
 def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction:
-    """Remove a key. If it was the first, the next one becomes the first.
+    """Remove a key. If it was the first key, the next key becomes the first.
 
-    Raise `NotFoundError`, and `InvalidError` for the only key, which the provider's form changes instead.
+    Raise `NotFoundError` for an unknown key, and `InvalidError` for the only key, which the provider's form changes
+    instead.
     """
     act = AuditedAction("provider.key_remove", "provider", row.name)
     with ledger.change(actor, act):
@@ -211,7 +215,7 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
             raise InvalidError([Problem("name", _("This is the only key. Change it in the form."), "range")])
         if key is None:
             key = more_keys[0]
-            # The next key moves into the provider's own row, which always holds the first one.
+            # The next key moves into the provider's row, which always holds the first key.
             row.key_source, row.key_variable, row.stored_key = key.key_source, key.key_variable, key.stored_key
             row.key_name, row.key_enabled = key.name, key.enabled
         key.delete()
@@ -220,13 +224,13 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
 
 
 def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) -> AuditedAction:
-    """Allow the key in a variable to be sent to the provider's origin.
+    """Allow the key in an environment variable to be sent to the provider's origin.
 
-    Raise `ConflictError` if the endpoint's origin is no longer the `origin` that was shown.
+    Raise `ConflictError` if the endpoint's origin is no longer `origin`, which the page showed.
     """
     act = AuditedAction("provider.key_origin", "provider", row.name, {"variable": variable, "origin": origin})
     with ledger.audit(actor, act):
-        # Locked, so that the endpoint cannot change between the check and the permission.
+        # The row is locked, so that the endpoint cannot change between the check and the permission.
         current = Provider.objects.select_for_update().filter(pk=row.pk).first()
         if current is None or origin_of(current.endpoint) != origin:
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
@@ -262,14 +266,14 @@ def _set_key(new: ProviderKey, row: Provider, text: str) -> None:
 
 
 def _set_variable(new: ProviderKey, row: Provider, more_keys: list[ProviderKey], variable: str) -> None:
-    # Without a named variable, the key gets one derived from the provider's name and the next free number.
+    # If no variable is named, one is derived from the provider's name and the next free number.
     variables = [*(key.key_variable for key in more_keys), variable]
     new.key_source = Provider.KeySource.ENVIRONMENT
     new.key_variable = further_variables(key_variable(row.name, row.env_name), variables)[-1]
 
 
 def _check_duplicate(row: Provider, more_keys: list[ProviderKey], new: ProviderKey) -> None:
-    # The same key twice would be used twice per rotation without adding any quota.
+    # A duplicate key would be used twice per rotation without adding any quota.
     other_keys: list[tuple[str, Provider | ProviderKey]] = [
         (first_name(row), row),
         *((key.name, key) for key in more_keys),
@@ -281,7 +285,7 @@ def _check_duplicate(row: Provider, more_keys: list[ProviderKey], new: ProviderK
             raise InvalidError([Problem("apiKey", message, "duplicate")])
 
 
-# Results of connection tests, kept so that the pages can show them without testing again.
+# Results of connection tests are stored, so that the pages can show them without another test.
 
 
 def record_tests(answers: Mapping[str, CheckResult]) -> None:

@@ -1,4 +1,4 @@
-"""Pages for adding a provider: preset, key and connection test, then models, added as one revision."""
+"""Pages for adding a provider: first the preset, key and connection test, then the models, added as one revision."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def label_of(preset: HostPreset) -> str:
 
 
 def start_of(preset: HostPreset | None, existing: Sequence[ProviderLine]) -> dict[str, Any]:
-    """Return the form's initial values. `existing` are the providers at the preset's host."""
+    """Return the initial values of the form. `existing` are the providers at the preset's host."""
     if preset is None:
         return {"protocol": "openai"}
     taken = any(line.row.name == preset.name for line in existing)
@@ -68,9 +68,9 @@ def start_of(preset: HostPreset | None, existing: Sequence[ProviderLine]) -> dic
 
 
 def provider_new(request: HttpRequest) -> HttpResponse:
-    """Show the first step: a preset or a custom URL, and the key.
+    """Show the first step: choose a preset or enter a URL, and enter the key.
 
-    If a provider exists for the preset already, the page offers to give that one a key instead.
+    If the preset already has a provider, the page offers to give that provider a key instead.
     """
     preset = BY_NAME.get(request.GET.get("preset", ""))
     if "provider" in request.POST:
@@ -82,7 +82,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
         request.POST or None, initial=start_of(preset, by_preset.get(preset.name, ()) if preset else ())
     )
     if preset and not preset.needs_key:
-        # A server of this kind runs without a key, so an empty field means none.
+        # Servers of this kind need no key, so an empty field means that there is none.
         form.key_act_unless_chosen = KeyAct.NONE
     status = 200
     if request.method == "POST":
@@ -99,7 +99,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
 
 
 def give_key(request: HttpRequest, preset: HostPreset | None) -> HttpResponse:
-    """Store the key of an existing provider, then continue with its models."""
+    """Store a key for an existing provider, then continue with its models."""
     row = require_found(find_provider(request.POST["provider"]))
     form = ProviderKeyForm(request.POST)
     if form.is_valid():
@@ -123,7 +123,7 @@ def new_page(
     offers: bool = False,
 ) -> HttpResponse:
     existing = by_preset.get(preset.name, ()) if preset and offers else ()
-    if preset:  # the key is all that is left to fill in
+    if preset:  # only the key remains to be filled in
         form.fields["key"].widget.attrs["autofocus"] = True
     context = {
         "form": form,
@@ -138,7 +138,7 @@ def new_page(
 
 
 def provider_models(request: HttpRequest, name: str) -> HttpResponse:
-    """Show the further steps: test, list or type the models, choose some, add services."""
+    """Show the further steps: test the connection, list or type models, choose some, and add them as services."""
     row = require_found(find_provider(name))
     act = request.POST.get("act", "")
     if act == "make":
@@ -154,7 +154,7 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     elif act == "write":
         names = request.POST.get("names", "").splitlines()
         context["offer"] = offer_models(row, names).choosing(True)
-    # A first visit suggests the preset's models, so that nothing has to be fetched.
+    # The first visit suggests the preset's models, so that the list need not be fetched.
     elif request.method == "GET" and not has_services(row):
         context["offer"] = suggest_models(row)
     return models_page(request, row, **context)
@@ -164,9 +164,9 @@ CHOOSING = ("find", "all", "none", "count", "adjust", "add")
 
 
 def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse:
-    """Show the table of models after a search or a choice.
+    """Show the table of models after a search or a selection.
 
-    With `adjust`, show only the chosen models; with `add`, add services for them.
+    With `adjust`, show only the chosen models. With `add`, add services for them.
     """
     offer = read_offer(row, request.POST)
     if act in ("adjust", "add"):
@@ -183,7 +183,7 @@ def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse
 
 
 def suggest_models(row: Provider) -> Offer | None:
-    """Return the models of the endpoint's preset, with the default model chosen. None without a preset."""
+    """Return the models of the endpoint's preset, with the default model chosen, or None without a preset."""
     preset = next((preset for preset in PRESETS if preset.base_url == row.endpoint and preset.models), None)
     if preset is None:
         return None
@@ -196,7 +196,7 @@ def models_page(request: HttpRequest, row: Provider, status: int = 200, **contex
 
 def make_services(request: HttpRequest, row: Provider, lines: list[ModelLine]) -> HttpResponse:
     chosen = list_chosen(lines)
-    # All or nothing: a single line with an error returns the table, so that one revision holds what was chosen.
+    # All services are added as one revision or none is: if any line has an error, the table is shown again.
     problem = "" if chosen else _("Choose at least one model.")
     if not problem and not any(line.error for line in lines):
         try:

@@ -1,4 +1,4 @@
-"""Connection tests and model lists of providers, with the results in words."""
+"""Test providers' connections and fetch their lists of models, with the results in words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ADVICE: Mapping[str, str | Promise] = {
     ),
     Fault.REDIRECT: gettext_lazy("The address redirects. Enter the address it redirects to."),
 }
-"""Fault → what to do next. Faults that the provider's own message explains are missing."""
+"""Fault → what to do next. Faults that the provider's own message explains are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +103,12 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
         sentence = _("%(name)s answered in %(time)s.") % {"name": name, "time": took}
         texts = {option: write_value(value) for option, value in result.quirks.items()}
         options = ", ".join(f"{option} = {text}" for option, text in texts.items())
-        # Options that made the call work are offered, not saved: the administrator decides.
+        # Options that made the call work are offered but not saved. The administrator decides about them.
         query = urlencode({f"quirk_{option}": text for option, text in texts.items()})
         url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
         return DialResult(ok=True, sentence=sentence, models=result.models, took=took, options=options, options_url=url)
     sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
-    # Our own messages are advice; any other text is the provider's and is shown as a quotation.
+    # Our own messages are advice. Any other text comes from the provider and is shown as a quotation.
     is_own = isinstance(result.message, Translatable)
     advice = join_sentences((translate_sentence(result.message) if is_own else "", advice_for(result.fault)))
     quoted = "" if is_own else brief(result.message)

@@ -1,4 +1,4 @@
-"""The forms of a provider: endpoint, key, timeouts, and how it deviates from its protocol."""
+"""The forms of a provider: endpoint, key, timeouts, and compatibility options for deviations from its protocol."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ else:
 
 
 NO_TOOLS = "none"
-"""The form's word for an empty list; an empty entry means the default."""
+"""The word that stands for an empty list in the form. An empty field means the default."""
 PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
 MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images are sent as a plain URL string instead of an object."),
@@ -61,7 +61,7 @@ MEANINGS: dict[str, str | Promise] = {
     "sampling": gettext_lazy("Temperature and top_p are sent."),
     "anthropic_version": gettext_lazy("The API version to request."),
 }
-"""Compatibility option → its meaning, translated. Missing options show the core's English sentence."""
+"""Compatibility option → its meaning, translated. A missing option shows the core package's English sentence."""
 
 
 def write_value(value: Any) -> str:
@@ -71,7 +71,7 @@ def write_value(value: Any) -> str:
 
 
 def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
-    """Return the form field of a compatibility option. Its empty choice names the default in effect."""
+    """Return the form field for a compatibility option. Its empty choice names the default in effect."""
     unset = _("default (%(value)s)") % {"value": in_effect or _("none")}
     help_text = str(MEANINGS.get(quirk.name, quirk.meaning))
     if quirk.kind in ("list", "text"):
@@ -83,7 +83,7 @@ def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
 
 
 def quirk_value(quirk: Quirk, text: str) -> Any:
-    """Return an option's value from the form's text. None for the default."""
+    """Convert a form field's text to the option's value. None means the default."""
     if not text:
         return None
     if quirk.kind == "flag":
@@ -136,7 +136,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         }
 
     def __init__(self, *args: Any, offered: Mapping[str, Any] = MappingProxyType({}), **kwargs: Any) -> None:
-        """`offered` are option fields that a connection test found. The form shows them, unsaved."""
+        """`offered` are option values that a connection test found. The form shows them, but they are not saved yet."""
         super().__init__(*args, **kwargs)
         row = self.instance
         self.offered = bool(offered)
@@ -161,7 +161,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
 
     @property
     def quirk_fields(self) -> list[forms.BoundField]:
-        # Options of other protocols would have no effect, so they are not shown.
+        # Options for other protocols would have no effect, so they are not shown.
         protocol = str(self["protocol"].value() or "openai")
         fields = [self[f"quirk_{name}"] for name, quirk in QUIRKS.items() if protocol in quirk.protocols]
         return [*fields, self["vendor_tools"]] if protocol in FIELDS else fields
@@ -195,7 +195,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
 
     def quirks(self) -> dict[str, Any]:
         """Return the options to store."""
-        # Options that this version does not know are kept: a newer version may have written them.
+        # Unknown options are kept, because a newer version may have written them.
         unknown = {name: value for name, value in self.instance.quirks.items() if name not in QUIRKS}
         entered = {
             name: quirk_value(quirk, self.cleaned_data.get(f"quirk_{name}", "")) for name, quirk in QUIRKS.items()
@@ -205,7 +205,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     def build_row(self) -> Provider:
         row = self.save(commit=False)
         row.quirks = self.quirks()
-        # An empty list allows no tool, None means the default.
+        # An empty list allows no tool. None means the default.
         tools = list_words(self.cleaned_data["vendor_tools"])
         row.vendor_tools = [] if tools == [NO_TOOLS] else tools or None
         row.timeouts = timeouts_in(self.cleaned_data, row.timeouts)
@@ -230,7 +230,7 @@ class NewProviderForm(ProviderKeyForm):
     )
 
     def clean_name(self) -> str:
-        # A chain writes a candidate as provider/model, so the name must not hold a slash.
+        # A chain writes a candidate as provider/model, so the name must not contain a slash.
         name = str(self.cleaned_data["name"]).strip()
         if "/" in name:
             raise forms.ValidationError(_("A provider's name cannot contain a slash."))

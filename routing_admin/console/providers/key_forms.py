@@ -21,7 +21,7 @@ KEY_ACTS = (
 )
 MAX_KEY_NAME = 60
 FIELDS = {KeyAct.SET.value: ("key",), KeyAct.ENVIRONMENT.value: ("key_variable", "env_name")}
-"""Source of the key → its fields. Fields that a form lacks are not shown."""
+"""Source of the key → the form fields that it needs. Fields that a form lacks are not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class KeyNameForm(forms.Form):
 
 
 class ProviderKeyForm(forms.Form):
-    """The source of a key, alone or as part of a provider's form. Without a choice, a typed key is stored."""
+    """The source of a key, alone or as part of a provider's form. If no source is chosen, a typed key is stored."""
 
     key_act = forms.ChoiceField(
         label=gettext_lazy("Key"), choices=KEY_ACTS, required=False, widget=forms.RadioSelect, initial=KeyAct.SET.value
@@ -60,7 +60,7 @@ class ProviderKeyForm(forms.Form):
     )
 
     key_act_unless_chosen = KeyAct.ENVIRONMENT
-    """The change if nothing was chosen and no key was typed."""
+    """The change to make if no source was chosen and no key was typed."""
 
     def key_options(self) -> Iterator[KeyOption]:
         for radio in self["key_act"]:
@@ -78,11 +78,11 @@ class ProviderKeyForm(forms.Form):
         return data
 
     def key_change(self) -> KeyChange:
-        """Return the change of key that the form asks for."""
+        """Return the change to the key that the form describes."""
         text = self.cleaned_data["key"].strip()
         act = KeyAct(self.cleaned_data["key_act"] or self.key_act_unless_chosen)
         is_chosen = self.cleaned_data["key_act"] not in ("", KeyAct.KEEP.value)
-        # A key typed without choosing a source is meant to be stored.
+        # A key that was typed without choosing a source is stored.
         if text and not is_chosen:
             return KeyChange(KeyAct.SET, text)
         variable = self.cleaned_data["key_variable"].strip()

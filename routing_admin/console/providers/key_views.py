@@ -1,4 +1,4 @@
-"""Actions of a provider's page on its keys: add, change, remove, allow, test."""
+"""Views for the keys on a provider's page: add, change and remove a key, allow its origin, and test keys."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ PLACES = {"apiKey": "key"}
 
 @require_POST
 def provider_key_add(request: HttpRequest, name: str) -> HttpResponse:
-    """Add a key. 422 with the form's errors."""
+    """Add a key. If the form is not valid, return 422 with its errors."""
     row = require_found(find_provider(name))
     form = FurtherKeyForm(request.POST)
     if not form.is_valid():
-        # Without scripts the page is returned, with the dialog's errors on top.
+        # Without JavaScript, the whole page is returned, with the dialog's errors on top.
         return providers.provider_page(request, row, ProviderForm(instance=row), UNPROCESSABLE, further_form=form)
     try:
         change = add_provider_key(actor_of(request), row, form.cleaned_data["name"].strip(), form.key_change())
@@ -85,7 +85,7 @@ def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
     """Allow a variable's key to be sent to the provider's origin, both as the page showed them."""
     row = require_found(find_provider(name))
     variable, origin = request.POST.get("variable", ""), request.POST.get("origin", "")
-    # Only pairs that the page offers now: the form must not allow an arbitrary variable or origin.
+    # Only pairs that the page offers now are accepted, so that a form cannot allow an arbitrary variable or origin.
     if (variable, origin) not in {(key.note.variable, key.note.unconfirmed) for key in describe_keys(name)}:
         add_refusal_toast(request, ConflictError(_("This key needs no permission now.")))
         return redirect("provider", name=name)
@@ -102,7 +102,7 @@ def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_keys_test(request: HttpRequest, name: str) -> HttpResponse:
-    """Test all keys, or the one named, with a minimal request each."""
+    """Test the named keys, or all keys, with a minimal request each."""
     row = require_found(find_provider(name))
     results = dialling.test_keys(row, request.POST.getlist("key"))
     is_good = all(result.ok for _name, result in results)

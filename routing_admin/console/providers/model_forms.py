@@ -1,4 +1,4 @@
-"""Choosing models of a provider to add as services, with capabilities prefilled from the catalogue."""
+"""Choose models of a provider to add as services, with capabilities prefilled from the catalogue."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 OFFERED: tuple[Cell, ...] = (*(("input", word) for word in READS), *(("output", word) for word in WRITES))
 MOST = 1000
-"""Models offered at once. If a provider lists more, the others can be typed."""
+"""How many models are offered at once. If a provider lists more, the others can be typed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLine:
-    """A model offered: its service's id, its capabilities as far as known, and what is wrong with the entry.
+    """An offered model: the id for its service, its known capabilities, and the error in what was entered.
 
-    `existing_service` is the id of the service that the model already has, if any.
+    `existing_service` is the id of the model's existing service, if any.
     """
 
     index: int
@@ -42,7 +42,7 @@ class ModelLine:
 
     @property
     def reads(self) -> list[str]:
-        """The input capabilities known, in the order of the check boxes."""
+        """The known input capabilities, in the order of the check boxes."""
         return [name for side, name in OFFERED if side == INPUT and (side, name) in self.cells]
 
     @property
@@ -51,13 +51,13 @@ class ModelLine:
 
     @property
     def boxes(self) -> list[tuple[Cell, str, bool, Fact | None]]:
-        """The check boxes: cell, form value, whether it is ticked, and the contested fact about it."""
+        """The check boxes: capability, form value, whether it is ticked, and the sources' statements if contested."""
         return [(cell, ":".join(cell), cell in self.cells, self.contested.get(cell)) for cell in OFFERED]
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The models offered, and a search that narrows those shown. Models outside the search may be chosen, too."""
+    """The offered models, and a search that limits which are shown. Models that are not shown may also be chosen."""
 
     lines: tuple[ModelLine, ...]
     q: str = ""
@@ -72,7 +72,7 @@ class Offer:
 
     @property
     def names(self) -> str:
-        """Every model, one per line: the table posts them back as one field."""
+        """All models, one per line. The table posts them back as one field."""
         return "\n".join(line.model for line in self.lines)
 
     @property
@@ -80,7 +80,7 @@ class Offer:
         return sum(line.use for line in self.lines)
 
     def choosing(self, use: bool) -> Offer:
-        """Return the offer with all lines of the search chosen or not. Models that have a service are left out."""
+        """Return the offer with all lines that match the search chosen or not, except models that have a service."""
         selectable = {line.model for line in self.matches if not line.existing_service}
         return replace(
             self, lines=tuple(replace(line, use=use) if line.model in selectable else line for line in self.lines)
@@ -88,7 +88,7 @@ class Offer:
 
 
 def offer_models(provider: Provider, models: Iterable[str], chosen: Container[str] = ()) -> Offer:
-    """Return the lines for models of a provider, in the given order and without duplicates."""
+    """Return an offer of these models of a provider, in the given order and without duplicates."""
     names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MOST]
     ids = list_service_ids()
     services_by_model = map_models(provider)
@@ -101,17 +101,17 @@ def offer_models(provider: Provider, models: Iterable[str], chosen: Container[st
 
 
 def read_offer(provider: Provider, data: QueryDict) -> Offer:
-    """Return the offer that a table posted, with its search and choice."""
+    """Return the offer that the table posted, with its search and the chosen models."""
     offer = offer_models(provider, data.get("names", "").splitlines(), frozenset(data.getlist("use")))
     return replace(offer, q=data.get("q", "").strip())
 
 
 def adjust_lines(provider: Provider, offer: Offer) -> list[ModelLine]:
-    """Return the chosen lines for correction, each with its error."""
+    """Return the chosen lines, each with its error, so that the user can adjust them."""
     ids, lines = list_service_ids(), []
     for index, line in enumerate(line for line in offer.lines if line.use):
         lines.append(replace(line, index=index, error=_find_error(line, ids)))
-        # An id that an earlier line uses is taken for the later ones.
+        # Later lines cannot use the same id.
         ids.add(line.service_id)
     return lines
 
@@ -126,7 +126,7 @@ def build_offer(
     provider: Provider, index: int, model: str, ids: set[str], services_by_model: Mapping[str, str], use: bool
 ) -> ModelLine:
     entry = entry_for(provider, model)
-    # Two providers often have the same model: put the provider's name in front of a taken id.
+    # Two providers often have the same model. If the id is taken, put the provider's name in front.
     service_id = f"{provider.name}-{model}" if model in ids else model
     supported = frozenset(cell for cell, (on, _source) in (cells_of(entry) if entry else UNKNOWN_MODEL).items() if on)
     return ModelLine(
@@ -141,7 +141,7 @@ def build_offer(
 
 
 def read_lines(provider: Provider, data: QueryDict) -> list[ModelLine]:
-    """Return the posted lines, each with its error."""
+    """Return the lines that the table posted, each with its error."""
     ids = list_service_ids()
     lines: list[ModelLine] = []
     for index, model in enumerate(data.getlist("model")):

@@ -1,4 +1,4 @@
-"""Queries for the providers' pages: providers with their keys, users and tests, and the health of each key."""
+"""Queries for the pages of providers: providers with their keys, tests and what uses them, and each key's health."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNKNOWN_KEY = KeyNote("missing", reason="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLine:
-    """A provider in the list, with its key and what uses it."""
+    """A provider in the list, with its key and the services and routes that use it."""
 
     row: Provider
     key: KeyNote
@@ -42,14 +42,14 @@ class ProviderLine:
 
     @property
     def state(self) -> str:
-        """usable, disabled or stopped."""
+        """`usable`, `disabled`, or `stopped` if it cannot be called."""
         if not self.row.enabled:
             return "disabled"
         return "stopped" if self.key.reason else "usable"
 
     @property
     def rank(self) -> int:
-        """The sort order of the list: stopped first, then failed tests, usable, and disabled ones last."""
+        """The position in the list: stopped, then those with a failed test, then usable and disabled providers."""
         if self.state == "usable":
             return 1 if self.test and self.test.fault else 2
         return 0 if self.state == "stopped" else 3
@@ -65,7 +65,7 @@ class ProviderLine:
 
 
 def explain_key(key: KeyNote) -> str:
-    """Return why a provider with this key cannot be called; empty if it can."""
+    """Return why a provider with this key cannot be called, or an empty string if it can."""
     if key.source == "missing" and key.variable and not key.unconfirmed:
         return _("No key. Set %(variable)s in the environment, or store a key here.") % {"variable": key.variable}
     return translate_sentence(key.reason)
@@ -100,7 +100,7 @@ def provider_exists(name: str) -> bool:
 
 
 def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[ProviderLine]:
-    """List the matching providers, those with problems first. Five queries.
+    """List the matching providers. Those with problems come first. Five queries.
 
     `state` is a value of `ProviderLine.state`, or `failed` for those whose last test failed.
     """
@@ -112,7 +112,7 @@ def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[Pro
     if protocol:
         rows = rows.filter(protocol=protocol)
     keys, tests = list_key_notes(), ProviderTest.objects.in_bulk()
-    # A provider's state depends on its key, and that on the environment, so it cannot be part of the query.
+    # A provider's state depends on its key and so on the environment, and therefore cannot be part of the query.
     lines = sorted((build_line(row, keys, tests) for row in rows), key=lambda line: line.rank)
     if state == "failed":
         return [line for line in lines if line.test and line.test.fault]
@@ -120,7 +120,7 @@ def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[Pro
 
 
 def list_by_preset() -> dict[str, list[ProviderLine]]:
-    """Map each preset to the providers that it would duplicate: those at its host or of its name. One query."""
+    """Map each preset to the providers that it would duplicate: those at its host or with its name. One query."""
     keys = list_key_notes()
     by_preset: dict[str, list[ProviderLine]] = {}
     for row in Provider.objects.all():
@@ -151,15 +151,15 @@ def list_routes(row: Provider) -> tuple[str, ...]:
     return tuple(dict.fromkeys(candidate.route.task_type for candidate in candidates))
 
 
-# The health of each key: cooldowns from this process's memory, last use and last refusal from the log.
+# The health of each key: its cooldown from this process's memory, and its last use and rejection from the log.
 
 MOST = 500
-"""Newest attempts of a provider that are read."""
+"""How many of a provider's newest attempts are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRefusal:
-    """A key in cooldown because the provider refused it, with the fault that it answered."""
+    """A key that is in cooldown because the provider rejected it, with the fault."""
 
     provider: str
     key: str
@@ -169,10 +169,10 @@ class KeyRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyHealth:
-    """One of a provider's keys: its source, its cooldown in this process, and its last use by the log.
+    """A key of a provider: its source, its cooldown in this process, and its last use according to the log.
 
-    `rests_until` is None if there is no cooldown. `rest` and `refusal` are faults: the reason of the cooldown, and the
-    provider's last refusal. `last_used` looks back over the provider's newest attempts only.
+    `rests_until` is the end of the cooldown, or None. `rest` and `refusal` are faults: the reason for the cooldown, and
+    the provider's last rejection of the key. Only the provider's newest attempts are searched for the last use.
     """
 
     name: str
@@ -186,9 +186,9 @@ class KeyHealth:
 
 
 def describe_keys(provider: str) -> Sequence[KeyHealth]:
-    """Return every key of a provider, the first one first; empty for a provider newer than the snapshot.
+    """Return all keys of a provider in order. Empty if the provider is newer than the snapshot.
 
-    With several keys the log is read, in two queries.
+    If there are several keys, the log is read in two queries.
     """
     pool = snapshot.current().provider_keys.get(provider)
     if pool is None:
@@ -200,7 +200,7 @@ def describe_keys(provider: str) -> Sequence[KeyHealth]:
 
 @dataclass(slots=True)
 class _KeyHistory:
-    """The newest use and refusal of a key in the log."""
+    """The last use and the last rejection of a key in the log."""
 
     used: datetime | None = None
     refused_at: datetime | None = None
@@ -208,9 +208,9 @@ class _KeyHistory:
 
 
 def _read_histories(provider: str, first: str) -> Mapping[str, _KeyHistory]:
-    # Tries without a key's name were made with the first key, before there were others.
+    # Tries without a key's name were made with the first key, when it was the only one.
     by_key: dict[str, _KeyHistory] = {}
-    # Newest first, within an attempt as well: the first use and the first refusal found are the last ones.
+    # Attempts and their tries are read newest first, so the first use and the first rejection found are the last.
     rows = AttemptLog.objects.filter(provider=provider).order_by("-at").values_list("at", "tries")
     for at, tries in rows[:MOST]:
         for entry in reversed(tries):
@@ -241,24 +241,24 @@ def _describe(provider: str, key: NamedKey, history: _KeyHistory) -> KeyHealth:
 
 
 def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
-    """List the keys that providers refuse, as far as this process knows. No query."""
+    """List the keys that providers reject, as far as this process knows. No query."""
     pools, refusals = process_run_context().pools, []
     for provider, keys in state.provider_keys.items():
         for key in keys.pool:
             cooling = pools.look(provider, PoolKey(key.name, key.mark))
-            # Short cooldowns, as after a rate limit, are no refusal of the key.
+            # A short cooldown, such as after a rate limit, does not mean that the key was rejected.
             if cooling is not None and TABLE[cooling.failure.fault].key_effect is Effect.LONG:
                 until = timezone.now() + timedelta(seconds=cooling.seconds)
                 refusals.append(KeyRefusal(provider, key.name, cooling.failure.fault.value, until))
     return refusals
 
 
-# The keys as the provider's page lists them.
+# The keys, as the provider's page lists them.
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A key as a row of the page: its health, its last test, and its form."""
+    """A key as a row on the page: its health, its last test, and its form."""
 
     place: int
     health: KeyHealth
@@ -267,7 +267,7 @@ class KeyRow:
 
     @property
     def state(self) -> str:
-        """disabled, missing, resting or in_use: the first that applies."""
+        """`disabled`, `missing`, `resting` (in cooldown) or `in_use`: the first that applies."""
         if not self.health.enabled:
             return "disabled"
         if self.health.note.reason:
@@ -276,7 +276,7 @@ class KeyRow:
 
 
 def list_key_rows(row: Provider) -> list[KeyRow]:
-    """List the provider's keys in order. With a single key, neither tests nor log are read."""
+    """List the provider's keys in order. With a single key, neither its tests nor the log are read."""
     keys: Sequence[KeyHealth] = describe_keys(row.name)
     tests = find_key_tests(row.name) if len(keys) > 1 else {}
     return [KeyRow(position, key, _form_of(position, key), tests.get(key.name)) for position, key in enumerate(keys, 1)]

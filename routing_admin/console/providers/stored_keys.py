@@ -24,7 +24,7 @@ SETTINGS = {"secret_key": "ROUTING_ADMIN_SECRET_KEY", "keys": "ROUTING_ADMIN_KEY
 
 
 class SecretElsewhereError(Exception):
-    """A secret is set in the environment, where only its owner can change it. `setting` names the variable."""
+    """A secret is set in the environment, where the program cannot change it. The message names the variable."""
 
     def __init__(self, setting: str) -> None:
         super().__init__(
@@ -34,9 +34,9 @@ class SecretElsewhereError(Exception):
 
 
 def rotate_stored_keys(actor: Actor) -> int:
-    """Encrypt all stored keys with the newest encryption key, or none of them. Return how many there are.
+    """Encrypt all stored keys with the newest encryption key, in one transaction. Return how many there are.
 
-    Raise `KeyUnreadableError` for one that no encryption key decrypts.
+    Raise `KeyUnreadableError` for a stored key that no encryption key decrypts.
     """
     with ledger.audit(actor, AuditedAction("keys.rotate")) as act:
         act.details["keys"] = count = secrets.rotate()
@@ -44,14 +44,14 @@ def rotate_stored_keys(actor: Actor) -> int:
 
 
 def add_secrets(actor: Actor) -> None:
-    """Put a new secret in front of those in each file of the data directory. The old ones remain valid.
+    """Put a new secret first in each secret file of the data directory. The old secrets remain valid.
 
-    A serving process loads them without a restart. Raise `SecretElsewhereError` before anything is written.
+    Running servers load it without a restart. Raise `SecretElsewhereError` before anything is written.
     """
     check_files()
     with ledger.audit(actor, AuditedAction("secrets.add")):
         for name, path in settings.SECRET_FILES.items():
-            # The first secret encrypts and signs, all of them decrypt and verify.
+            # The first secret encrypts and signs. All secrets decrypt and verify.
             _write(path, [MADE[name](), *_lists()[name]])
     read_secrets_again()
 
@@ -63,7 +63,7 @@ def check_files() -> None:
 
 
 def agents_behind() -> list[str]:
-    """Return the agents with a valid key or link that was not used since the rotation: it needs an older secret."""
+    """Return the agents with a valid key or link that needs an older secret, as it was not used since the rotation."""
     names: set[str] = set()
     for rows in (AgentKey.objects.all(), AgentLink.objects.all()):
         valid = rows.filter(revoked_at=None).exclude(expires_at__lte=timezone.now())
@@ -73,7 +73,7 @@ def agents_behind() -> list[str]:
 
 
 def drop_secrets(actor: Actor) -> None:
-    """Remove all but the newest secret from each file. Raise `SecretElsewhereError`."""
+    """Remove all but the newest secret from each file. Raise `SecretElsewhereError` before anything is written."""
     check_files()
     with ledger.audit(actor, AuditedAction("secrets.drop")):
         for name, path in settings.SECRET_FILES.items():
@@ -86,7 +86,7 @@ def _lists() -> dict[str, list[str]]:
 
 
 def _write(path: Path, secrets_of_file: list[str]) -> None:
-    # Written aside and renamed: a crash must not leave half a secret. Readable by the owner only.
+    # A new file is written and renamed, so that a crash does not leave half a secret. Only its owner can read it.
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Testing all enabled providers in batches. Each response shows its results and requests the next batch."""
+"""Test all enabled providers in batches. Each response shows its results and makes the page request the next batch."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from routing_admin.console.providers import dialling
 from routing_admin.console.providers.queries import list_enabled_providers
 
 AT_ONCE = 6
-"""Providers tested at the same time."""
+"""How many providers are tested at the same time."""
 
 
 @require_POST
 def providers_test(request: HttpRequest) -> HttpResponse:
-    """Test the next batch, which starts at `from`. Without `from`, only announce the test."""
+    """Test the batch of providers that starts at `from`. Without `from`, only show that the test begins."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("providers")
     rows, start_text = list_enabled_providers(), request.POST.get("from", "")
@@ -27,7 +27,7 @@ def providers_test(request: HttpRequest) -> HttpResponse:
         "is_going": count < len(rows),
         "count": count,
         "all": len(rows),
-        # Each batch posts the failures of those before it.
+        # Each request posts the failures of the previous batches.
         "failed": [*request.POST.getlist("failed"), *(name for name, result in results if not result.ok)],
         "results": [{"name": name, "result": result} for name, result in results],
     }

@@ -1,4 +1,4 @@
-"""Pages of providers: the list, one provider, connection tests, enabling and deleting."""
+"""Pages of providers: the list, a provider, connection tests, enabling and deleting."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def providers_switch(request: HttpRequest) -> HttpResponse:
     enabled = request.POST.get("enabled") == "1"
     rows = find_providers(request.POST.getlist("name"))
     names = [row.name for row in rows if row.enabled]
-    # Disabling asks for confirmation if routes or agents would be affected.
+    # Disabling a provider needs a confirmation if routes or agents would be affected.
     effects = () if enabled else find_unconfirmed_disabling(request, "provider", names)
     if effects:
         return render(request, "capabilities/providers_disable.html", {"rows": rows, "effects": effects})
@@ -102,17 +102,17 @@ def providers_switch(request: HttpRequest) -> HttpResponse:
 def provider(request: HttpRequest, name: str) -> HttpResponseBase:
     row = require_found(find_provider(name))
     if request.method != "POST":
-        # `quirk_*` in the query string comes from a connection test, see `DialResult.options_url`.
+        # `quirk_*` parameters in the query string come from a connection test, see `DialResult.options_url`.
         offered = {name: text for name, text in request.GET.items() if name.startswith("quirk_")}
         return provider_page(request, row, ProviderForm(instance=row, offered=offered))
     return save(request, row)
 
 
 def save(request: HttpRequest, row: Provider) -> HttpResponse:
-    """Save the form. 422 with its errors, 409 with both versions."""
+    """Save the form. The response is 422 with the form's errors, or 409 with both versions of the provider."""
     form = ProviderForm(request.POST, instance=row)
     if not form.is_valid():
-        # Validation has changed `row` already: the page around the form shows the stored provider.
+        # Validation has changed `row`, so the page around the form is given the stored provider.
         return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE)
     effects = find_unconfirmed(request, form, "provider", row.name)
     if effects:
@@ -124,7 +124,7 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
         current = require_found(find_provider(row.name))
         status = add_refusal(form, refusal, PLACES)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
-        renew_version(form, current.version)  # saving again then overwrites the other change knowingly
+        renew_version(form, current.version)  # so that saving again overwrites the other change
         return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
     add_toast(request, _("%(name)s saved") % {"name": saved.name}, change.revision)
     return redirect("provider", name=saved.name)
@@ -161,7 +161,7 @@ def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_test(request: HttpRequest, name: str) -> HttpResponse:
-    """Send a minimal request with the saved configuration. Return the result as a fragment or a page."""
+    """Test the saved provider with a minimal request. Return the result as a fragment or a page."""
     row = require_found(find_provider(name))
     result = dialling.test(row)
     if request.htmx:  # type: ignore[attr-defined]
