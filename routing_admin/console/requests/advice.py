@@ -1,6 +1,6 @@
-"""Advice for a failed request: what to do, and the page on which to do it.
+"""Advice on a failed request: what to do, and the page on which to do it.
 
-Faults of the caller are the caller's to correct: their advice leads to no chain or provider.
+If the caller is at fault, the caller must act, so the advice links to no chain or provider.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ KEYS_REFUSED = Advice(
     translatable("%(provider)s rejects the keys it was called with (%(keys)s). Store valid ones."),
     Remedy.PROVIDER,
 )
-"""For providers with several keys: names those that were refused."""
+"""Advice for a provider with several keys. It names the keys that were rejected."""
 
 WRONG = Advice(translatable("The request is not valid. The caller must change it."))
 """For all other codes: our own validation refused the request."""
@@ -122,7 +122,7 @@ class RenderedAdvice:
 def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, ...]:
     """Return the advice for a request without an answer, without duplicates, in the order of the chain."""
     failed = [step for step in attempts if step.row.outcome != OK]
-    # A refusal is about the request itself, so only the candidate that refused it counts.
+    # If the request itself was rejected, only the candidate that rejected it counts.
     if row.ending != RequestEnding.FAILED:
         failed = failed[-1:]
     if not failed:
@@ -142,7 +142,7 @@ def _advice(advice: Advice, row: RequestLog, step: Step | None, error: RenderedS
     keys = join_words(step.refused_keys) if step else ""
     names = {"provider": provider, "model": step.name if step else "", "task": row.task_type, "keys": keys}
     argument = {Remedy.PROVIDER: provider, Remedy.ROUTE: row.task_type}.get(remedy, "")
-    # The log may lack the provider or route that the advice is about: then there is no page to link to.
+    # If the log lacks the provider or route that the advice is about, there is no page to link to.
     if not argument and remedy in (Remedy.PROVIDER, Remedy.ROUTE):
         remedy = Remedy.NONE
     why = _("%(meaning)s (%(code)s).") % {"meaning": step.meaning or step.code, "code": step.code} if step else ""

@@ -1,4 +1,4 @@
-"""What a provider reported along with an answer: why it stopped, token counts, citations, files."""
+"""What a provider reported with an answer: the stop reason, token counts, citations and files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SORTS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
-    """A file that the model generated, with its artifact if that still exists."""
+    """A file that the model generated, with its artifact if the artifact still exists."""
 
     kind: str
     mime_type: str
@@ -60,7 +60,7 @@ class AnswerFile:
 class AnswerView:
     """What the page shows beside an answer. Texts are empty if the provider did not report them.
 
-    `replay_of` is the request whose result was replayed, if it was. `choice` names which of several answers this is.
+    `replay_of` is the request whose result was replayed, if any. `choice` says which of several answers this is.
     """
 
     finish_reason: str
@@ -83,11 +83,11 @@ def artifact_ids(row: RequestLog) -> tuple[str, ...]:
 def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerView:
     """Return what the log has about an answer.
 
-    `artifacts` maps the ids of `artifact_ids` to those that still exist.
+    `artifacts` maps the ids from `artifact_ids` to the artifacts that still exist.
     """
     answer, counts = row.answer or {}, row.token_details or {}
     details = answer.get("stopDetails") or {}
-    # Sorts that do not occur are left out: most answers have few of them.
+    # Sorts of tokens that do not occur are left out, because most answers have only a few.
     tokens = tuple((counts[name], SORTS[name]) for name in TOKEN_DETAILS if counts.get(name))
     return AnswerView(
         answer.get("finishReason", ""),

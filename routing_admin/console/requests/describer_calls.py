@@ -36,8 +36,8 @@ def name_kind(kind: str) -> str:
 class LoggedDescriberCall:
     """A describer's call: the model, the file, the time within the request, and the tokens.
 
-    `fault` is set if there is no description. `request_id` is the call's own entry in the log; `entry` is that entry
-    once looked up, with the cost.
+    `fault` is set if there is no description. `request_id` is the id of the call's own entry in the log. `entry` is
+    that entry, which has the cost, once it was looked up.
     """
 
     describer: str
@@ -62,7 +62,7 @@ class LoggedDescriberCall:
 
 
 def describer_of(delivery: Mapping[str, Any]) -> str:
-    """Return the model that described a file for a candidate; empty if none did."""
+    """Return the model that described a file for a candidate, or an empty string if none did."""
     description = delivery.get("description") or {}
     return str(description.get("describer", "")) if description.get("state") == DescriptionState.BY_MODEL else ""
 
@@ -73,7 +73,7 @@ def list_describer_calls(row: AttemptLog) -> Iterator[LoggedDescriberCall]:
     for delivery in row.deliveries:
         description: Mapping[str, Any] = delivery.get("description") or {}
         call: Mapping[str, Any] = description.get("call") or {}
-        # One call may serve several deliveries.
+        # The description from one call may be used in several deliveries.
         if not call or call["requestId"] in seen:
             continue
         seen.add(call["requestId"])

@@ -1,4 +1,4 @@
-"""A sentence on whether the model got the start of the conversation unchanged, so that its prompt cache applies."""
+"""Explain whether the model got the start of a conversation unchanged, so that its prompt cache applies."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ WORDS_CHANGED = translatable(
     "Prefix broken at message %(number)s, because the text that replaces a file there changed: the configured "
     "agents, the tools or the file's text are different."
 )
-"""The sentences as templates. Messages are counted from 1, including the one with the language directive."""
+"""The sentences as templates. Messages are counted from 1, including the message with the language directive."""
 
 
 def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Translatable | None:
-    """Return the sentence. None if no model was called, or for rows from before digests were logged.
+    """Return the sentence, or None if no model was called or the row is older than the logging of digests.
 
     `earlier` is the request that this one continues, with its `attempts` prefetched.
     """
@@ -44,7 +44,7 @@ def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: Req
         return None
     if row.prefix["continues"] is None:
         return FIRST
-    # Only new messages have files, and those cannot change what came before them.
+    # If only new messages have files, they cannot change the messages before them.
     if all(delivery["message"] >= row.prefix["past"] for delivery in attempt.deliveries):
         return KEPT
     earlier_attempt = _attempt_at(attempt, earlier)
@@ -56,7 +56,7 @@ def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: Req
 
 
 def _attempt_at(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog | None:
-    # Caches are per model: only an attempt at the same provider and model can be compared.
+    # Each model has its own cache, so only attempts with the same provider and model can be compared.
     target = (attempt.provider, attempt.model)
     attempts = earlier.attempts.all() if earlier else ()
     return next(
@@ -88,7 +88,7 @@ def _forms(row: RequestLog, attempt: AttemptLog) -> list[_Form]:
 
 
 def _compare(before: Sequence[_Form], after: Sequence[_Form]) -> Translatable:
-    # Files that only the later request has are new and break nothing.
+    # Files that only the later request has are new, so they do not break the prefix.
     changed = ((old, new) for old, new in zip(before, after, strict=False) if old != new)
     old, new = next(changed, (None, None))
     if old is None or new is None:

@@ -1,4 +1,4 @@
-"""Sending an artifact to a model from its page: the previewed request, dispatched and logged like any other."""
+"""Send an artifact to a model from its page. The previewed request is dispatched and logged like any other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 SURFACE = "page"
-"""The log's word for requests sent from a page."""
+"""Value of `surface` in the log for requests sent from a page."""
 
 
 @require_POST
@@ -74,7 +74,7 @@ def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class DescriptionNote:
-    """The result of a description in a sentence. `request_id` is that of the describer's own request."""
+    """The result of describing a file, as a sentence. `request_id` is the id of the describer's request."""
 
     ok: bool
     sentence: str
@@ -94,8 +94,8 @@ def description_note(description: ModelDescription | None) -> DescriptionNote:
 
 
 def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
-    """Plan the previewed request, with a default route that leads to this service alone."""
-    # The preview plans it in the same way, so what is sent is what was shown.
+    """Plan the previewed request, with a default route that has this service as its only candidate."""
+    # The preview plans the request in the same way, so what is sent is what was shown.
     route = default_route_to(state.configuration, CandidateSpec(service.provider, service.model))
     return plan_request(state, route, request_for(open_artifact(row)), language=language, service=service)
 
@@ -112,6 +112,6 @@ def send_for_real(planned: PlannedRequest, service: str, request_id: str, actor:
         fields: dict[str, Any] = {"error": error.message, "code": error.code}
     else:
         fields = {"answer": answered.answer, "usage": answered.answer.usage}
-    # The page links to the log's entry, which must be written by then.
+    # The page links to the entry in the log, so it must be written before the page is returned.
     journal().flush()
     return {**fields, "request_id": request_id, "ms": recorder.elapsed_ms()}

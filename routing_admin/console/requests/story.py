@@ -49,7 +49,7 @@ SKIPS: Mapping[str, Text] = {
     CANCELLED: gettext_lazy("The caller disconnected"),
     "aborted": gettext_lazy("Something went wrong on our side; see the server log"),
 }
-"""Meanings of outcomes that are no faults."""
+"""Meanings of outcomes that are not faults."""
 
 SHOWN_BADGES = {
     DeliveryForm.AS_IS.value: "native",
@@ -61,14 +61,14 @@ NOT_SENT = "omitted"
 
 
 def explain_outcome(outcome: str) -> str:
-    """Return the meaning of an outcome in the reader's language; empty for `ok` and unknown outcomes."""
+    """Return the meaning of an outcome in the user's language, or an empty string for `ok` and unknown outcomes."""
     row = TABLE.get(outcome)
     return translate_sentence(row.meaning) if row else str(SKIPS.get(outcome, ""))
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as a candidate got it: its badge, the reason, and what was lost."""
+    """A file as a candidate received it: its badge, the reason, and what was lost."""
 
     name: str
     kind: str
@@ -77,7 +77,7 @@ class File:
     artifact: str
     loss: str = ""
     describer: str = ""
-    """The model that described it for the candidate; empty if none did."""
+    """The model that described the file for the candidate, or empty if none did."""
 
     @property
     def kind_name(self) -> str:
@@ -100,12 +100,12 @@ class Step:
 
     @property
     def more_files(self) -> int:
-        # The log keeps a limited number of deliveries one by one and counts the others.
+        # The log keeps only a limited number of deliveries and counts the others.
         return sum(delivery.get("more", 0) for delivery in self.row.deliveries)
 
     @property
     def key_chips(self) -> tuple[tuple[str, str], ...]:
-        """The result of each key that was tried, with its tone; empty if the provider has a single key."""
+        """The result and the tone of each key that was tried. Empty if the provider has a single key."""
         tries = [entry for entry in self.row.tries if entry.get("key")]
         codes = [(entry["key"], str(entry["status"] or entry["outcome"])) for entry in tries]
         return tuple((f"{key} {code}", "ok" if code == OK else tone_of(code)) for key, code in codes)
@@ -121,7 +121,7 @@ class Step:
 
     @property
     def lost(self) -> tuple[File, ...]:
-        """The files of which the candidate got only a description."""
+        """The files of which the candidate received only a description."""
         return tuple(file for file in self.files if file.badge == "described")
 
     @property
@@ -131,7 +131,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A headline, and the reasons for it."""
+    """A headline that says what happened, and the reasons."""
 
     headline: str
     why: tuple[str, ...]
@@ -139,7 +139,7 @@ class Story:
 
 
 def build_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
-    """Return every attempt in chain order. A describer's call is shown with the first attempt that it was made for."""
+    """Return all attempts in chain order. A describer's call belongs to the first attempt that it was made for."""
     seen: set[str] = set()
     steps = []
     for row in attempts:
@@ -166,7 +166,7 @@ def _build_step(row: AttemptLog) -> Step:
     # A failure with status 200, such as an empty answer, is shown by its outcome.
     code = str(row.status) if row.status and (is_ok or row.status != 200) else row.outcome
     tone = "ok" if is_ok else "" if is_skipped else tone_of(code)
-    # Rows without single tries have the number of retries only.
+    # Rows that do not list each try have only the number of retries.
     tries = len(row.tries) or (0 if is_skipped else row.retry_attempts + 1)
     files = tuple(_build_file(delivery) for delivery in row.deliveries)
     return Step(
@@ -175,13 +175,13 @@ def _build_step(row: AttemptLog) -> Step:
 
 
 def tone_of(code: str) -> str:
-    """Return the tone of a code: amber for temporary failures, red for those that need attention."""
+    """Return the tone of a code: amber for temporary failures, red for failures that need attention."""
     is_temporary = code == "429" or code.startswith("5") or "timeout" in code
     return "warn" if is_temporary else "bad"
 
 
 def color_chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the chips of a chain with the tones of the attempts' table."""
+    """Return the chips of a chain with the same tones as in the table of attempts."""
     return [
         {**chip, "tone": chip["tone"] if chip["tone"] in ("", "ok") else tone_of(str(chip["code"]))} for chip in chain
     ]
@@ -207,7 +207,7 @@ def build_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
         return Story(insert_facts(headline, {"id": original}), (_("No model was called again."),), "ok")
     why = tuple(_describe_failure(step) for step in attempts if step.row.outcome != OK)
     tone = "warn" if why else "ok"
-    # The status was sent with the first comment, before a model had answered.
+    # The status was sent with the first keep-alive comment, before a model had answered.
     if waited := (row.answer or {}).get("keepAliveMs"):
         template = _("After %(time)s without content the stream began with keep-alive comments, so its status is 200.")
         why = (*why, insert_facts(template, {"time": duration_text(waited)}))
@@ -225,7 +225,7 @@ def build_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
         refusal = str(render_logged(row))
         return Story(_("The request was refused before any model was called"), (refusal,) if refusal else (), "bad")
     names = {"task": row.task_type or _("the request"), "name": attempts[-1].name, "count": len(attempts)}
-    # Content had reached the caller: no other candidate could take over.
+    # Content had already been sent to the caller, so no other candidate could take over.
     if row.first_content_ms is not None:
         return Story(insert_facts(_("The answer from %(name)s to %(task)s was cut off"), names), why, "bad")
     if len(attempts) == 1:
@@ -322,7 +322,7 @@ def _build_describing(step: Step) -> Iterator[Track]:
 
 def _build_tracks(step: Step) -> Iterator[Track]:
     row = step.row
-    # Rows without tries are drawn as one bar.
+    # Attempts that do not list each try are drawn as one bar.
     tries = row.tries or [{"startedMs": row.started_ms, "durationMs": row.duration_ms, "outcome": row.outcome}]
     for key in dict.fromkeys(entry.get("key", "") for entry in tries):
         key_tries = [entry for entry in tries if entry.get("key", "") == key]
@@ -336,7 +336,7 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
         start, end = entry["startedMs"], entry["startedMs"] + entry["durationMs"]
         tone = "ok" if entry["outcome"] == OK else step.tone if step.tone in ("warn", "bad") else "warn"
         first_content = row.first_content_ms
-        # The answering try is split at its first content: waiting, then streaming.
+        # The bar of the successful try is split at its first content into waiting and streaming.
         if tone == "ok" and entry is last and first_content is not None and 0 < first_content < row.duration_ms:
             middle = min(max(row.started_ms + first_content, start), max(end, row.started_ms + row.duration_ms))
             bars += [
@@ -349,12 +349,12 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
 
 
 def build_row(row: RequestLog) -> dict[str, Any]:
-    """Return the context of a request's row in a list."""
+    """Return the template context for a request's row in a list."""
     tone = "bad" if row.ending == RequestEnding.FAILED else "warn"
     entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": tone}
     entry["operation"] = operation_name(row.surface)
     chain = color_chips(row.chain)
-    # A refusal is the caller's fault, so no candidate is shown in red.
+    # If the request was rejected, the caller is at fault, so no candidate is shown in red.
     if row.ending == RequestEnding.REFUSED:
         chain = [{**chip, "tone": "warn" if chip["tone"] == "bad" else chip["tone"]} for chip in chain]
     return {**entry, "chain": chain, **content_of(row.adaptation)}
@@ -373,7 +373,7 @@ BADGE_ORDER = (
 def content_of(adaptation: str) -> dict[str, str]:
     """Return the worst badge of a request's files, from a value such as `image=native;file=inlined:cut:2`."""
     sections = [part.partition("=") for part in adaptation.split(";") if "=" in part]
-    # Reversed, so that of several files with the same outcome the first one is named.
+    # The order is reversed, so that of several files with the same outcome the first is named.
     kinds_by_outcome = {word: kind for kind, _sep, outcome in reversed(sections) for word in outcome.split(":")}
     for outcome, badge in BADGE_ORDER:
         if outcome in kinds_by_outcome:

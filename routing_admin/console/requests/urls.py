@@ -1,4 +1,4 @@
-"""URLs of the request log, and of sending an artifact to a model."""
+"""URLs of the request log, and for sending an artifact to a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of the request log: the list with its search, and one request."""
+"""Pages of the request log: the list with its search, and a request."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ if TYPE_CHECKING:
     from routing_admin.models import RequestLog
 
 
-# What the list polls for while it is open: the number of newer rows, and suggestions for the search.
+# What the open list requests: the number of newer rows, and suggestions for the search.
 
 NOTHING_NEW = 204
 LONGEST = 300
-"""Characters of the search text for which suggestions are made."""
+"""How many characters of the search text are used for suggestions."""
 
 
 @require_GET
 def requests_newer(request: HttpRequest) -> HttpResponse:
-    """Return how many matching requests are newer than the first one shown. 204 if the page shows that number."""
+    """Return how many matching requests are newer than the first one shown, or 204 if the page shows that number."""
     typed, after, shown_count = (request.GET.get(name, "") for name in ("q", "after", "count"))
     count = count_newer(parse(typed), after)
     if str(count) == shown_count:
@@ -80,7 +80,7 @@ def requests_words(request: HttpRequest) -> HttpResponse:
 
 
 def suggest_words(typed: str) -> list[str]:
-    """Return what can follow the typed text, including the names of this installation."""
+    """Return suggestions for the typed text, including names from this installation's configuration."""
     state = snapshot.current()
     configuration = state.configuration
     values = {
@@ -122,7 +122,7 @@ def requests(request: HttpRequest) -> HttpResponse:
         "newer": _address(typed, after=page.newer) if page.newer else "",
         "keys": KEYS,
         "words": suggest_words(typed[:LONGEST]),
-        # Only the newest page polls. On an empty one everything from now on is newer.
+        # Only the newest page polls. If it is empty, all later requests are newer.
         "place": "" if page.newer else write_cursor(page.rows[0]) if page.rows else write_place(timezone.now(), "~"),
         "example": EXAMPLE,
     }
@@ -158,7 +158,7 @@ def _sentence(rows: list[RequestLog], typed: str) -> str:
 
 
 def _count_sentence(count: int | None) -> str:
-    # Not counted: this search would have to read rows, not only an index.
+    # None means that the matches were not counted, because counting would have to read rows, not only an index.
     if count is None:
         return ""
     if count > MAX_COUNTED:
@@ -186,7 +186,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         raise Http404
     row, steps, state = logged.row, build_steps(logged.attempts), snapshot.current()
     call_ids = [call.request_id for step in steps for call in step.describer_calls]
-    # Describers' calls are logged as requests, and those entries have the cost.
+    # Describers' calls are also logged as requests. Those entries have the cost.
     steps = add_entries(steps, find_logged_requests(call_ids)) if call_ids else steps
     # Reading a recorded body is audited.
     note_body_read(actor_of(request), row)

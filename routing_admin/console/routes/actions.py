@@ -25,9 +25,9 @@ def save_route_as(
 ) -> AuditedAction:
     """Save a route and its chain from a spec as one revision. Without `row`, create the route.
 
-    Raise `ConflictError` if the version is no longer `expected`, `InvalidError` with every problem.
+    Raise `ConflictError` if the version is no longer `expected`, and `InvalidError` with all problems.
     """
-    # The position is the row's: a route of a spec does not know its place in the list.
+    # The position is taken from the row, because a spec does not know the route's position in the list.
     row = row or TaskRoute(task_type=spec.task_type)
     for name, value in route_fields(spec, row.position).items():
         setattr(row, name, value)
@@ -37,7 +37,7 @@ def save_route_as(
 def save_route(
     actor: Actor, row: TaskRoute, chain: Sequence[CandidateSpec] | None = None, *, expected: int | None = None
 ) -> AuditedAction:
-    """Save a route, and with `chain` its candidates in that order, as one revision."""
+    """Save a route as one revision. If `chain` is given, it replaces the route's candidates, in that order."""
     new = row.pk is None
     with ledger.change(actor, AuditedAction("route.add" if new else "route.change", "route", row.task_type)) as act:
         if new:
@@ -50,7 +50,7 @@ def save_route(
 
 
 def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
-    """Return the providers of a chain by name. Raise `InvalidError` naming each that does not exist."""
+    """Return the providers of a chain by name. Raise `InvalidError` that names each unknown provider."""
     providers = Provider.objects.in_bulk([candidate.provider for candidate in chain], field_name="name")
     message = _("There is no provider %(name)s. Add it, or choose another.")
     problems = [
@@ -65,7 +65,7 @@ def providers_of(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
 
 def check_can_delete_route(row: TaskRoute) -> None:
     """Raise `InUseError` for a route that agents or aliases use, and for the default route."""
-    # All other tasks need the default route, so it can be deleted only as the last one.
+    # Tasks without a route use the default route, so it can be deleted only if it is the last route.
     if row.task_type == DEFAULT_ROUTE and TaskRoute.objects.exclude(pk=row.pk).exists():
         raise InUseError(_("The default route takes every task type without its own route, so it must stay."))
     agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]

@@ -1,7 +1,7 @@
-"""A route while it is edited: the posted form as a value. Nothing is stored before Save.
+"""A route while it is edited. The draft is read from the posted form, and nothing is stored before Save.
 
-The page posts its cards in order (`card`, repeated) with each card's fields under `c-<card>-…`. Dragging a card in
-the browser therefore has the same effect as its buttons.
+A card on the page is a candidate. The page posts its cards in order (`card`, repeated), with the fields of each under
+`c-<card>-…`. Dragging a card in the browser therefore has the same effect as pressing its buttons.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.core.fallback.policy import ErrorPreset, error_class_problem
 from routing_admin.core.fallback.table import Action
 
 OWN = ("preset", "fallbackOn")
-"""Keys of an error policy that are no error class."""
+"""Keys of an error policy that are not error classes."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class CandidateDraft:
 
 @dataclass(slots=True)
 class Draft:
-    """The route's form, its cards in order, its own action per error class, and the version it started from."""
+    """The route's form, its cards in order, its own action per error class, and the version that was edited."""
 
     form: RouteForm
     cards: list[CandidateDraft]
@@ -52,11 +52,11 @@ class Draft:
     problems: list[str] = field(default_factory=list)
 
     def valid(self) -> bool:
-        """Whether all fields are valid. Fills in the forms' errors."""
+        """Return whether all fields are valid, and fill in the forms' errors."""
         return all([self.form.is_valid(), *(card.form.is_valid() for card in self.cards)])
 
     def spec(self, base: RouteSpec) -> RouteSpec:
-        """Return the draft as a route. Invalid fields keep the value of `base`."""
+        """Return the draft as a route. Invalid fields keep the value that they have in `base`."""
         self.valid()
         cleaned = self.form.cleaned_data
         return replace(
@@ -74,8 +74,8 @@ class Draft:
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
-        # What the page does not show is kept from the stored candidate. If two cards have the same model, they take the
-        # stored candidates in order.
+        # Values that the page does not show are taken from the stored candidate. If two cards have the same model, they
+        # take the stored candidates in order.
         stored: dict[tuple[str, str | None], list[CandidateSpec]] = {}
         for candidate in base.candidates:
             stored.setdefault((candidate.provider, candidate.model), []).append(candidate)
@@ -84,7 +84,7 @@ class Draft:
             matches = stored.get((card.provider, card.model))
             current = matches.pop(0) if matches else CandidateSpec(card.provider, card.model)
             values = card.form.cleaned_data
-            # The page may lack the field, and absent does not mean empty.
+            # The page may lack the field. In that case the stored value is kept.
             is_sent = card.form.add_prefix("extra_body") in card.form.data
             yield replace(
                 current,
@@ -94,7 +94,7 @@ class Draft:
             )
 
     def _policy(self, base: RouteSpec, preset: str) -> str | Mapping[str, Any]:
-        # Saving an unchanged policy must not change how it is written.
+        # An unchanged policy keeps its notation, so that saving it changes nothing.
         if (preset, self.on_error) == (preset_of(base), words_of(base)):
             return base.on_error
         fallback_on = _fallback_words(base)
@@ -122,7 +122,7 @@ def _content(base: RouteSpec, policy: str) -> Mapping[str, Any]:
 
 
 def preset_of(route: RouteSpec) -> str:
-    """Return the error preset that a route names, `seed` by default."""
+    """Return the name of a route's error preset, by default `seed`."""
     preset = route.on_error if isinstance(route.on_error, str) else route.on_error.get("preset")
     return str(preset) if preset in set(ErrorPreset) else ErrorPreset.SEED.value
 
@@ -138,7 +138,7 @@ def plain(value: Any) -> str:
 
 
 def draft_of(route: RouteSpec, version: int | None) -> Draft:
-    """Return the draft of an unchanged route."""
+    """Return a draft of a route without changes."""
     data = QueryDict(mutable=True)
     for name in NUMBERS:
         data[name] = plain(getattr(route, name))
@@ -170,7 +170,7 @@ def draft_in(data: QueryDict, version: int | None = None) -> Draft:
     cards = [_card(data, card) for card in dict.fromkeys(data.getlist("card")) if f"c-{card}-provider" in data]
     version_text = _text(data, "version")
     actions = {key[3:]: str(value) for key, value in data.items() if key.startswith("on-") and value in set(Action)}
-    # Unknown error classes are dropped: the table offers none, and the route would not accept them.
+    # Unknown error classes are dropped, because the route would not accept them. The table does not offer them.
     known_actions = {word: action for word, action in actions.items() if error_class_problem(word) is None}
     return Draft(
         RouteForm(data),
@@ -187,14 +187,14 @@ def _card(data: QueryDict, card: str) -> CandidateDraft:
 
 @dataclass(frozen=True, slots=True)
 class EditorAction:
-    """A button of the page: its verb and the card it applies to."""
+    """A button on the page: its verb, and the card it applies to."""
 
     verb: str
     target: str = ""
 
 
 def read_action(data: QueryDict) -> EditorAction:
-    # Each kind of button has its own field, since a button can submit one name and value only.
+    # Each kind of button has its own field, since a button can submit only one name and value.
     if _text(data, "move"):
         card, _, direction = _text(data, "move").partition(":")
         return EditorAction(direction, card)
@@ -223,8 +223,9 @@ def apply_action(data: QueryDict, action: EditorAction, configuration: Configura
 
 
 def focus_after(action: EditorAction, cards: Sequence[str]) -> str:
-    """Return the button to focus after an action, empty to leave the focus alone."""
-    # The pressed button may be gone, or disabled at an end of the chain. Keyboard users would have to start over.
+    """Return the button to focus after an action, or an empty string to leave the focus unchanged."""
+    # The pressed button may have been removed, or be disabled at an end of the chain. Without this, keyboard users
+    # would lose their place on the page.
     if action.verb == "remove" and cards:
         return f"drop {cards[0]}"
     if len(cards) > 1 and action.target in (cards[0], cards[-1]):
@@ -243,7 +244,7 @@ def pick_candidate(data: QueryDict, configuration: Configuration) -> CandidateSp
     return CandidateSpec(provider.name, _text(data, "pick_model").strip()[:200] or None)
 
 
-# Task types in URLs. A task type is any text, so those that a path cannot hold are encoded.
+# Task types in URLs. A task type may be any text, so task types that a path cannot contain are encoded.
 
 PLAIN = re.compile(r"[^/~.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
 # The URL of the page for a new route.
@@ -252,15 +253,15 @@ MARK = "~"
 
 
 class TaskType:
-    """Path converter: `planning` is itself; `a/b`, `..` and `new` become `~` and their UTF-8 in base64."""
+    """Path converter. `planning` is unchanged, but `a/b`, `..` and `new` become `~` and their UTF-8 in base64."""
 
     regex = r"[^/]+"
 
     def to_python(self, value: str) -> str:
-        """Return the task type of a URL. Raise `ValueError`, which Django answers with 404."""
+        """Return the task type in a URL. Raise `ValueError`, for which Django returns 404, if it is malformed."""
         if not value.startswith(MARK):
             return value
-        # The padding of base64 is left out of the URL.
+        # The URL leaves out the padding of base64.
         data = value[1:] + "=" * (-len(value[1:]) % 4)
         try:
             return base64.b64decode(data, altchars=b"-_", validate=True).decode()

@@ -70,12 +70,12 @@ HOPS = (
     ("422", Failure(Fault.HTTP_422, status=422)),
     ("400", Failure(Fault.HTTP_400, status=400)),
 )
-"""The conditions written between two cards, each with a failure that represents it."""
+"""The conditions shown between two cards, each with a failure that represents it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardView:
-    """A card as shown: its findings, and the loss that starts with it."""
+    """A card as shown: its findings, and the kinds of content that are lost from this candidate on."""
 
     card: CandidateDraft
     checked: CheckedCandidate
@@ -87,7 +87,7 @@ class CardView:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Both versions of a route that was saved by someone else meanwhile."""
+    """Both versions of a route that another user has saved in the meantime."""
 
     saved: str
     draft: str
@@ -96,7 +96,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditorPage:
-    """The input of the editor: the stored route, its row, the draft, and the button pressed."""
+    """The input of the editor: the stored route, its row, the draft, and the pressed button."""
 
     state: Snapshot
     row: TaskRoute | None
@@ -131,18 +131,18 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     action = read_action(request.POST)
     data = apply_action(request.POST, action, state.configuration)
     if row is not None:
-        # The name of a stored route cannot change.
+        # The name of a stored route cannot be changed.
         data["task_type"] = row.task_type
-    editor = can_edit(request)  # a viewer's page has no fields to post: what is simulated is the stored route
+    editor = can_edit(request)  # a viewer's page has no fields to post, so the stored route is simulated
     draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
     page = EditorPage(state=state, row=row, base=base, draft=draft, action=action, data=data)
-    if action.verb == "past":  # only this card, which the page requests once a draft has settled
+    if action.verb == "past":  # only the retrospective, which the page requests once a draft has settled
         return render(request, "routes/past.html", render_retrospective(state, base if row else None, draft.spec(base)))
     return save(request, page) if action.verb == "save" else show(request, page)
 
 
 def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
-    """Save the draft as one revision. 422 with every problem, 409 with both versions.
+    """Save the draft as one revision. The response is 422 with all problems, or 409 with both versions.
 
     Raise `PermissionDenied` for viewers.
     """
@@ -164,7 +164,7 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
 
 
 def ready(page: EditorPage) -> bool:
-    """Whether the draft can be saved. Adds each reason against it to the draft."""
+    """Return whether the draft can be saved. If not, add the reasons to the draft."""
     draft = page.draft
     is_valid = draft.valid()
     if not draft.cards:
@@ -181,7 +181,7 @@ def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> Http
     current = find_route_with_chain(page.base.task_type)
     if current is None:
         return show(request, page, status=409)
-    # Saving again overwrites the other change, now that the person has seen it.
+    # The user has now seen the other change, so saving again overwrites it.
     page.draft.version = current.version
     base = route_spec(current)
     draft_spec = page.draft.spec(base)
@@ -225,7 +225,7 @@ def context(page: EditorPage) -> dict[str, Any]:
     if draft.form.is_bound and page.action.verb == "open":
         draft.valid()
     if page.action.verb != "save" and not draft.form["task_type"].value():
-        draft.form.errors.pop("task_type", None)  # an empty name is an error only once the person saves
+        draft.form.errors.pop("task_type", None)  # an empty name is an error only when the draft is saved
     spec = draft.spec(page.base)
     findings = lint(
         state.configuration,

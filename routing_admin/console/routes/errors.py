@@ -56,13 +56,13 @@ ROWS: tuple[Row, ...] = (
     ("413", gettext_lazy("413 too large"), _status(413)),
     ("422", gettext_lazy("422 cannot process"), _status(422)),
 )
-"""The rows of the table: the policy's word, its label, and failures that represent the class."""
+"""The rows of the table: the policy's word for an error class, its label, and failures that represent it."""
 
 EXAMPLE = 'HTTP 429 {"error":{"code":"insufficient_quota"}}'
-"""An example of what can be pasted."""
+"""An example of an error that can be pasted."""
 
 SHORT = frozenset({"429", "quota", "5xx", "network", Fault.READ_TIMEOUT.value, "400", "auth", "404", "413", "422"})
-"""The classes that are shown without expanding the table."""
+"""The error classes that are shown without expanding the table."""
 
 HTTP_STATUS = re.compile(
     r"(?:HTTP(?:/[\d.]+)?\s*|status(?:[ _]?code)?\W{0,3}|error\W{0,3}code\W{0,3}|^\s*)([1-5]\d\d)\b", re.I
@@ -75,14 +75,15 @@ EXCEPTIONS: tuple[tuple[re.Pattern[str], Fault], ...] = (
     (re.compile(r"time(d\s*)?out|timeout", re.I), Fault.READ_TIMEOUT),
     (re.compile(r"reset|ECONNRESET|broken pipe|disconnected|EOF", re.I), Fault.RESET_BEFORE_HEADERS),
 )
-"""Words of exceptions that have no status. The first match decides, so the specific patterns come first."""
+"""Patterns for the text of exceptions without a status. The first match decides, so specific patterns come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """An error class in the table: what happens under the draft, and the route's own action if it has one.
+    """An error class in the table: what the draft does after such an error, and the route's own action if any.
 
-    `moved` is true if the preset continues after an error that is otherwise raised. `short` rows are always shown.
+    `moved` is true if the preset makes the chain continue after an error that is otherwise raised. `short` rows are
+    always shown.
     """
 
     word: str
@@ -95,10 +96,10 @@ class PolicyRow:
 
 
 def table(route: RouteSpec) -> list[PolicyRow]:
-    """Return the error policy of a route row by row. Words without their own row come last."""
+    """Return the error policy of a route as rows. Classes that are not in `ROWS` come last."""
     policy = policy_of(route)
     table_words = {word for word, _label, _failures in ROWS}
-    # A policy may name any fault or status, not only those of the table.
+    # A policy may name any fault or status, not only those in the table.
     other_rows: list[Row] = [(word, word, _pick_failure(word)) for word in policy.on_error if word not in table_words]
     return [
         PolicyRow(
@@ -146,7 +147,7 @@ class PastedError:
 
 
 def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
-    """Classify an error from a log or a provider. None for blank text."""
+    """Classify an error that was copied from a log or a provider. Return None for blank text."""
     if not text.strip():
         return None
     failure = failure_in(text)
@@ -163,13 +164,13 @@ def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
 
 
 def failure_in(text: str) -> Failure:
-    """Return the failure that a text describes: a status with or without a body, a body alone, or an exception."""
+    """Return the failure that a text describes. It may be a status, a body, both, or an exception."""
     status = HTTP_STATUS.search(text)
     start = text.find("{")
     body = text[start:] if start >= 0 else text[status.end() :] if status else text
     if status:
         return failure_of(int(status[1]), {}, body.strip().encode())
-    # In JSON these words may be part of any message, so only plain text is searched.
+    # Only plain text is searched, because in JSON these words may be part of any message.
     for pattern, fault in EXCEPTIONS:
         if start < 0 and pattern.search(text):
             return Failure(fault, text.strip()[:300])

@@ -46,7 +46,7 @@ SECONDS = (SHORTEST_SECONDS, MAX_SECONDS)
 
 
 class Number(forms.FloatField):
-    """A narrow number field. Empty means absent, 0 is a value."""
+    """A narrow number field. An empty field means None, while 0 is a value."""
 
     def __init__(self, *, between: tuple[float, float], inherited: str = "", **options: Any) -> None:
         attrs = {"class": "num", "inputmode": "decimal", "placeholder": inherited, "autocomplete": "off"}
@@ -71,7 +71,7 @@ def text_that_can_be_stored(value: str) -> None:
 
 
 class RouteForm(forms.Form):
-    """The route's own fields. Its candidates are `CandidateForm`s."""
+    """The route's own fields. Each candidate has a `CandidateForm`."""
 
     task_type = forms.CharField(label=_("Task type"), max_length=200, validators=[text_that_can_be_stored])
     enabled = forms.BooleanField(label=_("Enabled"), required=False)

@@ -70,7 +70,7 @@ class RouteRow:
 
     @property
     def search(self) -> str:
-        """The log search for the route's requests of the last day."""
+        """The search in the request log for the route's requests of the last day."""
         return self._search.to_text()
 
     @property
@@ -87,7 +87,7 @@ class RouteRow:
 
 
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
-    """Return the rows of these routes with their traffic. One query of the log, one of the drifts."""
+    """Return the rows of these routes with their traffic. One query for the log and one for the drifts."""
     routes = list(routes)
     traffic = map_traffic([route.task_type for route in routes], timezone.now())
     drifts = map_drifts()
@@ -171,7 +171,7 @@ def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None
         "sentence": sentence(state),
         "default_language": language_view(state.configuration),
         "aliases": state.configuration.aliases,
-        # Shown apart: this alias takes every name that has no other.
+        # The alias for all names that have no other alias is shown separately.
         "catch_all": next((entry for entry in state.configuration.aliases if entry.name == CATCH_ALL), None),
         "alias_form": form or AliasForm(),
         "targets": targets(state.configuration),
@@ -182,7 +182,7 @@ def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None
 
 
 def targets(configuration: Configuration) -> list[str]:
-    """Return what an alias can lead to: routes and model services."""
+    """Return the possible targets of an alias: routes and model services."""
     return [
         *(task_name(route.task_type) for route in configuration.routes),
         *(service.id for service in configuration.services),
@@ -215,13 +215,13 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
         return redirect("routes")
     state = snapshot.current()
     spec = state.configuration.route(task_type)
-    # The change has published a new snapshot: draw the row from it, not from the form.
+    # The change has published a new snapshot. Render the row from it, not from the form.
     return render(request, "routes/list.html#row", {"row": route_rows(state, [spec])[0]} if spec else {})
 
 
 @require_POST
 def alias(request: HttpRequest) -> HttpResponse:
-    """Add, change or remove (`remove`) an alias."""
+    """Add or change an alias, or remove the alias that `remove` names."""
     removed = request.POST.get("remove", "")
     if removed:
         change = save_alias(actor_of(request), removed, "")
@@ -241,7 +241,7 @@ def alias(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def delete(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Delete a route, or explain on its page why not. Raise `Http404` for an unknown route."""
+    """Delete a route. If it cannot be deleted, its page says why. Raise `Http404` for an unknown route."""
     row = find_route(task_type)
     if row is None:
         raise Http404
@@ -256,5 +256,5 @@ def delete(request: HttpRequest, task_type: str) -> HttpResponse:
 
 
 def find_delete_refusal(row: TaskRoute | None) -> str:
-    """Return why a route cannot be deleted; empty if it can, and for a new one."""
+    """Return why a route cannot be deleted, or an empty string if it can be or is new."""
     return "" if row is None else find_refusal(check_can_delete_route, row)

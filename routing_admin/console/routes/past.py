@@ -24,7 +24,7 @@ from routing_admin.core.planning.retrospect import DifferenceKey, DifferenceKind
 Text = str | Promise
 
 EXAMPLES = 10
-"""Requests listed per difference."""
+"""How many requests are listed per difference."""
 
 KINDS: Mapping[str, Text] = {
     Kind.IMAGE.value: pgettext_lazy("of a request", "image"),
@@ -52,12 +52,12 @@ TONES: Mapping[DifferenceKind, str] = {
     **dict.fromkeys((DifferenceKind.LOSES_FILE, DifferenceKind.FALLS_BACK), "warn"),
     **dict.fromkeys((DifferenceKind.FIRST_CHANGES, DifferenceKind.UNKNOWN), "info"),
 }
-"""The tone of a difference; others are improvements."""
+"""Tones of differences. Differences that are not listed are improvements."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastExample:
-    """A request of a difference: its file, if the difference is about one, and how it went before and would go now."""
+    """A request that shows a difference: its file, if it is about a file, and its result before and with the draft."""
 
     request: PastRequest
     file: str
@@ -67,7 +67,7 @@ class PastExample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRow:
-    """A difference as shown. `more` counts the requests beyond the examples."""
+    """A difference as shown. `more` is the number of requests beyond the examples."""
 
     tone: str
     text: str
@@ -86,11 +86,11 @@ class PastBar:
 
 
 def render_retrospective(state: Snapshot, base: RouteSpec | None, draft: RouteSpec) -> dict[str, Any]:
-    """Return the context of the card for a draft of the route `base`, None for a new route."""
+    """Return the template context for a draft of the route `base`. For a new route, `base` is None."""
     now = timezone.now()
     if not draft.task_type:
         return {}
-    # Without changes there is nothing to compare: only the number of requests is shown.
+    # Without changes there is nothing to compare, so only the number of requests is shown.
     if not draft.candidates or (base is not None and not route_changes(base, draft)):
         return {"past": count_past(state.configuration, draft.task_type, now)}
     draft_past = find_draft_past(state, with_route(state.configuration, draft), draft.task_type, now)
@@ -134,7 +134,7 @@ def _row(key: DifferenceKey, pairs: Sequence[PastPair], draft_past: DraftPast) -
 
 
 def _hint(name: str, share: AnswerShare | None) -> str:
-    # Whether it would have answered is unknown. How often it answers its own calls is the best there is to say.
+    # Whether the model would have answered is unknown. The share of its own calls that it answered is the best hint.
     if share is None:
         return ""
     if not share.calls:

@@ -56,7 +56,7 @@ NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
     ),
     DescribeRouteState.DISABLED: gettext_lazy("The task route describe is disabled, so no model describes files."),
 }
-"""Why no model describes files although the policy asks for it."""
+"""Why no model describes files although the policy requires it."""
 
 FIELDS: Mapping[str, Text] = {
     "enabled": gettext_lazy("enabled"),
@@ -78,10 +78,10 @@ FIELDS: Mapping[str, Text] = {
 
 
 def describing_context(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
-    """Return what pages say about describing these routes' files; empty if no policy asks for it.
+    """Return what pages say about the description of these routes' files. Empty if no policy requires descriptions.
 
-    `describing` is the state of the describe route, `no_describer` why no model describes, and `describe_url` where to
-    change that.
+    `describing` is the state of the describe route, `no_describer` is why no model describes files, and `describe_url`
+    is the page on which to change that.
     """
     if not any(wants_describer_along(configuration, route) for route in routes):
         return {}
@@ -109,7 +109,7 @@ def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
 
 
 def hint(checked: CheckedCandidate, finding: Finding) -> Text:
-    """Return a further sentence on a finding; empty if its label says everything."""
+    """Return a further sentence on a finding, or an empty string if its label suffices."""
     if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
         return translate_sentence(checked.detail)
     if finding is Finding.DOUBTFUL:
@@ -161,8 +161,8 @@ def change_text(change: RouteChange) -> str:
 
 
 def place_text(action: EditorAction, draft: Draft) -> str:
-    """Return the new position of a moved card; empty after any other button."""
-    # Announced by screen readers: the move itself can only be seen.
+    """Return a sentence with the new position of a moved card, or an empty string after any other button."""
+    # Screen readers announce this sentence, because the move itself can only be seen.
     cards = [card.id for card in draft.cards]
     if action.verb not in ("up", "down") or action.target not in cards:
         return ""

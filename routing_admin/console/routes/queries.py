@@ -25,7 +25,7 @@ from routing_admin.request_log.time_ranges import window_start
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A task type's requests of a day: all, those that fell back, and those that failed."""
+    """How many requests a task type had in a day: in total, with a fallback, and failed."""
 
     requests: int = 0
     fell_back: int = 0
@@ -40,7 +40,7 @@ class Traffic:
         return self._percent(self.failed)
 
     def _percent(self, part: int) -> int:
-        # At least 1 where there was any: a rounded 0 % would hide them.
+        # If there was any such request, show at least 1 %, because a rounded 0 % would hide it.
         return max(1, round(100 * part / self.requests)) if part else 0
 
 
@@ -52,7 +52,7 @@ def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traf
         .values_list("task_type")
         .annotate(
             requests=Count("*"),
-            # `started_at` is part of that index, another column would make the database read the rows.
+            # `started_at` is part of the index. Any other column would make the database read the rows.
             fell_back=Count("started_at", filter=Q(fell_back=True)),
             failed=Count("started_at", filter=Q(ending=RequestEnding.FAILED)),
         )
@@ -72,13 +72,13 @@ def find_route_with_chain(task_type: str) -> TaskRoute | None:
     return TaskRoute.objects.filter(task_type=task_type).prefetch_related("candidates__provider").first()
 
 
-# Which task routes cannot answer, and why: one definition for pages, alerts, `doctor` and `/metrics`.
-# Disabled routes are left out, since their tasks use `default`, and so are cooldowns, which end without action.
+# Which task routes cannot answer, and why. Pages, alerts, `doctor` and `/metrics` share this definition.
+# Disabled routes are left out, since their tasks use `default`. Cooldowns are ignored, since they end by themselves.
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A route's ability to answer: the number of candidates that can be called now, and why the others cannot."""
+    """Whether a route can answer: the number of candidates that can be called now, and why the others cannot."""
 
     task_type: str
     ready: int
@@ -87,7 +87,7 @@ class Standing:
 
 
 def list_standings(state: Snapshot) -> tuple[Standing, ...]:
-    """Return the standing of every enabled route, planned as for a request. Nothing is called."""
+    """Return the standing of each enabled route. It is planned as for a request, but no model is called."""
     return tuple(_standing(state, route) for route in state.configuration.routes if route.enabled)
 
 

@@ -1,4 +1,4 @@
-"""The retrospective of a draft: the last 24 hours' requests of a route, walked again along the draft's chain.
+"""The retrospective of a draft: how a route's requests of the last 24 hours would have gone along the draft's chain.
 
 Everything is read from the log, and no model is called. Only the newest requests are read, so that a busy day costs
 no more than a quiet one.
@@ -28,23 +28,23 @@ from routing_admin.request_log.health import UNASKED
 from routing_admin.request_log.time_ranges import window_start
 
 MOST = 2000
-"""Newest requests that are walked."""
+"""How many of the newest requests are evaluated."""
 MAX_COUNTED = 20_000
-"""Requests that are counted; beyond that the page says "more than"."""
+"""How many requests are counted at most. Beyond that, the page says "more than"."""
 MAX_OF_DEFAULT = 5000
-"""Newest requests to `default` that are searched for those that asked for a task type without a route."""
+"""How many of the newest requests to `default` are searched for those that named a task type without a route."""
 MAX_CALLS = 2000
-"""Newest calls of a provider from which a model's share of answers is taken."""
+"""How many of a provider's newest calls are used to compute the share that a model answered."""
 MAX_SHARES = 3
-"""Models whose share of answers is looked up."""
+"""For how many models that share is looked up."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoutePast:
     """The requests of a route's last 24 hours that reached a model, newest first, and the total number.
 
-    `is_more` is true if there were more than `total`. `goes_to_default` is true if no route took the task type, so that
-    its requests went to the default route.
+    `is_more` is true if there were more than `total`. `goes_to_default` is true if no route accepts the task type, so
+    that its requests went to the default route.
     """
 
     requests: tuple[PastRequest, ...]
@@ -55,7 +55,7 @@ class RoutePast:
 
 @dataclass(frozen=True, slots=True)
 class AnswerShare:
-    """A model's own calls of the last 24 hours, and how many of them it answered."""
+    """The number of calls to a model in the last 24 hours, and how many it answered."""
 
     calls: int
     answered: int
@@ -63,7 +63,7 @@ class AnswerShare:
 
 @dataclass(frozen=True, slots=True)
 class DraftPast:
-    """A draft compared with the past. `shares` are those of models of which the outcome is unknown, by name."""
+    """A draft compared with the past. `shares` are, by name, those of the models whose outcome is unknown."""
 
     past: RoutePast
     retrospect: Retrospect
@@ -78,9 +78,9 @@ def count_past(configuration: Configuration, task_type: str, now: datetime) -> R
 
 
 def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datetime) -> DraftPast:
-    """Walk the last 24 hours' requests of a task type with the configuration in use and with the draft.
+    """Evaluate a task type's requests of the last 24 hours with the configuration in use and with the draft.
 
-    Three queries of the log, and one for each of at most `MAX_SHARES` models whose outcome is unknown.
+    Three queries, and another for each of at most `MAX_SHARES` models whose outcome is unknown.
     """
     past = _read_past(state.configuration, name, now)
     before, after = chain_of(state, state.configuration, name), chain_of(state, draft, name)
@@ -92,9 +92,9 @@ def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datet
 
 
 def chain_of(state: Snapshot, configuration: Configuration, task_type: str) -> WalkChain:
-    """Return the chain for a task type under a configuration; empty if no route takes it.
+    """Return the chain for a task type in a configuration, or an empty chain if no route accepts it.
 
-    The configuration may differ from the one in use in its routes only: all else is taken from the one in use.
+    Only the routes are taken from `configuration`. Everything else comes from the configuration in use.
     """
     try:
         route = resolve_route(configuration, task_type)[0]
@@ -103,7 +103,7 @@ def chain_of(state: Snapshot, configuration: Configuration, task_type: str) -> W
     decisions = decisions_of(state)
     plan = plan_route(configuration, route, RoutingQuery(task_type), unusable=decisions.unusable)
     places, seen = [], set[CandidateKey]()
-    # Of a candidate that occurs twice, only the first is ever called.
+    # If a candidate occurs twice, only the first occurrence is ever called.
     for candidate in plan.candidates:
         key = candidate.provider, candidate.model
         if candidate.skip is None and key not in seen:
@@ -119,7 +119,7 @@ def _rows_of(configuration: Configuration, task_type: str, since: datetime) -> t
     route: RouteSpec | None = configuration.route(task_type)
     if task_type == DEFAULT_ROUTE or (route is not None and is_taken(route)):
         return rows.filter(task_type=task_type), False
-    # A bounded search: few requests to the default route need have asked for this task type.
+    # The search is bounded, because few of the requests to the default route may have named this task type.
     newest = rows.filter(task_type=DEFAULT_ROUTE).order_by("-started_at").values("pk")[:MAX_OF_DEFAULT]
     return rows.filter(pk__in=newest, matched=False, asked_model=task_name(task_type)), True
 
@@ -131,7 +131,7 @@ def _read_past(configuration: Configuration, task_type: str, now: datetime) -> R
     rows, _ = _rows_of(configuration, task_type, window_start(now))
     start_times = dict(rows.order_by("-started_at").values_list("pk", "started_at")[:MOST])
     attempts = AttemptLog.objects.filter(request__in=list(start_times)).order_by()
-    if connections[LOGS].vendor == POSTGRESQL:  # partitioned by day: only two partitions are read
+    if connections[LOGS].vendor == POSTGRESQL:  # the table is partitioned by day, so only two partitions are read
         attempts = attempts.filter(at__gte=window_start(now))
     columns = ("request_id", "provider", "model", "outcome", "status", "dropped_params", "deliveries")
     by_request: dict[str, list[Any]] = {}
@@ -142,7 +142,7 @@ def _read_past(configuration: Configuration, task_type: str, now: datetime) -> R
 
 def _requests(start_times: Mapping[str, datetime], by_request: Mapping[str, list[Any]]) -> Iterator[PastRequest]:
     for key, started_at in start_times.items():
-        # A request without attempts walked no chain, such as one answered from a cache.
+        # A request without attempts, such as one answered from a cache, did not use a chain.
         attempts = by_request.get(key)
         if attempts:
             yield PastRequest(key, started_at, files_in(values[-1] for values in attempts), _tries(attempts))
@@ -151,7 +151,7 @@ def _requests(start_times: Mapping[str, datetime], by_request: Mapping[str, list
 def _tries(attempts: Iterable[Any]) -> dict[CandidateKey, PastTry]:
     tries: dict[CandidateKey, PastTry] = {}
     for provider, model, outcome, status, drops, _ in attempts:
-        # Of a candidate that occurs twice, the first attempt is the one that was made.
+        # If a candidate occurs twice, only its first attempt was made.
         tries.setdefault((provider, model), PastTry(outcome, status, bool(drops)))
     return tries
 

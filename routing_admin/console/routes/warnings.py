@@ -20,7 +20,7 @@ def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     skipped = sum(1 for candidate in lint.candidates if candidate.skipped)
     if lint.callable and skipped:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
-        # A long chain of which one candidate is left is one failure away from no answer.
+        # If only one candidate of a longer chain remains, a single failure leaves no answer.
         yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
     yield from _losses(lint)
     yield from _drifts(lint)
@@ -38,7 +38,7 @@ def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
 
 
 def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    # Candidates that lose the same share a sentence.
+    # Candidates that lose the same kinds of content are listed in one sentence.
     positions_by_loss: dict[tuple[str, ...], list[int]] = {}
     for position, candidate in enumerate(lint.candidates, start=1):
         if candidate.loses:

@@ -1,4 +1,7 @@
-"""Actions on model services: saving, capabilities, filling from the catalogue, and doubts."""
+"""Actions on model services: save, set capabilities, fill them from the catalogue, and handle doubts.
+
+A cell is one capability of a service: a side (input or output) and a name.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def save_service(
 ) -> AuditedAction:
     """Save a new or changed service with the capabilities that an administrator declares, as one revision.
 
-    `capabilities` replaces everything that the service can do, `cells` only sets the given ones.
+    `capabilities` replaces all capabilities of the service. `cells` sets only the given capabilities.
     """
     new = row.pk is None
     with ledger.change(
@@ -60,7 +63,7 @@ def save_service(
 
 
 def declare(row: Service, capabilities: Capabilities) -> None:
-    """Declare exactly these capabilities. A cell whose value does not change keeps its source."""
+    """Declare exactly these capabilities. A capability whose value does not change keeps its source."""
     cells = [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     for (side, name), cell in stored.items():
@@ -69,7 +72,7 @@ def declare(row: Service, capabilities: Capabilities) -> None:
     for position, (side, name) in enumerate(cells):
         existing = stored.get((side, name))
         if existing is not None and existing.supported:
-            # Only its position: writing the cell again would make it declared.
+            # Only the position is updated, because writing the cell would set its source to declared.
             ServiceCapability.objects.filter(pk=existing.pk).update(position=position)
         else:
             write_cell(row, (side, name), supported=True, source=Source.DECLARED, position=position)
@@ -91,7 +94,7 @@ def set_capabilities(
     source: Source = Source.DECLARED,
     action: str = "service.capabilities",
 ) -> AuditedAction:
-    """Set capabilities of one or more services as one revision. `action` is the audit log's code."""
+    """Set capabilities of one or more services as one revision. `action` is the code in the audit log."""
     return set_sourced_capabilities(actor, {row: {source: cells} for row, cells in cells_by_service.items()}, action)
 
 
@@ -101,7 +104,7 @@ def set_sourced_capabilities(
     action: str = "service.capabilities",
 ) -> AuditedAction:
     """Set capabilities that have several sources, as `set_capabilities` does."""
-    # Cut below: the audit log's column holds 300 characters.
+    # The names are cut below, because the column of the audit log holds 300 characters.
     names = ", ".join(row.service_id for row in cells_by_service)
     with ledger.change(actor, AuditedAction(action, "service", names[:300])) as act:
         for row, cells_by_source in cells_by_service.items():
@@ -112,7 +115,8 @@ def set_sourced_capabilities(
 
 
 def keep_default_text(row: Service) -> None:
-    # A service that declares nothing counts as text in, text out. Its first declared cell must not take that away.
+    # A service that declares nothing is assumed to read and write text. Declaring its first capability must not
+    # remove that.
     if row.declares_capabilities:
         return
     row.declares_capabilities = True
@@ -121,14 +125,14 @@ def keep_default_text(row: Service) -> None:
 
 
 def write_cells(row: Service, cells: Mapping[Cell, bool], source: Source) -> None:
-    """Write cells of a service. Saving the row's `declares_capabilities` is left to the caller."""
+    """Write cells of a service. The caller has to save the row's `declares_capabilities`."""
     keep_default_text(row)
     for cell, on in cells.items():
         write_cell(row, cell, supported=on, source=source)
 
 
 def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, position: int | None = None) -> None:
-    """Write one cell. A new one goes to the end of its side."""
+    """Write a cell. A new cell is added at the end of its side."""
     side, name = cell
     values: dict[str, object] = {"supported": supported, "source": source.value}
     if position is not None:
@@ -140,7 +144,7 @@ def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, pos
 
 
 def check_can_delete_service(row: Service) -> None:
-    """Raise `InUseError` naming the agents or aliases that use the service."""
+    """Raise `InUseError` if agents or aliases use the service. The error names them."""
     agents = [agent.agent_id for agent in row.agents.all()]
     check_unused(agents, _("Agents still use this service: %(users)s. Give them another one first."))
     aliases = list_aliases_of(row.service_id)
@@ -156,7 +160,7 @@ def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -
     return act
 
 
-# Filling from the catalogue: existing services, and models that are about to become services.
+# Filling capabilities from the catalogue, for existing services and for models that are added as services.
 
 FIRMER = (Source.DECLARED.value, Source.PROBED.value)
 """Sources that the catalogue overrides only if an administrator insists."""
@@ -173,12 +177,12 @@ def retirement_of(provider: Provider, model: str) -> Retirement | None:
 
 
 def cells_of(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
-    """Return every usual cell with its value and source."""
+    """Return all standard cells with their value and source."""
     return {cell: _cell_of(entry.facts.get(cell)) for cell in CELLS}
 
 
 def _cell_of(fact: Fact | None) -> tuple[bool, Source]:
-    # Without a firm statement the cell is off, and its source shows why.
+    # If the catalogue has no clear statement, the cell is off, and its source shows why.
     if fact is None:
         return False, Source.UNKNOWN
     return fact.value, Source.CONTESTED if fact.verdict is FactVerdict.CONTESTED else Source.CATALOGUE
@@ -187,9 +191,9 @@ def _cell_of(fact: Fact | None) -> tuple[bool, Source]:
 def fill_from_catalogue(
     actor: Actor, rows: Iterable[Service], *, insist: bool = False, catalogue: Catalogue | None = None
 ) -> BulkChange:
-    """Fill unknown cells from the catalogue as one revision. Return the number of services with changes.
+    """Fill unknown cells from the catalogue as one revision. Return the number of changed services.
 
-    Declared and probed values stay, unless `insist` is set.
+    Declared and probed values are kept, unless `insist` is set.
     """
     cells_by_service = list_open_cells(catalogue or snapshot.current().catalogue, rows, insist=insist)
     if not cells_by_service:
@@ -212,7 +216,8 @@ def list_open_cells(
 def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Source, dict[Cell, bool]]:
     """Return the cells that the catalogue may fill, by source.
 
-    These are cells without a firm value, and with `insist` all cells on which the catalogue's sources agree.
+    These are cells that were neither declared nor probed. With `insist`, they include all cells on which the
+    catalogue's sources do not contradict each other.
     """
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     knows_the_rest = row.knows_the_rest
@@ -221,7 +226,7 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
         current = stored.get(cell)
         is_firm = current.source in FIRMER if current else knows_the_rest
         is_open = not is_firm or (insist and source is Source.CATALOGUE)
-        # What already has this value and source would only make an empty revision.
+        # Cells that already have this value and source are left out, since they would create an empty revision.
         if is_open and not (current and current.supported == on and current.source == source):
             fillable.setdefault(source, {})[cell] = on
     return fillable
@@ -229,7 +234,7 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
 
 @dataclass(frozen=True, slots=True)
 class NewModel:
-    """A model about to become a service: `cells` are those switched on, `alias` is a name for callers, or empty."""
+    """A model to be added as a service. `cells` are switched on, and `alias` is another name for callers, or empty."""
 
     model: str
     service_id: str
@@ -247,14 +252,14 @@ def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> 
 
 
 def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
-    """Add one service. Cells that equal the catalogue's have it as their source, the others are declared."""
+    """Add a service. Cells with the catalogue's value have the catalogue as their source. Others are declared."""
     entry = entry_for(provider, new.model)
     row = Service(
         service_id=new.service_id,
         name=new.service_id,
         provider=provider,
         model=new.model,
-        # Of a model that the catalogue does not know, nothing is declared unless it is chosen.
+        # If the catalogue does not know the model, only chosen capabilities are declared.
         declares_capabilities=entry is not None,
     )
     save_service(actor, row)
@@ -274,14 +279,14 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
     return row
 
 
-# Drifts: evidence against what a model is declared to read, and an administrator's decision about it.
+# Drifts: evidence that a model does not read what it is declared to read, and an administrator's decision about it.
 
 
 def record_drift(row: Service, capability: str, kind: DriftKind, revision: int | None = None) -> None:
-    """Store new evidence about a model, in place of earlier evidence about the same capability."""
+    """Store new evidence about a model. It replaces earlier evidence about the same capability."""
     now = timezone.now()
     lookup: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
-    # A dismissed drift stays quiet for a week, even if it is seen again.
+    # A dismissed drift is not shown for a week, even if it is observed again.
     if Drift.objects.filter(**lookup, kind=kind, dismissed_at__gt=now - QUIET).exists():
         return
     values = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}
@@ -302,5 +307,5 @@ def dismiss_drift(actor: Actor, row: Service, capability: str) -> None:
 
 
 def accept_doubt(actor: Actor, row: Service, capability: str) -> AuditedAction:
-    """Declare that the model does not read it. Undo restores the value, and with it the doubt."""
+    """Declare that the model does not read this kind of input. Undo restores the value, and with it the doubt."""
     return set_cell(actor, row, ("input", capability), supported=False)

@@ -35,7 +35,7 @@ class DriftView:
 
     @property
     def tone(self) -> str:
-        # A capability that was found in addition is good news.
+        # A capability that the model has gained is good news.
         return "info" if self.line.row.kind == DriftKind.STARTED else "warn"
 
 

@@ -30,11 +30,11 @@ else:
     ServiceModelForm = forms.ModelForm
 
 
-# A model's own price: amounts per million tokens of each sort, in a currency.
+# A service's own price: amounts per million tokens of each sort, in a currency.
 
 
 class PriceForm(forms.Form):
-    """A price that replaces the listed one; all fields empty for the listed one. `was` is the stored price."""
+    """A price that replaces the listed price. If all fields are empty, the listed price applies."""
 
     currency = forms.CharField(label=gettext_lazy("Currency"), max_length=3, required=False)
 
@@ -61,7 +61,7 @@ class PriceForm(forms.Form):
     def build_price(self) -> dict[str, Any]:
         """Return the price to store."""
         price = dict(self.cleaned_data)
-        # Fields of a price that this form does not show are kept.
+        # Fields of the price that this form does not show are kept.
         unknown = {name: value for name, value in self._was.items() if name not in FIELDS and name != "currency"}
         return {**price, **unknown} if price else {}
 
@@ -79,12 +79,12 @@ class PriceForm(forms.Form):
 
 
 def _plain(amount: float) -> float | int:
-    # Written 2, not 2.0, as a person would.
+    # A whole number is written as 2, not as 2.0.
     return int(amount) if amount.is_integer() else amount
 
 
 SWITCHES = ("switch", "cell", "custom", "side")
-"""The fields about capabilities, which the form of a new service does not have."""
+"""The fields for capabilities, which the form of a new service does not have."""
 
 
 def limits_text(value: Any) -> str:
@@ -92,16 +92,16 @@ def limits_text(value: Any) -> str:
 
 
 class CellsField(forms.MultipleChoiceField):
-    """Switches of capabilities as `side:name`. Switches that the row does not have are ignored."""
+    """Switches for capabilities as `side:name`. Switches that the row does not have are ignored."""
 
     def valid_value(self, value: object) -> bool:
         return True
 
 
 class ServiceForm(ServiceModelForm):
-    """A model service. Its id identifies it in files and at agents, and cannot change later.
+    """A model service. Its id identifies it in files and in agents, and cannot change later.
 
-    `switch` holds the switches of the posted page, `cell` those that are on.
+    `switch` lists all switches of the posted page, and `cell` lists those that are on.
     """
 
     provider = forms.ModelChoiceField(select_providers(), label=gettext_lazy("Provider"))
@@ -162,7 +162,7 @@ class ServiceForm(ServiceModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         row = self.instance
-        # The id cannot change once the service exists, and capabilities can be set only then.
+        # Once the service exists, its id cannot change. Capabilities can be set only after that.
         for name in ("service_id",) if row.pk else SWITCHES:
             del self.fields[name]
         self.fields["version"].initial = row.version
@@ -198,7 +198,7 @@ class ServiceForm(ServiceModelForm):
         if not self.is_bound:
             return list(squares)
         switches, on = set(self["switch"].value() or ()), set(self["cell"].value() or ())
-        # A switch that the page did not have keeps its stored value: it was added meanwhile.
+        # A switch that the page did not have was added in the meantime. It keeps its stored value.
         return [replace(square, on=square.key in on) if square.key in switches else square for square in squares]
 
     def cells(self, squares: Iterable[Square]) -> dict[tuple[str, str], bool]:
@@ -214,12 +214,12 @@ class ServiceForm(ServiceModelForm):
         row = self.save(commit=False)
         data = self.cleaned_data
         tags = [word.strip() for word in data["tags"].split(",") if word.strip()]
-        # Tags from a file may be other than text. Unless they change, they are kept as they are.
+        # Tags from a file need not be text. Unless they change, they are kept as they are.
         if tags != [str(tag) for tag in row.capability_tags]:
             row.capability_tags = tags
         row.limits = read_mended_json(data["limits_json"]) if data["limits_json"] else {}
         row.price = self.price.build_price()
-        if "extra_body_json" in self.data:  # pages of earlier versions post neither
+        if "extra_body_json" in self.data:  # pages of earlier versions post neither of these two fields
             row.extra_body = data["extra_body_json"]
             row.timeouts = timeouts_in(data, row.timeouts)
         if data["policy"] != policy_word(row.content):

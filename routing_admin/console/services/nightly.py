@@ -32,20 +32,20 @@ def night_of(now: datetime) -> date:
 
 
 def set_nightly(actor: Actor, row: Service, on: bool, now: datetime) -> None:
-    """Choose a service for the nightly probe, starting with the next night, or end the choice."""
+    """Choose a service for the nightly probe, starting with the next night, or stop probing it."""
     with ledger.audit(actor, AuditedAction("service.nightly", "service", row.service_id, {"on": on})):
         if on:
-            # This night counts as done, so that the first probe is not made at once.
+            # The current night counts as probed, so that the first probe is not made at once.
             NightlyProbe.objects.get_or_create(service_id=row.service_id, defaults={"last_night": night_of(now)})
         else:
             NightlyProbe.objects.filter(service_id=row.service_id).delete()
 
 
 def claim_due(now: datetime) -> Iterator[Service]:
-    """Claim and yield the chosen services that were not probed this night."""
+    """Claim and yield the chosen services that have not been probed this night."""
     night = night_of(now)
     for name in list(NightlyProbe.objects.filter(last_night__lt=night).values_list("service_id", flat=True)):
-        # A conditional update claims the service: of several processes, one changes the row.
+        # A conditional update claims the service, because of several processes only one changes the row.
         claimed = NightlyProbe.objects.filter(service_id=name, last_night__lt=night).update(last_night=night)
         row = find_live(name) if claimed else None
         if row is not None:
@@ -53,7 +53,7 @@ def claim_due(now: datetime) -> Iterator[Service]:
 
 
 def claim_all(now: datetime) -> Iterator[Service]:
-    """Claim and yield every chosen service, due or not."""
+    """Claim and yield all chosen services, even if they are not due."""
     night = night_of(now)
     for name in list(NightlyProbe.objects.order_by("service_id").values_list("service_id", flat=True)):
         NightlyProbe.objects.filter(service_id=name).update(last_night=night)
@@ -68,14 +68,14 @@ def find_live(service_id: str) -> Service | None:
 
 
 def probe_nightly(row: Service) -> ProbeResult:
-    """Probe a service as the nightly probe does. Changes are stored as drifts, to be seen in the morning."""
+    """Probe a service. Changes are stored as drifts, so that an administrator sees them in the morning."""
     result = probe_service(NIGHT, row, "service.probe_nightly")
     for name, on in result.changed.items():
         record_drift(row, name, DriftKind.STARTED if on else DriftKind.STOPPED, result.revision)
     return result
 
 
-# One process of the server probes per night, whichever claims a service first.
+# Each service is probed once per night, by the process that claims it first.
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ PAUSE_SECONDS = 60.0
 
 @dataclass(slots=True)
 class NightlyProbes:
-    """The rounds of probes, in a separate thread since a probe waits for models."""
+    """Runs the nightly probes in a separate thread, since a probe waits for models."""
 
     _thread: RepeatingThread = field(init=False)
 
@@ -100,7 +100,7 @@ class NightlyProbes:
 
     def round(self) -> None:
         """Probe every service that is due. Errors are logged, and the service is due again the next night."""
-        # This thread has no request after which Django would close old connections.
+        # Django closes old connections after a request, but this thread has no requests.
         renew_connections()
         try:
             for row in claim_due(timezone.now()):

@@ -1,4 +1,4 @@
-"""Probing what a model reads with real requests, and recording the result."""
+"""Probe what a model reads with real requests, and record the result."""
 
 from __future__ import annotations
 
@@ -35,18 +35,19 @@ from routing_admin.dispatch.provider_checks import CheckResult
 from routing_admin.limits.prices.sheet import price_for
 
 ANSWER_BYTES = 2048
-"""Bytes of an answer that are kept."""
+"""How many bytes of an answer are stored."""
 NOT_KNOWN = (Source.UNKNOWN, Source.CONTESTED)
-"""Sources of values that were not known: replacing such a value is not a change of the model."""
+"""Sources of values that were not known. Replacing such a value does not mean that the model has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
     """The result of a probe, by capability.
 
-    `answers` are the proved values. `contradicted` are those that were declared otherwise, and so not recorded;
-    `unclear` those that the probe could not decide. `changed` are values that were known otherwise before. `failed` is
-    the plain text call that got no answer, after which nothing else was asked. `revision` is None if nothing changed.
+    `answers` are the proved values. `contradicted` are capabilities that were declared otherwise, so they were not
+    recorded. `unclear` are those that the probe could not decide. `changed` are values that differ from a known value.
+    `failed` is the plain text call if it got no answer, in which case no file was sent. `revision` is None if nothing
+    changed.
     """
 
     answers: Mapping[str, bool] = field(default_factory=dict)
@@ -58,13 +59,13 @@ class ProbeResult:
 
 
 def probe_service(actor: Actor, row: Service, action: str = "service.capabilities") -> ProbeResult:
-    """Send the model files that hold a word, store the transcripts, and record what was proved in one revision.
+    """Send the model files that contain a word, store the transcripts, and record what was proved as one revision.
 
-    Declared cells do not change: where the probe contradicts one, it is recorded as a doubt.
+    Declared capabilities do not change. If the probe contradicts a declared capability, a doubt is recorded.
     """
     provider = row.provider
-    # All calls are made before anything is written, since a transaction must not wait for a model.
-    # A model that does not answer plain text proves nothing about files.
+    # All calls are made before anything is written, since a transaction must not wait for a model. If the model does
+    # not even answer plain text, nothing can be learned about files.
     greeting = dial.provider_checker().test(provider.name, row.model)
     if greeting.fault:
         return ProbeResult(failed=greeting)
@@ -90,7 +91,7 @@ def _record(
     act = set_capabilities(actor, {row: cells}, source=Source.PROBED, action=action) if cells else None
     contradicted = tuple(sorted(name for name in declared if answers[name] != known_values.get(name, False)))
     settle_doubts(row, [name for name in answers if name not in contradicted])
-    # Only a model that reads less than declared is a doubt.
+    # A doubt is recorded only if the model reads less than declared.
     for name in contradicted:
         if not answers[name]:
             record_drift(row, name, DriftKind.DENIED)
@@ -126,7 +127,8 @@ def keep_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFinding
                 "model": row.model,
                 "capability": finding.probe.capability,
             }
-            # A decided probe replaces all earlier transcripts of the capability, an unclear one only an unclear one.
+            # The transcript of a decided probe replaces all earlier transcripts of the capability. That of an unclear
+            # probe replaces only an unclear transcript.
             decided = is_decided(finding)
             if decided:
                 ProbeTranscript.objects.filter(**lookup, decided=False).delete()

@@ -1,4 +1,4 @@
-"""Queries for model services: services with their users, drifts, transcripts, and the cost of a nightly probe."""
+"""Queries for model services: services and their agents, drifts, transcripts, and the cost of a nightly probe."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def select_services() -> QuerySet[Service]:
 
 
 def list_choices() -> list[tuple[int, str]]:
-    """Return the key and the id of every service, which is all that a form shows. One query."""
+    """Return the primary key and the id of every service, which is all that a form needs. One query."""
     return list(Service.objects.values_list("pk", "service_id"))
 
 
@@ -65,7 +65,7 @@ def find_row(pk: int) -> Service | None:
 
 
 def find_rows(pks: Iterable[str]) -> list[Service]:
-    """Return the services with these keys. Values that are no numbers are ignored."""
+    """Return the services with these primary keys. Values that are not numbers are ignored."""
     rows = Service.objects.filter(pk__in=[pk for pk in pks if pk.isdecimal()])
     return list(rows.select_related("provider").prefetch_related("capabilities"))
 
@@ -75,7 +75,7 @@ def list_service_ids() -> set[str]:
 
 
 def map_models(provider: Provider) -> dict[str, str]:
-    """Map the models of a provider that have a service to the service's id."""
+    """Map each model of a provider that has a service to the service's id."""
     return dict(Service.objects.filter(provider=provider).values_list("model", "service_id"))
 
 
@@ -91,12 +91,12 @@ def list_agents_using(row: Service) -> list[Agent]:
     return list(row.agents.all())
 
 
-# Drifts: evidence against what models are declared to read, or changes of it.
+# Drifts: evidence that models do not read what they are declared to read, or that this has changed.
 
 
 @dataclass(frozen=True, slots=True)
 class DriftLine:
-    """A drift that is still relevant for a service."""
+    """A service and a drift that is still relevant for it."""
 
     row: Drift
     service: Service
@@ -142,7 +142,7 @@ def match_drifts(rows: Iterable[Drift], services: Iterable[Service]) -> list[Dri
         DriftLine(row, service)
         for row in rows
         for service, reads in by_model.get((row.provider, row.model), ())
-        # A drift is dropped once the service is recorded to read what makes it pointless, as after Undo.
+        # A drift is left out if it no longer applies to what the service is recorded to read, for example after Undo.
         if is_current(DriftKind(row.kind), row.capability in reads)
     ]
 
@@ -156,10 +156,10 @@ def list_transcripts(row: Service) -> list[ProbeTranscript]:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """What a night's probes of a service take.
+    """The estimated calls, tokens and cost of a service's nightly probe.
 
-    `unknown` are capabilities whose tokens cannot be estimated. `measured` is true if the numbers are those of the last
-    probe. `cost` is that of the known tokens, `last` the last night probed.
+    `unknown` are capabilities whose tokens cannot be estimated. `measured` is true if the numbers come from the last
+    probe. `cost` is the cost of the known tokens, and `last` is the last night that was probed.
     """
 
     calls: int
@@ -171,10 +171,10 @@ class Night:
 
 
 def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Night:
-    """Estimate a night from the tokens that the last probes took, or else from the vendors' formulas. One query."""
+    """Estimate a nightly probe from the tokens of the last probes, or else from the vendors' formulas. One query."""
     provider = row.provider
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
-    # Newest last, so that of several transcripts of a capability the newest one counts.
+    # The newest comes last, so that of several transcripts of a capability the newest counts.
     measured_usages = {
         transcript.capability: sum_usage(transcript.exchanges) for transcript in reversed(list(transcripts))
     }
@@ -194,7 +194,7 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
 
 
 def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
-    """Return what these usages cost at the price of the service's model. None without a price."""
+    """Return what these usages cost at the price of the service's model, or None if it is unknown."""
     price = price_for(row.price, row.provider.endpoint, row.model)
     costs = [cost_of(usage, price) for usage in usages] if price else []
     if price is None or not costs or None in costs:  # a sum without one of its parts would be too low
@@ -203,7 +203,7 @@ def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
 
 
 def sum_usage(exchanges: Iterable[Mapping[str, Any]]) -> Usage | None:
-    """Return the tokens of all answers. None if the provider did not report those of one."""
+    """Return the tokens of all answers, or None if the provider did not report them for every answer."""
     counts = [
         (exchange["promptTokens"], exchange["completionTokens"]) for exchange in exchanges if not exchange["fault"]
     ]

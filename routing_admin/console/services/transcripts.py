@@ -54,7 +54,7 @@ READINGS: Mapping[str, Text] = {
 
 @dataclass(frozen=True, slots=True)
 class ExchangeView:
-    """One exchange: the word in the file (empty for the control), the answer or the problem, and how it counts."""
+    """A question about a file: the word in the file (empty for the control), the answer or error, and how it counts."""
 
     word: str
     text: str
@@ -64,7 +64,7 @@ class ExchangeView:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptView:
-    """A probe of a capability. `tokens` is None if not all were reported, `cost` is empty if unknown."""
+    """A probe of a capability. `tokens` is None if not all were reported, and `cost` is empty if unknown."""
 
     capability: str
     tone: str

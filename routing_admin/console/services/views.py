@@ -1,4 +1,4 @@
-"""Pages of model services: the list, one service, probes, doubts, and the catalogue's values."""
+"""Pages of model services: the list, a service, probes, doubts, and the catalogue's values."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 @require_POST
 def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Decide a doubt: `off` declares that the model does not read it, `dismiss` hides the doubt for a week."""
+    """Decide a doubt: `off` declares that the model lacks the capability, and `dismiss` hides the doubt for a week."""
     row = require_found(find_service(service_id))
     capability, act = request.POST.get("capability", "")[:100], request.POST.get("act", "")
     facts = {"service": service_id, "capability": capability_label(capability)}
@@ -137,10 +137,10 @@ def service(request: HttpRequest, service_id: str) -> HttpResponseBase:
 
 
 def save(request: HttpRequest, row: Service) -> HttpResponse:
-    """Save the form. 422 with its errors, 409 with both versions."""
+    """Save the form. The response is 422 with the form's errors, or 409 with both versions of the service."""
     form = ServiceForm(request.POST, instance=row)
     if not form.is_valid():
-        # Validation has changed `row` already: the page around the form shows the stored service.
+        # Validation has changed `row`, so the page around the form is given the stored service.
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE)
     effects = find_unconfirmed(request, form, "service", row.service_id)
     if effects:
@@ -160,7 +160,7 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
 
 
 def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
-    """Return the sides whose switches differ between the form and the stored row."""
+    """Return the sides, input or output, whose switches differ between the form and the stored row."""
     stored = list_squares(current)
     submitted = form.apply_switches(stored)
     found = []
@@ -176,7 +176,7 @@ def find_switch_differences(form: ServiceForm, current: Service) -> list[Differe
 
 @dataclass(frozen=True, slots=True)
 class SlotLine:
-    """A slot of a service: its limits, and whether they are the service's own."""
+    """A kind of input of a service: its limits, and whether they are the service's own."""
 
     name: str
     slot: Slot | None
@@ -195,7 +195,7 @@ def list_slots(row: Service) -> list[SlotLine]:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimitLine:
-    """The most tokens that a service reads or writes, and the source. `limit` is None if unknown."""
+    """The most tokens that a service reads or writes, and the source of this limit. `limit` is None if unknown."""
 
     label: str
     limit: TokenLimit | None
@@ -217,7 +217,7 @@ def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPrice:
-    """The listed price as the page writes it: amounts per million tokens."""
+    """The listed price as the page shows it: amounts per million tokens."""
 
     input: str
     output: str
@@ -280,14 +280,14 @@ def find_disagreements(stored: Iterable[Square], entry: CatalogueEntry) -> list[
     return [
         Square(*cell, on, source.value)
         for cell, (on, source) in cells_of(entry).items()
-        # Contested and unknown cells have another source: the catalogue is not sure of them.
+        # Contested and unknown cells have another source, because the catalogue has no clear value for them.
         if source is Source.CATALOGUE and stored_values.get(cell, False) != on
     ]
 
 
 @require_POST
 def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Set everything that the catalogue knows about this model, declared values included."""
+    """Set all values that the catalogue knows about this model, even if they were declared otherwise."""
     row = require_found(find_service(service_id))
     changed = fill_from_catalogue(actor_of(request), [row], insist=True)
     if changed.count:
@@ -299,7 +299,7 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @require_POST
 def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Forget that the model refused a parameter. The next request sends it as usual."""
+    """Forget that the model rejected a parameter. The next request sends the parameter again."""
     row, name = require_found(find_service(service_id)), request.POST.get("name", "")
     forget_refusal(row.provider.name, row.model, name)
     add_toast(request, _("%(name)s is sent as usual again") % {"name": name})

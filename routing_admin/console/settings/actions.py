@@ -1,7 +1,7 @@
 """Actions on the installation: languages, exchange rates, content policy, retention and recording.
 
-Retention and recording are no configuration: they are audited, but not exported, and restoring a revision does not
-change them.
+Retention and recording are not part of the configuration. They are audited but not exported, and restoring a revision
+does not change them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def create_installation() -> None:
 
 
 def set_default_language(actor: Actor, code: str) -> AuditedAction:
-    """Set the language of requests that name none; empty for none, which means `en`.
+    """Set the language of requests that name none. If it is empty, such requests use `en`.
 
     Raise `InvalidError` for a language without a directive.
     """
@@ -46,7 +46,7 @@ def set_default_language(actor: Actor, code: str) -> AuditedAction:
 
 
 def set_content_policy(actor: Actor, word: str) -> AuditedAction:
-    """Set the content policy where neither route nor service has one; empty for none.
+    """Set the content policy that applies if neither the route nor the service has one. Empty means none.
 
     Raise `InvalidError` for a word that is not in `POLICY_WORDS`.
     """
@@ -73,7 +73,7 @@ def check_content_policy(word: str) -> None:
 
 
 def save_language(actor: Actor, code: str, directive: str) -> AuditedAction:
-    """Add a language, or change the directive of one, built-in ones included.
+    """Add a language, or change the directive of an added or built-in language.
 
     Raise `InvalidError` for a malformed code, and for a directive that is empty or has several lines.
     """
@@ -90,14 +90,14 @@ def save_language(actor: Actor, code: str, directive: str) -> AuditedAction:
 
 
 def check_can_remove_language(code: str, default: str, others: dict[str, str]) -> None:
-    """Raise `InUseError` if the default language needs this one. `others` are the languages that remain."""
-    # The default may be more specific than the language it falls back to, as `pt-BR` is than `pt`.
+    """Raise `InUseError` if the default language depends on this language. `others` are the remaining languages."""
+    # The default may fall back to a less specific language, such as `pt-BR` to `pt`.
     if match_language(default, {**others, code: ""}) == code and match_language(default, others) is None:
         raise InUseError(_("%(code)s is the default language. Choose another default first.") % {"code": code})
 
 
 def remove_language(actor: Actor, code: str) -> AuditedAction:
-    """Remove an added language. A built-in one returns to its own directive."""
+    """Remove an added language. A built-in language gets its original directive back."""
     act = AuditedAction("language.remove", "language", code)
     with ledger.change(actor, act):
         remaining = {
@@ -112,7 +112,7 @@ def remove_language(actor: Actor, code: str) -> AuditedAction:
 def keep(actor: Actor, keeping: Keeping, *, expected: Keeping | None = None) -> None:
     """Change retention. Raise `ConflictError` if it is no longer `expected`, the values that the page showed."""
     with ledger.audit(actor, AuditedAction("installation.retention", "installation")) as act:
-        # Locked, since two saves at the same time would otherwise both find what they expect.
+        # The row is locked. Otherwise two users who save at the same time would both find the values that they expect.
         row = Installation.objects.select_for_update().get_or_create(id=1)[0]
         current = keeping_of(row)
         if expected is not None and current != expected:
@@ -146,7 +146,7 @@ def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:
 
 
 def remove_rate(actor: Actor, currency: str) -> AuditedAction:
-    """Remove a currency's rate. Raise `NotFoundError` if it has none."""
+    """Remove the exchange rate of a currency. Raise `NotFoundError` if it has none."""
     message = _("Removed the exchange rate of %(currency)s") % {"currency": currency}
     act = AuditedAction("exchange_rate.remove", "exchange_rate", currency, message=message)
     with ledger.change(actor, act):

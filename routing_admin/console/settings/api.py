@@ -1,4 +1,4 @@
-"""Settings and languages in the administrators' API."""
+"""The administrators' API for settings and languages."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def admin_put_settings(request: HttpRequest) -> HttpResponse:
 
 
 def write_settings(request: HttpRequest, body: SettingsIn) -> None:
-    """Write the settings that differ. Raise `ConflictError` if they are not those expected, and `InvalidError`."""
+    """Write the settings that differ. Raise `ConflictError` if they are not as expected, or `InvalidError`."""
     before, actor = settings_out().model_dump(), script_actor(request)
     check_expectation(expectation_in(request), before)
     merged = {**before, **body.model_dump(include=body.model_fields_set)}
     changed = {name for name in merged if merged[name] != before[name]}
     language, policy = merged["defaultLanguage"] or "", merged["contentPolicy"] or ""
-    # Check everything before writing anything: each setting is written by its own action.
+    # Everything is checked before anything is written, because each setting is written by an action of its own.
     installation.check_default_language(language)
     installation.check_content_policy(policy)
     if "defaultLanguage" in changed:

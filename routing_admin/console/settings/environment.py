@@ -1,4 +1,4 @@
-"""The settings of the environment with their values in force and sources. Secrets are never shown."""
+"""The settings from the environment, with their values in effect and their sources. Secrets are never shown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORDED = {
     "files in the data directory": gettext_lazy("files in the data directory"),
     "single sign-on": gettext_lazy("single sign-on"),
 }
-"""Defaults that are words rather than values, in the reader's language."""
+"""Defaults that are words rather than values, in the user's language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SettingRow:
 
 
 def values_in_force() -> dict[str, list[SettingRow]]:
-    """Return every setting in the order of routing_admin/environment.py: `explicit` ones, and those by `default`."""
+    """Return all settings, in the order of routing_admin/environment.py, as `explicit` and `default` settings."""
     rows = setting_rows(os.environ, read_dotenv(BASE_DIR / ".env"), settings.DATA_DIR)
     return {
         "explicit": [row for row in rows if row.source != DEFAULT],
@@ -56,7 +56,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 
 def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data_dir: Path) -> list[SettingRow]:
-    """Return the settings as this environment, `.env` file and data directory define them."""
+    """Return the settings that this environment, `.env` file and data directory define."""
     rows: list[SettingRow] = []
     for setting in SETTINGS:
         names = variables(setting, environment)
@@ -75,11 +75,11 @@ def variables(setting: Setting, environment: Mapping[str, str]) -> list[str]:
 def setting_row(
     setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]
 ) -> SettingRow:
-    # The file is loaded into the environment at start, so an equal value there came from it.
+    # The file is loaded into the environment at start, so equal values in the environment came from the file.
     source = "dotenv" if all(dotenv.get(name) == environment[name] for name in names) else "environment"
     value = environment[names[0]]
     if setting.secret:
-        # A provider's variable may be named, but never its key.
+        # The name of a provider's variable may be shown, but never its key.
         value = ", ".join(names) if "{NAME}" in setting.name else ""
     return SettingRow(setting, strip_password(value), source, is_set=True)
 
@@ -87,7 +87,7 @@ def setting_row(
 def build_unset_row(setting: Setting, data_dir: Path) -> SettingRow:
     if setting.name in KEPT:
         return SettingRow(setting, "", "generated", is_set=(data_dir / KEPT[setting.name]).exists())
-    # These have no constant default: their values are worked out at start.
+    # These settings have no constant default. Their values are computed at start.
     in_force = {
         "ROUTING_ADMIN_DATA_DIR": str(data_dir),
         "ROUTING_ADMIN_PUBLIC_URL": settings.PUBLIC_URL,

@@ -74,7 +74,7 @@ class ExchangeRateForm(forms.Form):
 
 
 class KeepingForm(forms.Form):
-    """How long and how much is kept. Empty fields mean no limit. `expected` holds the values that the page showed."""
+    """How long and how much is kept. An empty field means no limit. `expected` holds the values that were shown."""
 
     request_days = forms.IntegerField(
         label=_("Days requests are kept"), min_value=1, max_value=CENTURY_DAYS, widget=forms.TextInput(attrs=PLAIN)

@@ -37,9 +37,9 @@ from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.platform.databases.sqlite.base import roomy
 
 BATCH, MANY = 500, 1000
-"""Rows per transaction: more for the log, since neighbours share pages of its indexes (about 25 ms)."""
+"""Rows per transaction. The log allows more, since neighbouring rows share pages of its indexes (about 25 ms)."""
 PAUSE_SECONDS = 0.01
-"""Pause after each transaction, so that a writer that waits for SQLite's lock gets it."""
+"""Pause after each transaction, so that other writers can get SQLite's lock."""
 HOURS_STAY, DAYS_STAY = timedelta(days=7), timedelta(days=396)
 UNDO = timedelta(days=1)
 """How long the bytes of a deleted artifact are kept for Undo."""
@@ -47,7 +47,7 @@ UNDO = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """What was removed. `bytes` belonged to artifacts, `forgotten` counts stored files that never had a row."""
+    """How much was removed. `bytes` belonged to artifacts, and `forgotten` counts stored files that never had a row."""
 
     requests: int = 0
     artifacts: int = 0
@@ -60,11 +60,11 @@ class Pruned:
 
 
 def prune(actor: Actor, now: datetime, *, request_days: float | None = None, undo: timedelta = UNDO) -> Pruned:
-    """Remove everything past its retention, and audit how much it was.
+    """Remove everything whose retention period is over, and record in the audit log how much was removed.
 
-    `request_days` overrides the setting. `undo` is how long ago something must have been deleted.
+    `request_days` overrides the setting. `undo` is how long ago an artifact must have been deleted to be removed.
     """
-    # First files without a row: on a full disk they make the room that deleting rows needs.
+    # Files without a row are removed first. On a full disk this frees the space that deleting rows needs.
     leftovers, thumbnails = byte_store().sweep(), sweep_thumbnails()
     SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
     prune_outcomes(now)
@@ -79,7 +79,7 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     agent_count = agents.count()
     sessions = prune_sessions(now)
     forgotten, freed = sweep_bytes(now.timestamp())
-    # Once more, for the artifacts removed just now.
+    # Thumbnails are removed again, for the artifacts that were just removed.
     thumbnails += sweep_thumbnails()
     pruned = Pruned(
         requests=requests,
@@ -95,16 +95,16 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     with ledger.audit(actor, AuditedAction("installation.prune", "installation", details=asdict(pruned))):
         agents.delete()
     end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
-    # The head is noted outside the database, so that lines missing at the log's end are noticed.
+    # The last entry is also noted outside the database, so that entries missing from the log's end are noticed.
     if (head := find_head()) is not None:
         note_head(head)
     return pruned
 
 
 def prune_requests(before: datetime) -> int:
-    """Remove requests that began before a moment, with their attempts and bodies. Return how many."""
+    """Remove requests that began before a time, with their attempts and bodies. Return how many."""
     if connections[LOGS].vendor == POSTGRESQL:
-        # PostgreSQL has a partition per day, which is dropped as a whole, up to a day later.
+        # PostgreSQL has a partition per day, which is dropped as a whole. Requests are removed up to a day late.
         return drop_days(before)
     expired = RequestLog.objects.using(LOGS).filter(started_at__lt=before)
     total = 0
@@ -112,7 +112,7 @@ def prune_requests(before: datetime) -> int:
         for ids in batches(expired.order_by("started_at"), MANY):
             with transaction.atomic(using=LOGS):
                 for rows in (AttemptLog.objects.filter(request_id__in=ids), RequestLog.objects.filter(pk__in=ids)):
-                    # Django's delete would first read all rows to find related ones, which are named here.
+                    # Django's delete would first read all rows to find related rows. The related rows are known here.
                     rows.using(LOGS)._raw_delete(LOGS)
             total += len(ids)
             counter.advance(len(ids))
@@ -121,7 +121,7 @@ def prune_requests(before: datetime) -> int:
 
 
 def prune_usage(now: datetime) -> None:
-    """Remove sums that no page reads any more: hours after a week, days after 13 months."""
+    """Remove sums that no page reads any more: hourly sums after a week, daily sums after 13 months."""
     for span, retention in ((UsageSum.HOUR, HOURS_STAY), (UsageSum.DAY, DAYS_STAY)):
         for table in (UsageRollup, UsageSum):
             table._base_manager.filter(span=span, start__lt=now - retention).delete()
@@ -146,9 +146,9 @@ def prune_artifacts(now: datetime, undo: timedelta = UNDO) -> tuple[int, int]:
 
 
 def drop_bytes(sha256: str, size: int) -> int:
-    """Remove stored bytes that no artifact needs. Return how many."""
-    # Rows are deleted first, since bytes may outlive their rows but not the other way round. No transaction is open
-    # here: the store may be slow, and a lock would not keep equal bytes from being stored meanwhile.
+    """Remove stored bytes that no artifact needs. Return the number of bytes removed."""
+    # Rows are deleted before bytes, because a row must never be without its bytes. No transaction is open here: the
+    # store may be slow, and a lock would not keep equal bytes from being stored in the meantime.
     if Artifact.objects.filter(sha256=sha256).exists():
         return 0
     forget_content(sha256)

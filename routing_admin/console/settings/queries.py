@@ -15,12 +15,12 @@ def find_installation() -> Installation:
 
 
 def sum_artifact_sizes() -> int:
-    """Return the bytes of all artifacts. Deleted ones count until they are pruned."""
+    """Return the total size of all artifacts in bytes. Deleted artifacts count until they are pruned."""
     return Artifact.objects.aggregate(total=Sum("size"))["total"] or 0
 
 
 def measure_database() -> int | None:
-    """Return the bytes of the database on its server. None for SQLite, whose files are in the data directory."""
+    """Return the size of the database in bytes, or None for SQLite, whose files are in the data directory."""
     if connection.vendor != "postgresql":
         return None
     with connection.cursor() as cursor:

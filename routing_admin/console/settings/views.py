@@ -1,4 +1,4 @@
-"""The settings page: a form per subject, and the values in force from the environment."""
+"""The settings page: a form per subject, and the values in effect from the environment."""
 
 from __future__ import annotations
 
@@ -104,12 +104,13 @@ def language_remove(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def retention(request: HttpRequest) -> HttpResponse:
-    """Save retention. 409 with both versions if it was changed meanwhile."""
+    """Save retention. Return 409 with both versions if it was changed in the meantime."""
     form = KeepingForm(request.POST)
     if not form.is_valid():
         return section(request, "retention", 422, keeping_form=form)
     current = read_retention_settings()
-    # Compare what the form was filled from. The action only guards the moment since `current` was read.
+    # The values from which the form was filled are compared here. The action only detects changes after `current` was
+    # read.
     if form.cleaned_data["expected"] not in ("", write_keeping(current)):
         return section(request, "retention", 409, keeping_form=form, theirs=current, expected=write_keeping(current))
     try:
@@ -137,7 +138,7 @@ def demo_remove(request: HttpRequest) -> HttpResponse:
 
 
 def answer_saved(request: HttpRequest, name: str, message: str, revision: int | None = None) -> HttpResponse:
-    """Show the section or the page again with a toast, and with Undo if a revision was made."""
+    """Show the section or the page again with a toast, which offers Undo if a revision was created."""
     add_toast(request, message, revision)
     return section(request, name, 200) if getattr(request, "htmx", None) else redirect("settings")
 
@@ -152,7 +153,7 @@ def context() -> dict[str, Any]:
     keeping = keeping_of(row)
     languages = language_lines(row.default_language)
     codes = [line["code"] for line in languages]
-    # The default may have no own directive, as `pt-BR` beside `pt`. It must remain selectable all the same.
+    # The default language may have no directive of its own, such as `pt-BR` beside `pt`, but must remain selectable.
     if row.default_language and row.default_language not in codes:
         codes.append(row.default_language)
     return {
@@ -191,7 +192,7 @@ def language_lines(default: str) -> list[dict[str, Any]]:
                 "directive": directive,
                 "built_in": code in LANGUAGE_DIRECTIVES,
                 "removable": code in added,
-                # A built-in language is never removed, only its changed directive.
+                # For a built-in language, only the changed directive can be removed.
                 "stays": find_refusal(actions.check_can_remove_language, code, default, remaining)
                 if code in added
                 else "",

@@ -1,4 +1,4 @@
-"""The panel of a simulation: the posted fields as values, and the request they make."""
+"""The panel of a simulation: the posted fields, and the request that they describe."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 LONGEST = 20_000
-"""Characters of a message; a longer one is cut."""
+"""The maximum length of a message in characters. A longer message is cut."""
 KIBIBYTE = 1024
 LARGEST = 25 * 1024 * KIBIBYTE
-"""Bytes of the largest placeholder file."""
+"""The maximum size of a placeholder file in bytes."""
 MAX_OF_A_KIND = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """A run as the page shows it. `answer` is a model's real answer, empty for a simulation."""
+    """A run as the page shows it. `answer` is a model's real answer, or empty for a simulation."""
 
     sentence: str
     tone: str
@@ -55,7 +55,7 @@ class RunView:
 
 @dataclass(slots=True)
 class Panel:
-    """The panel's fields, and its run once one was asked for."""
+    """The panel's fields, and the result of the run if one was requested."""
 
     message: str
     language: str
@@ -79,7 +79,7 @@ class Panel:
 
     @property
     def stand_in_fields(self) -> list[tuple[str, Any, str]]:
-        """Each kind of placeholder file with its label and the sizes typed for it."""
+        """Each kind of placeholder file, with its label and the sizes that were typed for it."""
         return [(kind.value, KINDS[kind], self.stand_ins.get(kind.value, "")) for kind in TYPES]
 
     def script(self) -> Mapping[int, Sequence[str]]:
@@ -88,7 +88,7 @@ class Panel:
 
 def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool) -> Panel:
     """Return the panel as posted, or with its defaults."""
-    # Check boxes that are off are not posted, so the message shows whether the form was.
+    # Check boxes that are off are not posted, so the message field shows whether the form was posted.
     is_sent = "sim-message" in data
     panel = Panel(
         message=str(data.get("sim-message", "")) if is_sent else _("What is in this file?"),
@@ -105,7 +105,7 @@ def panel_in(data: QueryDict, configuration: Configuration, *, may_attach: bool)
 
 
 def set_outcomes(panel: Panel, data: QueryDict, candidates: Sequence[tuple[str, str]]) -> Panel:
-    """Set an outcome for each (card, name) of a chain: the one posted, an answer by default."""
+    """Set the outcome of each (card, name) of a chain: the posted outcome, by default an answer."""
     outcomes = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in candidates]
     panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in outcomes]
     return panel
@@ -113,7 +113,7 @@ def set_outcomes(panel: Panel, data: QueryDict, candidates: Sequence[tuple[str, 
 
 def read_sizes(text: str) -> list[int]:
     """Parse sizes in KiB, separated by commas, into bytes. Raise `ValueError` if one is invalid."""
-    # Chinese keyboards type a full-width comma.
+    # On Chinese keyboards the comma is full-width.
     sizes = [round(float(word) * KIBIBYTE) for word in text.replace("，", ",").split(",") if word.strip()]
     if len(sizes) > MAX_OF_A_KIND or any(not 0 < size <= LARGEST for size in sizes):
         raise ValueError(text)

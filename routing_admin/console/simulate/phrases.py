@@ -1,4 +1,4 @@
-"""Sentences for a run: outcomes to choose, the result of each candidate, and what each receives."""
+"""Sentences for a run: the outcomes to choose from, each candidate's result, and what each candidate receives."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OUTCOMES: Mapping[str, Text] = {
     "parameter": gettext_lazy("parameter refused"),
     "cannot_read": gettext_lazy("cannot read images"),
 }
-"""The outcomes to choose from, in this order: all those that the simulation knows."""
+"""The outcomes to choose from, in this order. These are all outcomes that the simulation knows."""
 
 SKIPPED: Mapping[str, Text] = {
     SkipReason.MISSING.value: gettext_lazy("skipped: provider is gone"),
@@ -85,7 +85,7 @@ DESCRIPTIONS: Mapping[DescriptionState, Text] = {
 """State of a description → its sentence."""
 
 EstimateDescribing = Callable[[str, FilePart], Estimate | None]
-"""Estimates the tokens that a describer, by its name, reads for a file; None if unknown."""
+"""Estimates the tokens that the describer with this name reads for a file. None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class StopView:
 
 
 def code_of(outcome: str, attempt: Attempt | None) -> str:
-    """Return the text of a chip: the status, or the word of a fault or skip, with the number of tries."""
+    """Return the text of a chip: the status, or the word for a fault or skip, with the number of tries."""
     if attempt is None or outcome in SKIPPED:
         return str(SKIPPED.get(outcome, outcome))
     code = "200" if outcome == OK else str(attempt.status_code or outcome)
@@ -121,7 +121,7 @@ def tone_of(outcome: str, *, last: bool) -> tuple[str, str]:
         return "ok", "check"
     if outcome in SKIPPED:
         return "", "right"
-    # Only the last failure is what the caller gets. The earlier ones led to a fallback.
+    # The caller gets only the last failure. The earlier failures led to a fallback.
     return ("bad", "stop") if last else ("warn", "refresh")
 
 
@@ -155,7 +155,7 @@ def details(
 
 def render_received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:
     """Return the text that a candidate reads. Files are named in angle brackets."""
-    # Files are found by their place in the request.
+    # Deliveries are matched to files by their position in the request.
     by_position = {(delivery.message, delivery.part): delivery for delivery in deliveries}
     blocks = []
     for message_index, message in enumerate(chat.messages):

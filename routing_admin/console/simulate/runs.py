@@ -36,7 +36,7 @@ from routing_admin.request_log.sentences import render_sentence
 
 
 def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
-    """Simulate a run on a stored or drafted route. The result is set on the panel."""
+    """Simulate a run on a stored route or a draft. The result is set on the panel."""
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
@@ -49,7 +49,7 @@ def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
         chat,
         panel.script(),
         language=panel.language or None,
-        # A stream can only be cut off if the request streams.
+        # A response can be cut off only if it is streamed.
         stream=panel.stream or "cut" in {word for _card, _name, word in panel.outcomes},
         assume_usable=panel.assume_usable,
     )
@@ -57,7 +57,7 @@ def run(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
 
 
 def run_view(simulated: Simulated) -> RunView:
-    # Candidates after this one were not asked, so it is the one that decided.
+    # Candidates after this one were not called, so this candidate decided the result.
     last = max((index for index, stop in enumerate(simulated.stops) if stop.attempt), default=-1)
     stops = [
         stop_view(
@@ -132,7 +132,7 @@ def _add_payload(view: StopView, payload: Any, wire: str, size: int, reason: str
 
 
 def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) -> None:
-    """Send the request for real as the signed-in user, logged and audited. It may cost money."""
+    """Send the request to real models as the signed-in user. It is logged and audited, and may cost money."""
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
@@ -145,7 +145,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     recorder = RequestRecorder(request_id_of(request), "page")
     recorder.add_facts(asked_model=task_name(route.task_type))
     record_plan(recorder, planned, route.task_type)
-    # Audited before the call, which may fail or be cut off.
+    # The event is recorded before the call, which may fail or be cut off.
     with ledger.audit(actor_of(request), AuditedAction("request.send", "route", route.task_type)):
         pass
     try:

@@ -39,13 +39,13 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     if logged is not None:
         note_body_read(actor_of(request), logged)
     task = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
-    # The logged request's route may have been deleted since.
+    # The logged request's route may have been deleted in the meantime.
     route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)
     panel = panel_in(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
     if route is not None:
         candidates = [(str(number), name_of(spec)) for number, spec in enumerate(route.candidates, start=1)]
         set_outcomes(panel, replay_outcomes(data, logged_request, route), candidates)
-        # Once the form was posted, it counts and no longer the log.
+        # Once the form was posted, its values are used in place of those from the log.
         if logged_request and "sim-message" not in data:
             panel.language = logged_request.row.language
             repeat_request(panel, logged_request, may_read=may_read)
@@ -58,7 +58,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
 
 
 def repeat_request(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> None:
-    """Put a logged request's files and its recorded question into the panel."""
+    """Fill the panel with a logged request's files and its recorded question."""
     question, recorded = question_of(logged.row.body) if may_read else ("", [])
     files = list_sent_files(logged.attempts)
     ids = recorded or [file["artifactId"] for file in files if may_read and file.get("artifactId")]
@@ -97,8 +97,8 @@ def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteS
 
 
 def word_of(attempt: AttemptLog) -> str:
-    """Return the scripted outcome closest to an attempt's: by fault, then by status, else an answer."""
-    # Reversed, so that of several outcomes with the same fault the first one is chosen.
+    """Return the scripted outcome that is closest to an attempt's outcome: by fault, then by status, else a default."""
+    # The order is reversed, so that of several outcomes with the same fault the first is chosen.
     by_fault = {word.failure.fault.value: key for key, word in reversed(list(SCRIPTED.items())) if word.failure}
     if attempt.outcome in by_fault:
         return by_fault[attempt.outcome]

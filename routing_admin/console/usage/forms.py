@@ -60,7 +60,7 @@ class BudgetForm(forms.Form):
         data = super().clean() or {}
         check_unpriced(self, data)
         kind, name = data.get("kind"), data.get("name", "")
-        # A name that no request could send would make a budget that never applies.
+        # A budget with a name that no request can send would never apply.
         if kind in (LabelKind.TEAM, LabelKind.PROJECT) and clean_label(LabelKind(kind), name) != name:
             facts = {"most": LONGEST[LabelKind(kind)]}
             self.add_error("name", _("A label is one line of at most %(most)s characters.") % facts)

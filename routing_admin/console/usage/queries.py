@@ -16,7 +16,7 @@ from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLine:
-    """A budget. `uses` is empty if every end user has their own budget."""
+    """A budget. `uses` is empty if each end user has a budget of their own."""
 
     label: str
     kind: LabelKind
@@ -27,12 +27,12 @@ class BudgetLine:
 
     @property
     def percent(self) -> int:
-        """The share of the limit that is used most."""
+        """The used share, in percent, of the limit that is closest to being used up."""
         return max((use.percent for use in self.uses), default=0)
 
 
 def list_budgets() -> list[BudgetLine]:
-    """List all budgets; those of teams and projects with their use. Two queries."""
+    """List all budgets. Those of teams and projects include their use. Two queries."""
     lines = [_line_of(row) for row in LabelBudget.objects.all()]
     shared_limits = {
         id_of_label(line.kind, line.name): line.limits for line in lines if line.kind is not LabelKind.USER

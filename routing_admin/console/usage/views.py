@@ -54,22 +54,22 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
     "day": gettext_lazy("Day"),
 }
 LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
-"""The groups that the page can be limited to one value of."""
+"""The groups by which the page can be filtered."""
 MAX_LABEL = 200
 DEFAULT_PERIOD, DEFAULT_GROUP = "30", "agent"
 CHART_HEIGHT = 96
-"""In pixels."""
+"""Height of the chart in pixels."""
 
 
 class UsageRow(TypedDict):
     """A group as a row of the table.
 
-    `share` is its part of the most expensive group, or of the busiest one, in percent. `unpriced` is empty if all
-    requests have a price or none has. `address` leads to the page limited to this group; empty if it cannot be.
-    `searches` find its requests in the log, by their ending.
+    `share` is the group's cost, or number of requests, in percent of that of the largest group. `unpriced` is empty
+    if all requests have a price or none has. `address` is the URL of the page filtered by this group, or empty if
+    there is no such filter. `searches` find the group's requests in the log, by their ending.
     """
 
-    # A dictionary, since these are the fastest in templates, and there may be a thousand rows.
+    # A dictionary is the fastest type in templates, and there may be a thousand rows.
     name: str
     requests: str
     failures: str
@@ -129,7 +129,7 @@ def usage(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def usage_csv(request: HttpRequest) -> HttpResponse:
-    """Send the table as CSV: a line per group and currency, exact amounts, days as dates."""
+    """Send the table as CSV, with a line per group and currency, exact amounts, and days as dates."""
     period, group, filters = _choices(request)
     answer = HttpResponse(content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="usage-by-{group}-{period}-days.csv"'
@@ -145,12 +145,12 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
             amounts = [
                 exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
             ]
-            # Counts are written on a group's first line only, so that adding up the column is right.
+            # Counts are written only on a group's first line, so that the sum of the column is correct.
             cells = count_cells if index == 0 else [""] * len(count_cells)
-            # The total in one currency, like the counts, belongs to the first line.
+            # The total in one currency is, like the counts, written only on the first line.
             total_cells = ("", "") if total is None or index else (exchange.into, exact_amount(total))
             amount_cells = amounts if currency else ("", "", "")
-            # A spreadsheet would run a name that begins with `=` as a formula.
+            # `safe_cell` is needed because a spreadsheet would run a name that begins with `=` as a formula.
             writer.writerow([safe_cell(_name(name, group)), *cells, currency, *amount_cells, *total_cells])
     return answer
 
@@ -162,7 +162,7 @@ def _choices(request: HttpRequest) -> tuple[str, str, dict[str, str]]:
 
 
 def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
-    """Return sums of several currencies as one; empty if one has no rate, or nothing needs converting."""
+    """Return the total of sums in several currencies, or empty if a rate is missing or nothing needs converting."""
     total = exchange.total(sums)
     needs_no_rate = {NO_CURRENCY, exchange.into}.issuperset(sums)
     return "" if total is None or needs_no_rate else money_text(total, exchange.into)
@@ -171,12 +171,12 @@ def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
 def _sums(period: str, group: str, exchange: ExchangeTable, filters: Mapping[str, str]) -> UsageReport:
     journal().flush()
     span = PERIODS[period][0]
-    whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today is one of the days
+    whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today counts as one of the days
     return sum_usage(timezone.now() - whole_days, group, exchange, until=None, **filters)
 
 
 def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], exchange: ExchangeTable) -> list[UsageRow]:
-    """Return the groups as rows of the table, the most expensive first, days newest first."""
+    """Return the groups as rows of the table, the most expensive first. Days are ordered newest first."""
     _currency, weigh = weight_in(report.total, exchange)
     weights = [weigh(counts) for _, counts in report.groups]
     top = max(weights, default=0)
@@ -199,9 +199,9 @@ def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], excha
 
 
 def list_bars(report: UsageReport, exchange: ExchangeTable) -> list[UsageBar]:
-    """Return the hours or days as bars of money, or of requests if nothing cost money; empty if there is nothing."""
+    """Return the hours or days as bars of money, or of requests if nothing cost money. Empty without requests."""
     currency, weigh = weight_in(report.total, exchange)
-    # The period begins on a full hour, so it may be up to an hour longer.
+    # The period begins at a full hour, so it may be up to an hour longer.
     by_hour = timezone.now() - report.since <= HOURS_UP_TO + timedelta(hours=1)
     step = timedelta(hours=1) if by_hour else timedelta(days=1)
     counts_by_start = {timezone.localtime(start): counts for start, counts in report.series}
@@ -250,7 +250,7 @@ def _searches_of(name: Any, group: str, since: datetime, choices: Mapping[str, s
     if group == "day":
         next_day = name + timedelta(days=1)
         return _searches(max(name, since), next_day if next_day <= timezone.localtime() else None, filters)
-    # Some groups have no search: the unnamed one, and the sum of the others.
+    # The unnamed group and the sum of the other groups have no search.
     if group not in SEARCH_KEYS or name in ("", OTHERS):
         return {}
     return _searches(since, None, {**filters, SEARCH_KEYS[group]: name})
@@ -271,12 +271,12 @@ def _name(name: Any, group: str) -> str:
     return str(_("others")) if name == OTHERS else str(name) or str(_("(none)"))
 
 
-# The page of budgets of labels: what teams, projects and end users may use, and have used.
+# The page of labels' budgets: what teams, projects and end users may use, and have used.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetCard:
-    """A budget as shown: its limits with their use, or only the amounts if each end user has their own."""
+    """A budget as shown: its limits with their use, or only the limits if each end user has a budget of their own."""
 
     line: BudgetLine
     kind: str | Promise
