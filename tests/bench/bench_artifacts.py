@@ -1,7 +1,7 @@
-"""`python -m tests.bench.bench_artifacts`: upload and download of files, stored on disk and in a local bucket.
+"""`python -m tests.bench.bench_artifacts`: upload and download files that are stored on disk and in a local bucket.
 
-The bucket's server is moto in a separate process, which is slower than a real one: the CPU seconds of this program
-say more than the throughput, and the throughput of the server alone is shown beside it.
+The bucket is served by moto in a separate process, which is slower than a real S3 server. The CPU time of the product
+is therefore more meaningful than the throughput. The throughput of moto alone is shown for comparison.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def ask(server: Served, method: str, path: str, body: bytes | None = None) -> by
 
 
 def measure(server: Served) -> list[float]:
-    """Return MB/s of upload and download, CPU milliseconds per MB, and peak memory in MB."""
+    """Return the MB/s of uploads and downloads, CPU milliseconds per MB, and the peak memory in MB."""
     files = [uuid4().bytes * (SIZE // 16) for _ in range(ROUNDS)]
     upload(server, b"warm")
     server.forget_peak()

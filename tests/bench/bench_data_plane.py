@@ -1,9 +1,10 @@
-"""`python -m tests.bench.bench_data_plane`: `/v1` beside a lean Django proxy and the upstream itself, in one run.
+"""`python -m tests.bench.bench_data_plane`: compare `/v1` with a lean Django proxy and the upstream in one run.
 
-Everything is enabled: keys, adaptation, fallback, request log. The baseline (`lean_proxy.py`) only forwards. Rounds are
-interleaved, so that other load on the machine affects all of them; CPU is user and system time of the serving
-processes. Ratios within one run are comparable, absolute numbers of other machines are not. `BENCH_ROUNDS`,
-`BENCH_SECONDS` and `BENCH_CALLS` change the duration; the default takes less than four minutes.
+All features are enabled: keys, adaptation of files to models, fallback and the request log. The baseline
+(`lean_proxy.py`) only forwards. The rounds of all servers are interleaved, so that other load on the machine affects
+all of them. CPU is the user and system time of the serving processes. Ratios within a run are comparable, but absolute
+numbers from other machines are not. `BENCH_ROUNDS`, `BENCH_SECONDS` and `BENCH_CALLS` change the duration, which is
+less than four minutes by default.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Target:
     measurements: dict[str, list[float]] = field(default_factory=dict)
 
     def request(self, behaviour: str, **options: Any) -> bytes:
-        """Return a chat request that ends at what the upstream plays for that behaviour."""
+        """Return a chat request that makes the upstream play a behaviour."""
         body = {"model": self.model(behaviour), "messages": [{"role": "user", "content": "hello"}], **options}
         return request_bytes(self.served.port, self.path(behaviour), json.dumps(body).encode(), self.served.key)
 
@@ -53,7 +54,7 @@ class Target:
         self.measurements.setdefault(name, []).append(value)
 
     def get(self, name: str) -> float:
-        """Return the median of the rounds, NaN if it was not measured."""
+        """Return the median of the rounds, or NaN if the value was not measured."""
         return statistics.median(self.measurements.get(name, [float("nan")]))
 
 
@@ -67,7 +68,7 @@ def picture(size: int) -> dict[str, Any]:
 
 
 async def small(target: Target, in_flight: int, name: str = "") -> None:
-    """Send small calls; each caller repeats at once."""
+    """Send small calls. Each caller sends its next call at once."""
     cpu = target.served.cpu_seconds()
     durations = await closed_loop(target.served.port, target.request("plain"), in_flight, SECONDS)
     target.note(f"rate {name or in_flight}", len(durations) / SECONDS)
@@ -83,7 +84,7 @@ async def steady(target: Target) -> None:
 
 
 async def streams(target: Target) -> None:
-    """Call streams whose chunks arrive at once, eight at a time; then as many whose chunks arrive one by one."""
+    """Call eight streams at a time: first those whose chunks arrive at once, then those with delays between chunks."""
     durations = await closed_loop(target.served.port, target.request("stream", stream=True), 8, SECONDS)
     target.note("streams", len(durations) / SECONDS)
     cpu = target.served.cpu_seconds()
@@ -102,9 +103,10 @@ async def images(target: Target, megabytes: int, body: dict[str, Any]) -> None:
 
 
 async def failover(target: Target, number: int) -> None:
-    """Measure calls whose first candidate fails at once, each beside a call whose first candidate answers.
+    """Measure calls whose first candidate fails at once, and in turn calls whose first candidate answers.
 
-    Each route is called once before, which plans it. No provider fails three times, which would start a cooldown.
+    Each route is called once before the measurement, so that it is already planned. No provider fails three times,
+    which would start a cooldown.
     """
     connection = await connect(target.served.port)
 
@@ -145,7 +147,7 @@ async def measure(targets: list[Target]) -> None:
 
 
 async def compare_workers(single: Target, double: Target) -> None:
-    """Measure the CPU of a small call with one and with two workers, in turn."""
+    """Measure the CPU time of a small call, in turn with one worker and with two."""
     await closed_loop(double.served.port, double.request("plain"), 16, 2)  # until both workers have started
     for _ in range(ROUNDS):
         for target in (single, double):
@@ -154,7 +156,10 @@ async def compare_workers(single: Target, double: Target) -> None:
 
 
 async def last(target: Target) -> int:
-    """Send many calls to a new server and record their memory, then a fixed rate; return the number answered."""
+    """Send many calls to a new server and record its memory, then send calls at a fixed rate.
+
+    Return the number of answered calls.
+    """
     answered = len(await closed_loop(target.served.port, target.request("plain"), 16, 0.5))
     idle, until = target.served.memory_mb(), answered + CALLS
     while answered < until:
@@ -175,7 +180,7 @@ def measure_workers(provider: Served, folder: Path, own: Target) -> None:
 
 
 def measure_lasting(provider: Served, folder: Path, own: Target) -> None:
-    """Measure memory after many calls, and the log after SIGTERM, of a server without other load."""
+    """Measure a server without other load: its memory after many calls, and its log after SIGTERM."""
     with ours(provider, folder) as served:
         target, before = own_target(served), rows_in_log(folder)
         answered = asyncio.run(last(target))
@@ -185,7 +190,7 @@ def measure_lasting(provider: Served, folder: Path, own: Target) -> None:
 
 
 def measure_kills(provider: Served, folder: Path, own: Target) -> None:
-    """Measure what is missing in the log of servers that are killed under load."""
+    """Measure which calls are missing from the logs of servers that are killed under load."""
     environment, key = install(provider, folder)
     ages = []
     for number in range(KILLS):
@@ -213,17 +218,17 @@ def all_targets(folder: Path) -> Iterator[list[Target]]:
 
 
 def own_target(served: Served) -> Target:
-    """Return our server, with one address for everything the upstream plays."""
+    """Return our server as a target. All behaviours of the upstream have the same path."""
     return Target(served, lambda behaviour: "/v1/chat/completions", model_of)
 
 
 def model_of(behaviour: str) -> str:
-    """Return the model that makes our server reach what the upstream plays for a behaviour."""
+    """Return the model name with which our server makes the upstream play a behaviour."""
     return f"task:{behaviour}" if behaviour.startswith("failover") else f"{behaviour}/{NAME}"
 
 
 def main() -> None:
-    """Print the medians of all targets, ours compared with the baseline, and the goal."""
+    """Print the medians of all targets, the comparison of ours with the baseline, and the goals."""
     logging.disable(logging.CRITICAL)
     with (
         tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name,

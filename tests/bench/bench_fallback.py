@@ -1,6 +1,7 @@
 """`python -m tests.bench.bench_fallback`: time from a failure to the next candidate, and overhead over a direct call.
 
-Sequential calls over real sockets against the fault lab on this machine: medians and 99th percentiles.
+The calls are sequential and go over real sockets to the fault lab on this machine. The table has medians and 99th
+percentiles.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Measured:
 
 
 async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool, calls: int) -> Measured:
-    """Measure from the end of the failing answer to the arrival of the next candidate's request."""
+    """Measure the time from the end of the failing response to the arrival of the request to the next candidate."""
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     chain = (PlannedCandidate(0, "bad", f"fault:{scenario}"), PlannedCandidate(1, "good", "lab-model"))
     values = []

@@ -1,7 +1,7 @@
 """`python -m tests.bench.bench_journal`: CPU time of logging a request, on the event loop and in the writer.
 
-Entries go through a recorder into a separate journal, which writes them into a temporary data directory in batches as
-large as those of a busy process.
+A recorder passes the entries to a separate journal, which writes them to a temporary data directory in batches of the
+size that a busy process has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True)
 class Call:
-    """What a call gives the log: its plan, its attempts, and what was sent to each candidate."""
+    """What is logged about a call: its plan, its attempts, and what was sent to each candidate."""
 
     name: str
     plan: Plan
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def calls() -> list[Call]:
-    """Return the calls measured: the simplest, and one that went through three candidates with files."""
+    """Return the measured calls: the simplest call, and a call with files that tried three candidates."""
     from routing_admin.core.fallback.chain import Attempt, Plan, PlannedCandidate, Try
 
     tries = (Try(1.25, 210.5, "http_503", 503),)
@@ -111,7 +111,7 @@ def record(journal: Journal, call: Call, ids: Sequence[str]) -> None:
 
 
 def cpu(work: Callable[[], object]) -> float:
-    """Return the CPU microseconds per entry that a batch takes in this thread."""
+    """Return the CPU time of this thread for a batch, in microseconds per entry."""
     began = time.thread_time()
     work()
     return (time.thread_time() - began) * MICROSECONDS / BATCH

@@ -1,8 +1,8 @@
 """`python -m tests.bench.bench_pages [--rows N]`: CPU time per page of a large installation.
 
-200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged requests in a temporary data
-directory, or in the empty PostgreSQL database that DATABASE_URL names; every page of the navigation and a few others,
-called through all middleware. CPU time of other threads is included.
+The installation has 200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged
+requests. It is in a temporary data directory, or in the empty PostgreSQL database that DATABASE_URL names. Every page
+of the navigation and a few others are requested through all middleware. CPU time of other threads is included.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.bench.table import median, milliseconds, p95, show
 PROVIDERS, MODELS, ROUTES, ARTIFACTS, ROWS = 20, 10, 100, 10_000, 1_000_000
 ROUNDS = 15
 WANTED, WANTED_OF_A_FILTER = 30, 50
-"""Goals in CPU milliseconds per page; the second applies to a filtered request log and to usage totals."""
+"""Goals in CPU milliseconds per page. The second applies to a filtered request log and to usage totals."""
 
 FILTERS = (
     *("status:error", "status:fallback", "status:429", "status:201", "status:no_such_outcome"),
@@ -158,14 +158,14 @@ def request_id() -> str:
 
 
 def moment(rows: int) -> str:
-    """Return SQL for the time of row i, spread over the last thirty days, in Django's format."""
+    """Return SQL for the time of row i in Django's format. The times are spread over the last thirty days."""
     if on_postgresql():
         return f"now() - (({rows} - i) * {MONTH}.0 / {rows}) * interval '1 second'"
     return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || (({rows} - i) * {MONTH}.0 / {rows}) || ' seconds')"
 
 
 def chain(*codes: str) -> str:
-    """Return the chips of a row of the list as a SQL literal."""
+    """Return the chips of a row in the list of requests as a SQL literal."""
     tones = {"200": "ok", "429": "warn", "503": "bad"}
     chips = [
         {"name": f"provider{position}/model{position}", "code": code, "tone": tones[code]}
@@ -240,7 +240,7 @@ SPANS_ON_POSTGRESQL = (
 
 
 def sums(cursor: Any) -> None:
-    """Insert daily roll-ups of a month and hourly ones of a week; half of the requests have a price."""
+    """Insert daily roll-ups of a month and hourly roll-ups of a week. Half of the requests have a price."""
     names = "agent, task_type, provider, model"
     counted = (
         "COUNT(*), COUNT(*) FILTER (WHERE outcome != 'ok'), COUNT(*) FILTER (WHERE fell_back), 0, "
@@ -261,7 +261,7 @@ def sums(cursor: Any) -> None:
 
 
 def insert(cursor: Any, model: Any, values: Mapping[str, str], rows: int, where: str = "TRUE") -> None:
-    """Insert all rows in one statement; columns that are not given get their default."""
+    """Insert all rows in one statement. Columns that are not given get their default."""
     columns: dict[str, str] = {}
     for field in model._meta.concrete_fields:
         if field.name in values:
@@ -296,7 +296,7 @@ def administrator() -> Any:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield name and address of every page of the navigation, and of frequent pages beyond it."""
+    """Yield the name and the URL of every page in the navigation, and of other frequently used pages."""
     from django.urls import NoReverseMatch, reverse
 
     from artifacts.models import Artifact
@@ -328,7 +328,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def timed(client: Any, name: str, url: str) -> list[object] | None:
-    """Return the row of one page; None, with a message on stderr, if it fails."""
+    """Return the table's row for a page. If the page fails, print a message to stderr and return None."""
     from django.db import connections
     from django.test.utils import CaptureQueriesContext
 

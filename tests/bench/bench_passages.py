@@ -1,7 +1,7 @@
-"""`python -m tests.bench.bench_passages`: how many files an action runs through, and how often it moves between them.
+"""`python -m tests.bench.bench_passages`: count the files an action runs through, and the calls between them.
 
-A move is a call from one of our files into another; Django and libraries in between do not count. A reader who follows
-the code of an action benefits from few files and few moves.
+A move is a call from one of our files to another. Django and libraries in between do not count. The fewer files and
+moves an action has, the easier its code is to follow.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ OURS = tuple(f"{ROOT / app}/" for app in ("capabilities", "artifacts", "routing_
 
 
 class Passage:
-    """The files an action runs through; `moves` counts calls from one of them into another."""
+    """The files an action runs through. `moves` counts the calls from one of these files to another."""
 
     def __init__(self) -> None:
         self.files: set[str] = set()
         self.moves = 0
 
     def watch(self, action: Callable[[], Any]) -> Any:
-        """Run the action and return its result, recording every call in any thread."""
+        """Run the action and return its result. Record all calls in all threads."""
         threading.setprofile(self._note)
         sys.setprofile(self._note)
         try:
@@ -80,7 +80,7 @@ def actions() -> dict[str, Callable[[], Any]]:
 
 
 def _fields(page: str) -> dict[str, list[str]]:
-    """Return every field of the page with its values, as a browser would send them."""
+    """Return all form fields on a page with their values, as a browser would send them."""
     fields: dict[str, list[str]] = {}
     for tag in re.findall(r"<input\b[^>]*>", page):
         if not re.search(r'type="(checkbox|radio)"', tag) or " checked" in tag:
@@ -98,7 +98,7 @@ def _note_field(fields: dict[str, list[str]], tag: str, holder: str) -> None:
 
 
 def main() -> None:
-    """Run each action once to warm up and once recorded, then print the table."""
+    """Run each action twice, the first time to warm up and the second time recorded, and print the table."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
         begin(Path(folder))
         rows = []

@@ -1,7 +1,8 @@
-"""`python -m tests.bench scale`: the load that each step of docs/scale.md carries, on real engines.
+"""`python -m tests.bench scale`: measure the load that each step in docs/scale.md can carry, with real engines.
 
-Callers, the upstream and the engines share the machine with the program; its CPU time shows what one core carries.
-`BENCH_ROUNDS` and `BENCH_SECONDS` change the duration, `BENCH_LOG_ROWS` the size of the log.
+Engines are PostgreSQL, Redis and S3. They share the machine with the callers, the upstream and the product, whose CPU
+time shows what one core can carry. `BENCH_ROUNDS` and `BENCH_SECONDS` change the duration, and `BENCH_LOG_ROWS` changes
+the size of the log.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ http {{
 
 @dataclass(frozen=True)
 class Step:
-    """A way to serve: its name, its processes, its address, and the keys of an agent without and with limits."""
+    """A way to serve: its name, its processes, its port, and the keys of two agents, the second with limits."""
 
     name: str
     serving: Sequence[Served]
@@ -62,7 +63,7 @@ class Step:
     keys: tuple[str, str]
 
     async def measure(self) -> list[object]:
-        """Return the table's row: calls per second, CPU milliseconds per call, calls per second of one core."""
+        """Return the table's row: calls per second, CPU milliseconds per call, and calls per second per core."""
         row: list[object] = [self.name]
         for key in self.keys:
             body = json.dumps({"model": f"plain/{NAME}", "messages": [{"role": "user", "content": "hello"}]}).encode()
@@ -82,7 +83,7 @@ class Step:
         return sum(process.cpu_seconds() for process in self.serving)
 
     async def _warm(self, request: bytes) -> None:
-        """Call until every process knows the key and has a share of the limits."""
+        """Send calls until every process knows the key and has its share of the limits."""
         for _ in range(8 * len(self.serving)):
             connection = await connect(self.port)
             for _ in range(4):
@@ -91,7 +92,7 @@ class Step:
 
 
 def main() -> None:
-    """Print both tables; a step whose engine is not installed is skipped with a message."""
+    """Print both tables. A step whose engine is not installed is skipped with a message."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name, ExitStack() as stack:
         folder = Path(name)
         os.chmod(folder, 0o711)
@@ -131,14 +132,14 @@ def steps(provider: Served, folder: Path, cluster: Cluster | None, has_redis: bo
 
 
 def installed(provider: Served, folder: Path, engines: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, str]]:
-    """Set up an installation on those engines; return its environment and two agents' keys, the second limited."""
+    """Set up an installation with these engines. Return its environment and two agents' keys, the second limited."""
     environment, key = install(provider, folder, engines)
     manage(environment, "shell", "-c", LIMITS)
     return environment, (key, manage(environment, "issue_agent_key", LIMITED))
 
 
 def sibling_of(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the environment of the same installation on another machine: same secrets, separate data directory."""
+    """Return the environment of the same installation on another machine: the same secrets, another data directory."""
     folder.mkdir()
     first = Path(environment["ROUTING_ADMIN_DATA_DIR"])
     return dict(environment) | {
@@ -150,7 +151,7 @@ def sibling_of(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 @contextmanager
 def machines(environments: Sequence[dict[str, str]], workers: int) -> Iterator[tuple[list[Served], int]]:
-    """Start a process in each environment and yield them with the port of the first."""
+    """Start a server in each environment. Yield the servers and the port of the first."""
     with ExitStack() as stack:
         serving = [stack.enter_context(serve(environment, "", workers)) for environment in environments]
         yield serving, serving[0].port
@@ -173,7 +174,7 @@ def balancer(folder: Path, ports: Sequence[int]) -> Iterator[int]:
 
 
 def engine(name: str, start: Callable[[], Cluster]) -> Cluster | None:
-    """Start the engine; return None, with a message, if it is not installed."""
+    """Start an engine and return it. If it is not installed, print a message and return None."""
     try:
         return start()
     except LookupError:
@@ -185,7 +186,7 @@ def absent(name: str) -> None:
 
 
 def log_line(name: str, engines: Mapping[str, str], folder: Path) -> list[object]:
-    """Return the log's rows per second, CPU time and size on those engines."""
+    """Return the table's row for the log with these engines: rows per second, CPU time and size."""
     plain = {variable: value for variable, value in os.environ.items() if variable not in ("DATABASE_URL", "REDIS_URL")}
     command = [sys.executable, "-m", "tests.bench.log_rows", str(folder), str(LOG_ROWS)]
     result = subprocess.run(command, cwd=ROOT, env={**plain, **engines}, capture_output=True, text=True, check=True)

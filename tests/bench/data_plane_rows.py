@@ -1,4 +1,4 @@
-"""Rows of the data plane's table: what is measured, what it is compared with, and the goal."""
+"""The rows in the table for the data plane: what is measured, what it is compared with, and the goal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CALLS = int(os.environ.get("BENCH_CALLS", "10000"))
 STEADY_CALLS, STEADY_SECONDS = 500, 5 * SECONDS
 
 Get = Callable[[str], float]
-"""Returns a server's measurement by name, NaN if there is none."""
+"""Returns a server's measurement by name, or NaN if there is none."""
 
 Base = Callable[[Get, Get, str], float]
 
@@ -41,7 +41,7 @@ SIGNS: Mapping[Base, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table; its goal, if any, applies to our value as compared by `base`."""
+    """A row of the table. Its goal, if any, applies to our value in relation to `base`."""
 
     label: str
     name: str
@@ -50,7 +50,7 @@ class Row:
     base: Base = over_lean
 
     def cells(self, upstream: Get, lean: Get, own: Get) -> tuple[object, ...]:
-        """Return all medians, our value compared, the goal, and whether it is met."""
+        """Return all medians, our value in relation to `base`, the goal, and whether it is met."""
         value, values = self.base(own, lean, self.name), [get(self.name) for get in (upstream, lean, own)]
         cells = ["" if math.isnan(number) else number for number in (*values, value)]
         if self.at_most is not None:

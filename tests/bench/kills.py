@@ -1,4 +1,4 @@
-"""Log entries missing after kill -9: the age of the oldest answered call that is not in the log."""
+"""Measure what the log lacks after kill -9: the age of the oldest answered call that is not in the log."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.bench.load import Connection, connect, fixed_moments
 from tests.bench.processes import Served, read_log
 
 KILLS = 5
-"""Number of servers killed, each at another moment of the journal's cycle."""
+"""How many servers are killed, each at another time in the journal's cycle."""
 LOADED_SECONDS, STEP_SECONDS = 1.5, 0.023
-"""How long the first server is under load, and how much longer each later one."""
+"""How long the first server is under load, and by how much this time grows for each later server."""
 
 
 async def answered_until_killed(served: Served, request: bytes, per_second: float, seconds: float) -> dict[str, float]:
-    """Call at fixed times until the server is killed; return the age in ms, at that moment, of each answered call."""
+    """Send calls at a fixed rate and kill the server. Return how old, in ms, each answered call was at that time."""
     idle: list[Connection] = []
     answered: dict[str, float] = {}
 
@@ -36,6 +36,6 @@ async def answered_until_killed(served: Served, request: bytes, per_second: floa
 
 
 def oldest_missing(folder: Path, answered: Mapping[str, float]) -> float:
-    """Return the greatest age among the calls missing in an installation's log; 0 if none is missing."""
+    """Return the greatest age among the calls that are missing from an installation's log, or 0 if none is missing."""
     logged = {name for (name,) in read_log(folder, "select id from routing_admin_requestlog where id like 'killed-%'")}
     return max((age for name, age in answered.items() if name not in logged), default=0.0)

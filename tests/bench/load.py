@@ -1,4 +1,4 @@
-"""A cheap HTTP caller: keep-alive connections, requests as bytes, answers read only to their end."""
+"""A cheap HTTP client: it keeps connections alive, sends requests as bytes, and only looks for a response's end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 
 class Connection(asyncio.Protocol):
-    """One connection; `ask` sends a request and waits for the end of its answer."""
+    """A connection. `ask` sends a request and waits for the end of the response."""
 
     def __init__(self) -> None:
         self._head: bytes | None = None
@@ -23,9 +23,9 @@ class Connection(asyncio.Protocol):
         self.transport = transport
 
     async def ask(self, request: bytes) -> int:
-        """Send a request and return its status after the whole answer.
+        """Send a request. Return the status once the whole response has arrived.
 
-        Raise `ConnectionError` if the answer is incomplete.
+        Raise `ConnectionError` if the response is incomplete.
         """
         if self.transport.is_closing():
             raise ConnectionError("the connection is closed")
@@ -40,7 +40,7 @@ class Connection(asyncio.Protocol):
             self._done.set_exception(ConnectionError("the connection was closed"))
 
     def data_received(self, data: bytes) -> None:
-        """Look only for the end of the answer."""
+        """Look only for the end of the response."""
         if self._head is None:
             self._rest += data
             end = self._rest.find(b"\r\n\r\n")
@@ -71,7 +71,7 @@ def request_bytes(port: int, path: str, body: bytes, key: str) -> bytes:
 
 
 async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float) -> list[float]:
-    """Call from `in_flight` callers, each repeating at once; return the milliseconds of every call."""
+    """Send calls from `in_flight` callers, each without a pause. Return the milliseconds of every call."""
     until = time.perf_counter() + seconds
     durations: list[float] = []
 
@@ -89,7 +89,7 @@ async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float)
 
 
 async def fixed_moments(per_second: float, seconds: float) -> AsyncIterator[int]:
-    """Yield numbers from 0 at a fixed rate; late ones follow at once."""
+    """Yield numbers from 0 at a fixed rate. If it is late, the next number follows at once."""
     began = time.perf_counter()
     for number in range(int(per_second * seconds)):
         await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
@@ -97,7 +97,7 @@ async def fixed_moments(per_second: float, seconds: float) -> AsyncIterator[int]
 
 
 async def open_loop(port: int, request: bytes, per_second: float, seconds: float) -> list[float]:
-    """Call at a fixed rate without waiting for answers; return the milliseconds of every answered call."""
+    """Send calls at a fixed rate without waiting for responses. Return the milliseconds of every answered call."""
     idle: list[Connection] = []
     durations: list[float] = []
 

@@ -1,4 +1,4 @@
-"""Processes of the data plane's benchmark: upstream, baseline and our server, each with its CPU time and memory."""
+"""The processes of the benchmark of the data plane: upstream, baseline and our server, with CPU time and memory."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.gateway.serving import ROOT, free_port, manage
 
 OURS = ("DJANGO", "ROUTING_ADMIN_", "LLM_", "DATABASE_URL", "REDIS_URL")
 FAILOVERS = 10
-"""Fallbacks measured per round."""
+"""How many fallbacks are measured per round."""
 FAILING = 5 * FAILOVERS
 """Number of failing providers. Each is called in one round only, so that none fails often enough for a cooldown."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """A listening process; `key` authenticates calls, `start_seconds` is the time until its first answer."""
+    """A listening process. `key` authenticates calls, and `start_seconds` is the time until its first response."""
 
     name: str
     port: int
@@ -43,11 +43,11 @@ class Served:
         return pids
 
     def cpu_seconds(self) -> float:
-        """Return user and system time so far in nanosecond resolution; /proc counts hundredths of a second."""
+        """Return the user and system time so far. /proc counts only hundredths of a second, so clocks are read."""
         return sum(time.clock_gettime(clock_of(pid)) for pid in self.members())
 
     def memory_mb(self, *, peak: bool = False) -> float:
-        """Return resident memory in MB, or its peak since `forget_peak`."""
+        """Return the resident memory in MB, or with `peak` its peak since `forget_peak`."""
         field = "VmHWM:" if peak else "VmRSS:"
         total = 0
         for pid in self.members():
@@ -67,7 +67,7 @@ def clock_of(pid: int) -> int:
 
 @contextmanager
 def started(name: str, command: list[str], port: int, key: str, environment: dict[str, str]) -> Iterator[Served]:
-    """Yield the process once its port answers, and terminate it at the end."""
+    """Start a process, yield it once its port responds, and terminate it at the end."""
     began = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
     try:
@@ -107,9 +107,9 @@ def lean_proxy(provider: Served) -> Iterator[Served]:
 def install(
     provider: Served, directory: Path, engines: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[dict[str, str], str]:
-    """Set up an installation whose routes lead to the upstream; return its environment and an agent's key.
+    """Set up an installation whose routes lead to the upstream. Return its environment and an agent's key.
 
-    `engines` are variables that select other engines than the default.
+    `engines` are environment variables that select engines other than the default.
     """
     directory.mkdir(exist_ok=True)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
@@ -141,13 +141,13 @@ def serve(environment: dict[str, str], key: str, workers: int = 1) -> Iterator[S
 
 
 def read_log(folder: Path, query: str) -> list[Any]:
-    """Run a query on an installation's log, as another process does."""
+    """Return the rows of a query on an installation's log, read from outside the serving process."""
     with closing(sqlite3.connect(f"file:{folder / 'logs.sqlite3'}?mode=ro", uri=True)) as rows:
         return rows.execute(query).fetchall()
 
 
 def routing(origin: str) -> dict[str, Any]:
-    """Return the demo's routes, a provider per behaviour of the upstream, and routes that fail over."""
+    """Return the demo's routes, a provider for each behaviour of the upstream, and routes that fail over."""
     file: dict[str, Any] = json.loads((ROOT / "routing_admin/console/demo/llm-routing.json").read_text())
     behaviours = {behaviour: behaviour for behaviour in ("plain", "stream", "paced")}
     behaviours |= {f"fail{number}": "fail" for number in range(FAILING)}
@@ -169,7 +169,7 @@ def routing(origin: str) -> dict[str, Any]:
 
 
 def services(origin: str) -> dict[str, Any]:
-    """Return the model that reads images, so that an image is forwarded unchanged."""
+    """Return a configuration with a service that reads images, so that an image is forwarded unchanged."""
     service = {
         "id": "bench-vision",
         "name": "bench-vision",

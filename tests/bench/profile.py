@@ -1,7 +1,8 @@
-"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: which parts of the program use a call's CPU.
+"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: which parts of the product use a call's CPU.
 
-The application is served in this process, called by another one, and sampled once per millisecond of CPU time: the
-innermost file that the table lists gives the part. Each thread is measured by its own CPU clock.
+The application is served in this process, called by another process, and sampled once per millisecond of CPU time. A
+sample counts for the part to which the innermost file listed in `ROOMS` belongs. Each thread is measured by its own CPU
+clock.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ FUNCTIONS = int(os.environ.get("BENCH_FUNCTIONS", "25"))
 WARM_SECONDS = 1.0
 EVERY_SECONDS = 0.001
 IN_FLIGHT = {"plain": 16, "stream": 8, "paced": 8, "image": 2, "failover": 1}
-"""What can be profiled, and the number of calls in flight."""
+"""The workloads that can be profiled, and the number of calls in flight for each."""
 THREADS = ("journal", "upkeep", "upstream")
-"""Our threads by name."""
+"""The names of our threads."""
 LIBRARIES = "site-packages/"
 NO_ROOM = "loop and interpreter"
 
@@ -75,26 +76,26 @@ ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("log entry", ("routing_admin/request_log/",)),
 )  # fmt: skip
-"""Files and folders, ours or a library's, by part; the first match counts."""
+"""The files and folders of each part, ours or a library's. The first match counts."""
 
 
 @lru_cache(maxsize=10_000)
 def room_of(file: str) -> str | None:
-    """Return the part of a source file; None if it counts as its caller's."""
+    """Return the part that a source file belongs to, or None if its time counts for its caller."""
     _, library, path = file.rpartition(LIBRARIES)
     path = path if library else file.removeprefix(f"{ROOT}/")
     return next((room for room, parts in ROOMS if path.startswith(parts)), None)
 
 
 class Sampler:
-    """Counts the part and the function that the main thread is in."""
+    """Counts samples by the part and by the function that the main thread is in."""
 
     def __init__(self) -> None:
         self.rooms: Counter[str] = Counter()
         self.functions: Counter[tuple[str, str]] = Counter()
 
     def take_sample(self, _number: int, frame: FrameType | None) -> None:
-        """Take one sample: the innermost frame that belongs to a part."""
+        """Take a sample: count the innermost frame that belongs to a part."""
         while frame is not None:
             code = frame.f_code
             room = room_of(code.co_filename)
@@ -114,27 +115,27 @@ class Sampler:
 
 @dataclass(frozen=True)
 class Profile:
-    """The result for a number of calls: samples, and CPU seconds by thread, including `main`."""
+    """The result for a number of calls: the samples, and the CPU seconds by thread, including `main`."""
 
     calls: int
     sampler: Sampler
     threads: dict[str, float]
 
     def rooms(self) -> Iterator[tuple[str, float, str]]:
-        """Yield each part with µs of CPU per call and its share of the main thread."""
+        """Yield each part with its µs of CPU per call and its share of the main thread's time."""
         samples = self.sampler.rooms.total()
         for room, count in self.sampler.rooms.most_common():
             yield room, self._each(self.threads["main"] * count / samples), f"{count / samples:.0%}"
 
     def others(self) -> Iterator[tuple[str, float, str]]:
-        """Yield each thread but the main one, and the total."""
+        """Yield each thread except the main thread, and the total."""
         for name, seconds in self.threads.items():
             if name != "main" and seconds > 0:
                 yield f"thread: {name}", self._each(seconds), ""
         yield "all", self._each(sum(self.threads.values())), ""
 
     def functions(self) -> Iterator[tuple[str, str, float]]:
-        """Yield the functions that take most, with their part and µs of CPU per call."""
+        """Yield the functions that take most of the time, with their part and their µs of CPU per call."""
         samples = self.sampler.rooms.total()
         for (room, function), count in self.sampler.functions.most_common(FUNCTIONS):
             yield function, room, self._each(self.threads["main"] * count / samples)
@@ -154,12 +155,12 @@ def request_for(workload: str, port: int, key: str) -> bytes:
 
 
 def call(port: int, request: bytes, in_flight: int, seconds: float) -> int:
-    """Call from a separate process and return the number of answered calls."""
+    """Send calls from a separate process and return the number of answered calls."""
     return len(asyncio.run(closed_loop(port, request, in_flight, seconds)))
 
 
 def clocks() -> dict[str, float]:
-    """Return CPU seconds so far: of the main thread, of ours by name, and of all others together."""
+    """Return the CPU seconds so far: of the main thread, of our threads by name, and of all others together."""
     seconds = {"main": _clock_of(threading.main_thread())}
     seconds |= {thread.name: _clock_of(thread) for thread in threading.enumerate() if thread.name in THREADS}
     return seconds | {"others": time.process_time() - sum(seconds.values())}
@@ -171,8 +172,8 @@ def _clock_of(thread: threading.Thread) -> float:
 
 
 def measure(workload: str, port: int, key: str) -> Profile:
-    """Serve here while the other process calls. Re-raise an error of the calls."""
-    import uvicorn  # only now, since the environment selects the installation
+    """Serve in this process while another process sends calls. Re-raise an exception from the calls."""
+    import uvicorn  # imported only now, since the environment selects the installation
 
     from routing_admin.asgi import application
     from routing_admin.core.fallback.cooldown import LocalCooldowns
@@ -204,7 +205,7 @@ def measure(workload: str, port: int, key: str) -> Profile:
 
 
 def _drive(workload: str, port: int, request: bytes, sampler: Sampler) -> Profile:
-    """Let the other process call, once to warm up and once sampled."""
+    """Make the other process send calls twice: first to warm up, then while samples are taken."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as callers:
         until = time.monotonic() + 60
         while not listens(port) and time.monotonic() < until:
@@ -220,7 +221,7 @@ def _drive(workload: str, port: int, request: bytes, sampler: Sampler) -> Profil
 
 
 def main() -> None:
-    """Print µs of CPU per call by part, and the functions that take most."""
+    """Print the µs of CPU per call for each part, and the functions that take most of the time."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.profile", description=__doc__)
     parser.add_argument("what", nargs="?", default="plain", choices=IN_FLIGHT, help="default plain")
     workload = parser.parse_args().what

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: measuring in rounds, and a plain text table."""
+"""Helpers for the benchmarks: measure in rounds, and print a plain text table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 def milliseconds(
     work: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Run `work` repeatedly and return the milliseconds of each run by that clock."""
+    """Run `work` repeatedly and return the milliseconds that each run takes according to `clock`."""
     durations = []
     for _ in range(rounds):
         began = clock()

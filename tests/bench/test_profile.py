@@ -1,4 +1,4 @@
-"""The profile's table of parts matches existing files, and a run attributes most of the time to them."""
+"""The parts listed for the profile match existing files, and a run attributes most of the time to them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PARTS = [part for _, parts in ROOMS for part in parts]
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_of_a_room_exists(part):
-    """The file or folder exists: time in a renamed one would silently count as its caller's."""
+    """The file or folder exists. The time in a renamed file would silently count for its caller."""
     library = find_spec(part.split("/")[0]) if part.count("/") == 1 and part.endswith("/") else None
     assert (ROOT / part).exists() or library is not None or part == "uvicorn/protocols/"
 
 
 def test_no_part_is_in_two_rooms():
-    """A path in two parts would only count in the first."""
+    """A path that is listed in two parts would count only in the first."""
     assert len(set(PARTS)) == len(PARTS)
 
 
@@ -41,13 +41,13 @@ def test_no_part_is_in_two_rooms():
     ],
 )
 def test_file_belongs_to_the_first_room_that_names_it(file, room):
-    """Files without a part, such as those that all parts use, count as their caller's."""
+    """The time in a file without a part, such as one that all parts use, counts for its caller."""
     assert room_of(f"{ROOT}/{file}") == room
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="clocks of threads are read as Linux has them")
 def test_short_profile_attributes_most_of_the_time_to_rooms():
-    """In half a second of small calls every part of such a call has a row, and the event loop has the smaller share."""
+    """After half a second of small calls, each part of a call has a row, and the event loop has the smaller share."""
     prefixes = ("DJANGO", "ROUTING_ADMIN_", "LLM_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     output = subprocess.run(

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.upstream PORT`: the fastest possible provider, so that it does not affect the measurement.
+"""`python -m tests.bench.upstream PORT`: a provider that is as fast as possible, so that it hardly affects results.
 
-The first segment of the path selects the answer: `plain` a small completion, `fail` 503, `stream` 200 chunks at full
-speed, `paced` as many with a delay before each. Only the length of a request is read.
+The first segment of the path selects the response: `plain` is a small completion, `fail` is 503, `stream` has 200
+chunks at full speed, and `paced` has as many with a delay before each. Of a request, only the length is read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def completion() -> bytes:
 
 
 def event(delta: dict[str, str], finish: str | None = None) -> bytes:
-    """Return one chunk of a streamed completion, framed as a chunk of the body."""
+    """Return a chunk of a streamed completion, framed for HTTP's chunked encoding."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     value = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": NAME, "choices": [choice]}
     data = b"data: " + json.dumps(value).encode() + b"\n\n"
@@ -47,7 +47,7 @@ STREAM = (STREAM_HEAD, event({"role": "assistant", "content": ""}), *WORDS, END)
 
 
 class Provider(asyncio.Protocol):
-    """One connection; sequential requests are each answered after their body."""
+    """A connection. Requests are sequential, and each is answered after its body."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -63,7 +63,7 @@ class Provider(asyncio.Protocol):
             self.pacing.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Read a head, skip the body, answer."""
+        """Read the head of a request, skip its body, and send the response."""
         if self.missing:
             self.missing -= len(data)
         else:

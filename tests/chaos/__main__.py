@@ -1,4 +1,4 @@
-"""`make chaos`: stress a served installation in every way that could lose data; exit with 1 if anything is lost."""
+"""`make chaos`: stress a served installation in every way that could lose data. Exit with 1 if anything is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PIECES: dict[str, tuple[Callable[[int], Finding], int, str]] = {
     "machines": (push_machines, 2, "stop and start PostgreSQL, Redis and S3 under three processes so often"),
     "engines": (push_engines, 1, "play every fault of PostgreSQL, Redis, S3 and our processes so often"),
 }
-"""Each piece: its function, its default amount, and the help of its option."""
+"""Each piece of the run: its function, its default number of repetitions, and the help text of its option."""
 MAX_PRINTED = 20
 
 
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def _finding_of(name: str, run: Callable[[int], Finding], times: int) -> Finding:
-    """Run a piece; an exception counts as a loss, so that the other pieces still run."""
+    """Run a piece and return its finding. An exception counts as a loss, so that the other pieces still run."""
     try:
         return run(times)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Callers: a program with an agent's key, and a person with a session; each call has its own connection."""
+"""Callers: a program with an agent's key, and a user with a session. Each call has its own connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.gateway.serving import Server
 
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 CUT = (OSError, http.client.HTTPException)
-"""What a caller gets from a server that has ended."""
+"""The exceptions that a caller gets if the server has ended."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def send(
     body: bytes | Iterable[bytes] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """Send a request and return the whole answer. Raise `CUT` if there is none."""
+    """Send a request and return the whole response. Raise one of `CUT` if there is none."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
         connection.request(method, path, body, dict(headers or {}))
         response = connection.getresponse()
@@ -46,7 +46,7 @@ def send(
 
 
 def ask(server: Server, method: str, path: str, value: Any = None, **headers: str) -> Reply:
-    """Send JSON as a program does; underscores in header names become hyphens."""
+    """Send JSON as a program does. Underscores in the names of headers become hyphens."""
     defaults = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     extra = {name.replace("_", "-"): header for name, header in headers.items()}
     return send(server, method, path, None if value is None else json.dumps(value).encode(), defaults | extra)
@@ -78,7 +78,7 @@ class Person:
         return self
 
     def open(self, path: str) -> Reply:
-        """Load a page and keep its CSRF token."""
+        """Load a page and store its CSRF token."""
         reply = self._send("GET", path)
         if token := TOKEN.search(reply.body.decode("utf-8", "replace")):
             self.token = token[1]
@@ -104,7 +104,7 @@ class Person:
 
 
 def at_once(*works: Callable[[], None]) -> list[BaseException]:
-    """Run the functions in threads until all have ended; return their exceptions."""
+    """Run the functions in threads until all have ended. Return their exceptions."""
     raised: list[BaseException] = []
 
     def run(work: Callable[[], None]) -> None:
@@ -123,7 +123,7 @@ def at_once(*works: Callable[[], None]) -> list[BaseException]:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one piece: what was tried, what was acknowledged, and what of that was lost."""
+    """The result of a piece: what was tried, what was acknowledged, and which of the acknowledged was lost."""
 
     piece: str
     tries: str

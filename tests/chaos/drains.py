@@ -1,4 +1,4 @@
-"""SIGTERM under load: every answer is complete, or its caller learns that the server is stopping."""
+"""SIGTERM under load: every response is complete, or its caller is told that the server is stopping."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRAINING = "server_draining"
 
 
 def drain(times: int) -> Finding:
-    """Stop a server of two processes `times` times; a refused connection is not a loss."""
+    """Stop a server with two processes `times` times. A refused connection is not a loss."""
     ends, losses = Counter[str](), list[str]()
     with installed(DRAIN_SECONDS="3") as installation:
         for number in range(times):
@@ -37,7 +37,7 @@ def drain(times: int) -> Finding:
         losses += [f"{count} answers were cut" for end, count in ends.items() if end == "cut"]
         outcomes = dict(installation.rows("select outcome, count(*) from routing_admin_requestlog group by 1", "logs"))
         answered = ends["whole"] + ends[DRAINING]
-        logged = outcomes.get("ok", 0) + outcomes.get(DRAINING, 0) - 1  # without the demo's own request
+        logged = outcomes.get("ok", 0) + outcomes.get(DRAINING, 0) - 1  # the demo's own request is not counted
         losses += [
             f"the log calls {n} answers {outcome}" for outcome, n in outcomes.items() if outcome not in ("ok", DRAINING)
         ]
@@ -58,7 +58,7 @@ class Caller:
     ends: list[str] = field(default_factory=list)
 
     def call_until_gone(self) -> None:
-        """Call until a connection is refused, or closed before the request was read: such a call is not lost."""
+        """Send calls until a connection is refused, or closed before the request was read. Such a call is not lost."""
         streamed = "stream" in self.step or self.step == "stall"
         messages = [{"role": "user", "content": "hello"}]
         body = json.dumps({"model": f"one/fault:{self.step}", "messages": messages, "stream": streamed})
@@ -67,7 +67,7 @@ class Caller:
             self.ends.append("whole" if whole in content else DRAINING if DRAINING in content else "cut")
 
     def _answer(self, body: str) -> str | None:
-        """Return what was received; None if nothing was."""
+        """Return what was received, or None if nothing was."""
         headers = {"authorization": f"Bearer {self.server.key}", "x-request-id": f"{self.name}-{len(self.ends)}"}
         with closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)) as connection:
             try:

@@ -1,4 +1,7 @@
-"""Faults of an installation's engines: each begins, lasts while calls are sent, and ends."""
+"""Faults of an installation's engines (PostgreSQL, Redis, S3) and processes.
+
+A fault begins, lasts while calls are sent, and ends.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,9 @@ END_BACKENDS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WH
 
 @dataclass(frozen=True)
 class EngineFault:
-    """One fault: `lasting` starts and ends it, after a number of seconds and after its `alert`, if any.
+    """A fault, which lasts while `lasting` is entered: for `seconds` and until its `alert`, if any, is sent.
 
-    `cuts` is true if it can interrupt calls because it kills a machine.
+    `cuts` is true if the fault can interrupt calls because it kills a machine.
     """
 
     name: str
@@ -56,7 +59,7 @@ def stopped_database(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def restarted_database(machines: Machines) -> Iterator[None]:
-    """End PostgreSQL as in a power cut and start it at once."""
+    """End PostgreSQL as in a power failure and start it again at once."""
     machines.cluster.stop("immediate")
     machines.cluster.start()
     yield
@@ -64,7 +67,7 @@ def restarted_database(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def read_only_database(machines: Machines) -> Iterator[None]:
-    """Make PostgreSQL reject every write, as after a failover that leaves connections on the old primary."""
+    """Make PostgreSQL reject all writes, as after a failover that leaves connections to the old primary open."""
     _set_read_only(machines, "on")
     try:
         yield
@@ -79,7 +82,7 @@ def _set_read_only(machines: Machines, value: str) -> None:
 
 @contextmanager
 def ended_backends(machines: Machines) -> Iterator[None]:
-    """End every connection of the program, several times."""
+    """End all connections of the product, several times."""
     for _ in range(5):
         machines.cluster.ask("postgres", END_BACKENDS)
         machines.finished.wait(0.3)
@@ -88,7 +91,7 @@ def ended_backends(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def exhausted_connections(machines: Machines) -> Iterator[None]:
-    """End the program's connections and use up all connections of the server."""
+    """End the product's connections and use up all connections that the server allows."""
     connections = []
     try:
         for _ in range(3):
@@ -104,7 +107,7 @@ def exhausted_connections(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def locked_tables(machines: Machines) -> Iterator[None]:
-    """Lock the busiest tables from another session, against reads as well."""
+    """Lock the busiest tables from another session, even for reads."""
     with psycopg.connect(machines.environments[0]["DATABASE_URL"]) as connection:
         connection.execute(f"LOCK TABLE {', '.join(HOT_TABLES)} IN ACCESS EXCLUSIVE MODE")
         yield
@@ -122,7 +125,7 @@ def killed_redis(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def paused_redis(machines: Machines) -> Iterator[None]:
-    """Freeze Redis: it accepts connections and answers nothing."""
+    """Freeze Redis, so that it accepts connections but does not respond."""
     machines.redis.freeze()
     try:
         yield
@@ -138,7 +141,7 @@ def flushed_redis(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def hanging_store(machines: Machines) -> Iterator[None]:
-    """Let S3 accept connections and answer nothing."""
+    """Make S3 accept connections without responding."""
     machines.gate.hold()
     try:
         yield
@@ -148,7 +151,7 @@ def hanging_store(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def stopped_store(machines: Machines) -> Iterator[None]:
-    """Let S3 refuse connections."""
+    """Make S3 refuse connections."""
     machines.gate.shut()
     try:
         yield
@@ -158,21 +161,21 @@ def stopped_store(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def killed_worker(machines: Machines) -> Iterator[None]:
-    """Kill one worker of the machine with two; the machine starts another."""
+    """Kill a worker of the machine that has two. The machine starts another."""
     machines.kill_worker()
     yield
 
 
 @contextmanager
 def killed_machine(machines: Machines) -> Iterator[None]:
-    """Kill all processes of that machine and start them again."""
+    """Kill all processes of the last machine and start them again."""
     machines.kill_last()
     yield
 
 
 @contextmanager
 def rolling_restart(machines: Machines) -> Iterator[None]:
-    """Restart one machine after the other with SIGTERM; its callers use another one meanwhile."""
+    """Restart one machine after another with SIGTERM. Meanwhile its callers use another machine."""
     for number in range(MACHINES):
         process = machines.servers[number].process
         process.terminate()

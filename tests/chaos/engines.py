@@ -1,7 +1,7 @@
-"""Every fault of PostgreSQL, Redis, S3 and our processes under a steady load, and what was reported of each.
+"""Play every fault of PostgreSQL, Redis, S3 and our processes under a steady load, and check what was reported of it.
 
-Calls go to three machines, the last of which has two workers. A call that its machine did not read before it ended goes
-to another one, as behind a load balancer.
+Calls go to three machines, the last of which has two workers. If a machine ends before it has read a call, the call is
+sent to another machine, as a load balancer would do.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ REPORT_HEADS = ("fault", "readyz", "alerts", "log lines", "metrics")
 
 @dataclass
 class Tally:
-    """The answers to the calls that began during one fault, and what was reported of it."""
+    """The responses to the calls that began during a fault, and what was reported of the fault."""
 
     fault: EngineFault
     answers: Counter[str] = field(default_factory=Counter)
     limited: Counter[int] = field(default_factory=Counter)
     uploads: Counter[int] = field(default_factory=Counter)
     answered: list[tuple[str, int, float, float]] = field(default_factory=list)
-    """Calls with the machine that answered, and when each began and was answered."""
+    """Answered calls: the machine that answered, and when the call began and was answered."""
     slowest: float = 0.0
     alerted: float = 0.0
     back: float = 0.0
@@ -100,22 +100,22 @@ def _words(counts: Mapping[int, int] | Mapping[str, int]) -> str:
 
 @dataclass
 class Night:
-    """The load, and the current fault."""
+    """The load on the machines, and the current fault."""
 
     machines: Machines
     webhook: Chat
     tally: Tally
     tallies: list[Tally] = field(default_factory=list)
     reported: int = 0
-    """Notices of the chat that a fault before has in its line."""
+    """How many of the chat's notices were counted for earlier faults."""
 
     def call(self, number: int) -> None:
-        """Call in sequence with a known key, starting at the next machine each time."""
+        """Send calls in sequence with a known key. Each starts at the next machine."""
         count = 0
         while not self.machines.finished.wait(PAUSE):
             count, tally = count + 1, self.tally
             name, began = f"engines-{len(self.tallies)}-{number}-{count}", time.monotonic()
-            # Every machine once, then the first one again.
+            # Try every machine once, then the first machine again.
             for step in range(MACHINES + 1):
                 machine = (number + count + step) % MACHINES
                 try:
@@ -158,7 +158,7 @@ class Night:
             count, tally = count + 1, self.tally
             try:
                 getattr(tally, counter)[send_request(count % MACHINES).status] += 1
-            except ConnectionRefusedError:  # the machine has ended; the next call goes to the next one
+            except ConnectionRefusedError:  # the machine has ended, so the call goes to the next machine
                 continue
             except CUT:
                 getattr(tally, counter)[0] += 1
@@ -260,12 +260,12 @@ class Night:
             return False
 
     def count_rows(self) -> None:
-        """Check that every answered call has exactly one row."""
+        """Check that every answered call has exactly one row in the log."""
         until = time.monotonic() + PATIENCE
         while True:
             with psycopg.connect(self.machines.environments[0]["DATABASE_URL"]) as rows:
                 stored = rows.execute("select id from routing_admin_requestlog where id like 'engines-%'").fetchall()
-            # A request that is stored twice has a suffix in its second id.
+            # If a request is stored twice, the second id has a suffix.
             counts = Counter(row[0].partition("~")[0] for row in stored)
             for tally in self.tallies:
                 names = {name for name, machine, *times in tally.answered if not self._is_excused(machine, *times)}
@@ -276,7 +276,7 @@ class Night:
             time.sleep(0.5)
 
     def _is_excused(self, machine: int, began: float, answered: float) -> bool:
-        """Return whether a machine was killed before it had to have written the row."""
+        """Return whether a machine was killed so soon that the row may be missing."""
         return machine == MACHINES - 1 and any(began <= kill < answered + WRITTEN for kill in self.machines.kills)
 
 
@@ -290,7 +290,10 @@ def night() -> Iterator[Night]:
 
 
 def push_engines(rounds: int) -> Finding:
-    """Play every fault: no call with a known key fails, no row is lost or doubled, no artifact is partial."""
+    """Play every fault and return the finding.
+
+    No call with a known key may fail, no row may be lost or duplicated, and no artifact may be partial.
+    """
     losses, calls = list[str](), 0
     for _ in range(rounds):
         with night() as load:

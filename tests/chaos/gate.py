@@ -1,4 +1,4 @@
-"""A TCP proxy before a server that can cut every connection or hold back all bytes."""
+"""A TCP proxy in front of a server that can cut all connections or hold back all bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Gate:
                     connection.shutdown(socket.SHUT_RDWR)
 
     def open(self) -> None:
-        """Accept connections again, and forward what was held."""
+        """Accept connections again, and forward the bytes that were held back."""
         self._open = True
         self._flows.set()
 

@@ -1,4 +1,7 @@
-"""`python -m tests.chaos hostile`: hostile clients and providers, one function each, listed in the table at the end."""
+"""`python -m tests.chaos hostile`: attacks by hostile clients and providers.
+
+Each attack is a function. The table at the end lists them.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,12 @@ from tests.gateway.serving import Server
 
 MIB = 1024 * 1024
 SLOW_FILES, SLOW_PAGES = 12, 6
-"""More files than asyncio has threads on two cores; a page takes some tenths of a second to read."""
+"""The number of slow files, which is more than asyncio has threads on two cores, and the pages of each.
+
+A page takes some tenths of a second to read.
+"""
 SMALL_FILES, SMALL_FILE_SECONDS = 4, 2.5
-"""Files uploaded and asked about in sequence while two readers work, on two cores; and the time for one."""
+"""How many small files are uploaded and asked about in sequence meanwhile, and the time allowed for each."""
 MANY_AGENTS = 400
 CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 AMBIGUOUS = {
@@ -31,7 +37,7 @@ AMBIGUOUS = {
 
 
 def trailers(stage: Stage) -> None:
-    """Send endless trailers and chunk extensions without a key, and heads that servers parse differently."""
+    """Send endless trailers and chunk extensions without a key, and heads that different servers parse differently."""
     for start, unit in ((b"0\r\n", b"x-a: " + b"y" * 1000 + b"\r\n"), (b"3", b";name=" + b"v" * 1000)):
         sent, status = flood(stage.server, CHUNKED + start, unit * 64, 32 * MIB)
         stage.note(f"{status} to a flood", good=sent < 8 * MIB)
@@ -41,7 +47,7 @@ def trailers(stage: Stage) -> None:
 
 
 def flood(server: Server, start: bytes, unit: bytes, limit: int) -> tuple[int, str]:
-    """Send until the server closes; return the bytes sent and the status of the answer."""
+    """Send until the server closes the connection. Return the number of bytes sent and the response's status."""
     sent, answer = 0, b""
     with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as connection:
         with suppress(OSError):
@@ -55,7 +61,7 @@ def flood(server: Server, start: bytes, unit: bytes, limit: int) -> tuple[int, s
 
 
 def redaction(stage: Stage) -> None:
-    """Send endless text that looks like keys: in an address without a key, and in a recorded prompt."""
+    """Send very long text that looks like keys: in a URL without authentication, and in a recorded prompt."""
     person = Person(stage.server).sign_in()
     person.post("/settings/bodies/", record_bodies="on")
     text = "bearer " * 2300
@@ -72,7 +78,7 @@ def redaction(stage: Stage) -> None:
 
 
 def json_bombs(stage: Stage) -> None:
-    """Send many small values in little JSON, compressed and plain, to each API that reads JSON."""
+    """Send short JSON with many small values, compressed and plain, to each API that reads JSON."""
     values = b"[" + b"[]," * (4 * MIB) + b"[]]"
     body = b'{"model": "one/lab", "messages": %b}' % values
     call = b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": %b}}' % values[: 6 * MIB] + b"[]]}"
@@ -90,9 +96,9 @@ def json_bombs(stage: Stage) -> None:
 
 
 def large_calls(stage: Stage) -> None:
-    """Send the most that one call may have: text, base64, messages, image URLs, pages, and text for `/mcp`.
+    """Send as much as a call may contain: text, base64, messages, image URLs, pages, and text to `/mcp`.
 
-    The lab is in this process and would delay the measurement, so base64 goes to a model that does not exist.
+    Base64 is sent to a model that does not exist, because the lab runs in this process and would delay the measurement.
     """
     messages = '{"role":"user","content":"hello there"},' * 1000
     images = '{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},' * 999
@@ -114,7 +120,7 @@ def large_calls(stage: Stage) -> None:
 
 
 def send_pieces(server: Server, path: str, pieces: Sequence[str]) -> Reply:
-    """Post a body piece by piece: a large copy of it would delay the measurement."""
+    """Post a body piece by piece, because copying a large body would delay the measurement."""
     headers = {
         "authorization": f"Bearer {server.key}",
         "content-type": "application/json",
@@ -125,7 +131,7 @@ def send_pieces(server: Server, path: str, pieces: Sequence[str]) -> Reply:
 
 
 def many_parts(stage: Stage) -> None:
-    """Send a hundred thousand images in one call: it is refused, or its log entry stays small."""
+    """Send a hundred thousand images in a call. The call must be rejected, or its log entry must stay small."""
     part = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
     body = {"model": "one/lab", "messages": [{"role": "user", "content": [part] * 100_000}]}
     reply = ask(stage.server, "POST", "/v1/chat/completions", body)
@@ -134,7 +140,7 @@ def many_parts(stage: Stage) -> None:
 
 
 def invented_names(stage: Stage) -> None:
-    """Send names of models that do not exist, each once: the metrics do not grow with them."""
+    """Send many different names of models that do not exist. The metrics must not grow with them."""
     before = len(send(stage.server, "GET", "/metrics").body)
     for number in range(400):
         chat(stage.server, "", f"invented-{number}/model-{number}")
@@ -143,7 +149,7 @@ def invented_names(stage: Stage) -> None:
 
 
 def runtime_agents(stage: Stage) -> None:
-    """Register agents at run time as fast as possible, until the limit refuses more."""
+    """Register agents at run time as fast as possible, until the limit rejects more."""
     statuses = list[int]()
     while len(statuses) < MANY_AGENTS and (not statuses or statuses[-1] < 400):
         statuses.append(ask(stage.server, "PUT", f"/api/v1/agents/made-{len(statuses)}", {"taskType": "chain"}).status)
@@ -151,7 +157,7 @@ def runtime_agents(stage: Stage) -> None:
 
 
 def sign_ins(stage: Stage) -> None:
-    """Flood sign-in from one address and guess links from another, while a user signs in from there."""
+    """Flood sign-in from one IP address and guess links from another, while a user signs in from the latter."""
 
     def guess(number: int) -> None:
         person = Person(stage.server, source="127.0.0.9")
@@ -167,7 +173,7 @@ def sign_ins(stage: Stage) -> None:
 
 
 def slow_files(stage: Stage) -> None:
-    """Send PDFs that are slow to read as one agent, and a small one as another."""
+    """Send PDFs that are slow to read as one agent, and small files as another agent."""
     references = [store(stage.server, "slow.pdf", "application/pdf", slow_pdf(number)) for number in range(SLOW_FILES)]
 
     def read(reference: str) -> None:
@@ -194,14 +200,14 @@ def store(server: Server, name: str, kind: str, content: bytes) -> str:
 
 
 def about(server: Server, reference: str) -> Reply:
-    """Ask a text-only model about a stored file."""
+    """Ask a text-only model about a stored file, and return the reply."""
     content = [{"type": "text", "text": "What is in it?"}, {"type": "file", "file": {"file_id": reference}}]
     body = {"model": "one/lab", "messages": [{"role": "user", "content": content}]}
     return ask(server, "POST", "/v1/chat/completions", body)
 
 
 def slow_pdf(number: int, pages: int = SLOW_PAGES, words: int = 20_000) -> bytes:
-    """Return a small file of many pages with many words."""
+    """Return a PDF of few bytes that has many pages with many words."""
     content = zlib.compress(b"BT /F1 9 Tf " + b"(%d) Tj 0 1 Td " % number * words + b"ET", 9)
     kids = b" ".join(b"%d 0 R" % kid for kid in range(5, 5 + pages))
     page = (
@@ -225,7 +231,7 @@ def slow_pdf(number: int, pages: int = SLOW_PAGES, words: int = 20_000) -> bytes
 
 
 def descriptors(stage: Stage) -> None:
-    """Open idle connections from five addresses, more than many systems allow a process."""
+    """Open idle connections from five IP addresses, more than many systems allow a process to have."""
     opened = []
     try:
         for number in range(5 * 230):
@@ -240,7 +246,7 @@ def descriptors(stage: Stage) -> None:
 
 
 def absurd_numbers(stage: Stage) -> None:
-    """Use a provider with negative and huge token counts: each call is answered and logged."""
+    """Call a provider that reports negative and huge token counts. Each call must be answered and logged."""
     for stream in (False, True):
         reply = chat(stage.server, "", "one/fault:absurd_counts", stream=stream)
         row = _logged(stage.server, reply)
@@ -250,7 +256,7 @@ def absurd_numbers(stage: Stage) -> None:
 
 
 def halves(stage: Stage) -> None:
-    """Use a provider that sends lone surrogates: they are joined or replaced, and the answer completes."""
+    """Call a provider that sends lone surrogates. They must be joined or replaced, and the response must complete."""
     for stream in (False, True):
         reply = chat(stage.server, "", "one/fault:half_emojis", stream=stream)
         whole = b"[DONE]" in reply.body if stream else b"So" in reply.body
@@ -259,7 +265,7 @@ def halves(stage: Stage) -> None:
 
 
 def _logged(server: Server, reply: Reply) -> dict[str, Any]:
-    """Return the log entry of a call, empty if there is none."""
+    """Return the log entry of a call, or an empty dictionary if there is none."""
     response = ask(server, "GET", f"/api/v1/requests/{reply.headers.get('x-request-id', '')}")
     return dict(response.json) if response.status == 200 else {}
 

@@ -1,4 +1,4 @@
-"""The stage of the attacks: a served installation, with a well-behaved agent calling during each attack."""
+"""The environment of the attacks: a served installation that a well-behaved agent calls during each attack."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.gateway.serving import Server, manage
 PAUSE = 0.02
 QUIET_SECONDS = 2.0
 SETTLE_SECONDS = 1.0
-"""Delay after an attack until its memory is measured again."""
+"""Delay after an attack before the server's memory is measured again."""
 
 
 @dataclass
 class Stage:
-    """The target of an attack, and its record: answers by kind, and faults.
+    """The target of an attack, and what was recorded: responses by kind, and faults.
 
     `server` carries the attacker's key, `neighbour` that of another agent.
     """
@@ -34,7 +34,7 @@ class Stage:
     faults: list[str] = field(default_factory=list)
 
     def note(self, answer: object, *, good: bool = True) -> None:
-        """Count an answer; one that is not good is a fault."""
+        """Count a response. A response that is not good is a fault."""
         self.answers[str(answer)] += 1
         if not good:
             self.faults.append(f"answered {answer}")
@@ -42,9 +42,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack: `run` performs it; the bounds are for the server's growth and another agent's latency.
+    """An attack. `run` performs it, and the bounds limit the server's growth in memory and another agent's latency.
 
-    Its calls may take `seconds` longer than without the attack.
+    That agent's calls may take `seconds` longer than without the attack.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Attack:
 
 @dataclass
 class Watch:
-    """The effect of an attack on others: peak memory, and the answers to another agent."""
+    """The effect of an attack: the server's peak memory, and the responses to another agent."""
 
     server: Server
     peak: float = 0.0
@@ -65,7 +65,7 @@ class Watch:
     finished: threading.Event = field(default_factory=threading.Event)
 
     def call(self) -> None:
-        """Call with another agent's key until the attack is over."""
+        """Send calls with another agent's key until the attack is over."""
         while not self.finished.wait(PAUSE):
             began = time.monotonic()
             try:
@@ -102,7 +102,7 @@ def watched(server: Server) -> Iterator[Watch]:
 
 
 def make_attacks(attacks: Sequence[Attack]) -> Finding:
-    """Run the attacks in sequence, print the cost of each, and report the bounds it broke."""
+    """Run the attacks in sequence, print the cost of each, and return a finding with the bounds they exceeded."""
     rows, losses = [], list[str]()
     with installed() as installation:
         key = manage(installation.environment, "create_agent", "neighbour", "--route", "chain", "--key")
@@ -124,7 +124,7 @@ def make_attacks(attacks: Sequence[Attack]) -> Finding:
 
 
 def _make(attack: Attack, stage: Stage, usual: float) -> tuple[tuple[object, ...], list[str]]:
-    """Run an attack; return its row of the table, and the bounds that it broke."""
+    """Run an attack. Return its row in the table and the bounds that it exceeded."""
     before = megabytes_of(stage.server)
     with watched(stage.neighbour) as watch:
         try:

@@ -1,4 +1,4 @@
-"""An installation under stress: served by a separate process, with the fault lab as its provider."""
+"""An installation to be stressed. It is served by a separate process and has the fault lab as its provider."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCOPES = ("route", "artifacts:read", "artifacts:write", "agents:write", "config:
 
 @dataclass(frozen=True)
 class Installation:
-    """A data directory with the demo, and the key of its text agent with every scope."""
+    """A data directory with the demo, and a key of its text agent with all scopes."""
 
     directory: Path
     lab: Lab
@@ -30,7 +30,7 @@ class Installation:
 
     @contextmanager
     def serve(self, *options: str) -> Iterator[Server]:
-        """Yield a running server; stop it at the end unless it has ended already."""
+        """Yield a running server, and stop it at the end unless it has already ended."""
         server = listening(self.environment, self.key, self.lab, self.directory, options)
         try:
             yield server
@@ -59,7 +59,7 @@ class Installation:
 
 @contextmanager
 def installed(database: str = "", **settings: str) -> Iterator[Installation]:
-    """Make an installation; `settings` are variables without their prefix, `database` is a PostgreSQL URL."""
+    """Yield a new installation. `settings` are variables without their prefix, and `database` is a PostgreSQL URL."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-chaos-") as folder, Lab({}) as lab:
         directory = Path(folder)
         variables = {"ADMIN_PASSWORD": PASSWORD, **settings}

@@ -1,4 +1,4 @@
-"""Tests kill -9 during edits, imports, uploads and calls: what was acknowledged survives the next start."""
+"""Test kill -9 during edits, imports, uploads and calls: what was acknowledged is still there after the next start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.chaos.installation import Installation, installed
 from tests.gateway.serving import Server, manage
 
 LONGEST, SHORTEST = 1.5, 0.2
-"""Seconds until a server is killed."""
+"""The most and the least seconds until a server is killed."""
 TARGETS = ("task:planning", "task:default", "text-model", "vision-model")
 
 
@@ -22,7 +22,7 @@ TARGETS = ("task:planning", "task:default", "text-model", "vision-model")
 class Ledger:
     """What was acknowledged.
 
-    A changing value has the last one acknowledged and the one in progress, which may be stored too.
+    For a value that changes, it holds the last acknowledged value and the value in progress. Either may be stored.
     """
 
     alias: tuple[str, str] = ("", "")
@@ -57,13 +57,13 @@ class Pusher:
         return run
 
     def edit(self) -> Iterator[None]:
-        """Retarget an alias as a person, and rename an agent as a program."""
+        """Change an alias's target as a user, and rename an agent as a program."""
         person, number = self.person, 0
         person.server = self.server
         while True:
             number += 1
             target, name = TARGETS[(self.cycle + number) % len(TARGETS)], f"{self.cycle}-{number}"
-            # Noted before the request: if that is cut, either value may be stored.
+            # The value is noted before the request. If the request is cut, either value may be stored.
             self.ledger.alias = (self.ledger.alias[0], target)
             if person.post("/aliases/", name="pushed", target=target).status < 400:
                 self.ledger.alias = (target, target)
@@ -94,7 +94,7 @@ class Pusher:
                 yield
 
     def call(self) -> Iterator[None]:
-        """Send calls; a call is acknowledged by its log entry."""
+        """Send calls. A call is acknowledged by its log entry."""
         number = 0
         while True:
             number += 1
@@ -106,7 +106,7 @@ class Pusher:
 
 
 def check(server: Server, installation: Installation, ledger: Ledger, files: dict[str, bytes]) -> None:
-    """Record acknowledged values that are missing; from then on the stored values count."""
+    """Record acknowledged values that are missing. After that, the stored values are the expected ones."""
     rows = installation.rows("select target from routing_admin_alias where name = 'pushed'")
     alias = rows[0][0] if rows else ""
     limit = ask(server, "GET", "/api/v1/config/llm-routing").json["routing"]["planning"]["maxTokens"]
@@ -130,11 +130,13 @@ def check(server: Server, installation: Installation, ledger: Ledger, files: dic
 
 
 def kill_again_and_again(times: int) -> Finding:
-    """Start and kill a server repeatedly at different moments; afterwards read every upload and run `doctor`."""
+    """Start and kill a server repeatedly at different times. Afterwards read all uploads and run `doctor`."""
     ledger, moments, newest = Ledger(), random.Random(times), dict[str, bytes]()
     with installed() as installation:
         with installation.serve() as server:
-            person = Person(server).sign_in()  # once: a kill during sign-in counts as a failed attempt
+            person = Person(
+                server
+            ).sign_in()  # only once, because a kill during sign-in would count as a failed attempt
         for cycle in range(1, times + 1):
             with installation.serve() as server:
                 check(server, installation, ledger, newest)
@@ -144,7 +146,7 @@ def kill_again_and_again(times: int) -> Finding:
                 raised = at_once(*Pusher(server, person, ledger, cycle).works())
                 killer.join()
             ledger.losses += [f"cycle {cycle}: {error!r}" for error in raised]
-            # After each start only the newest uploads are read, in the end all of them.
+            # After each start only the newest uploads are read. At the end all are read.
             newest = {ref: content for ref, content in ledger.files.items() if ref not in before}
         with installation.serve() as server:
             check(server, installation, ledger, ledger.files)
@@ -154,7 +156,7 @@ def kill_again_and_again(times: int) -> Finding:
 
 
 def back_up_under_load(installation: Installation, server: Server, backup: Path) -> dict[str, bytes]:
-    """Run calls, uploads, imports and edits until the backup is made, then kill the server.
+    """Make a backup while calls, uploads, imports and edits are sent, then kill the server.
 
     Return the files that were acknowledged before the backup began.
     """

@@ -1,4 +1,4 @@
-"""Both databases are locked by another connection and released, repeatedly, while agents call."""
+"""Another connection repeatedly locks and releases both databases while agents send calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CATCH_UP = 60
 
 
 def lock_and_release(rounds: int) -> Finding:
-    """Lock each database in turn; every call is answered, and is in the log in the end."""
+    """Lock each database in turn. Every call must be answered and be in the log at the end."""
     statuses, names, losses, finished = Counter[int](), list[str](), list[str](), threading.Event()
     with installed() as installation, installation.serve() as server:
 
@@ -54,7 +54,7 @@ def lock_and_release(rounds: int) -> Finding:
 
 
 def missing(installation: Installation, server: Server, names: list[str]) -> list[str]:
-    """Return the calls that are still missing in the log after it has caught up."""
+    """Return the calls that are still missing from the log after it has caught up."""
     until, missing_names = time.monotonic() + CATCH_UP, set(names)
     while missing_names and time.monotonic() < until:
         ask(server, "GET", f"/api/v1/requests/{names[-1]}")

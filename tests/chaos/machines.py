@@ -1,7 +1,7 @@
-"""Three served processes with PostgreSQL, Redis and S3, each of which is stopped and started under load.
+"""Three servers that share PostgreSQL, Redis and S3. Each of these engines is stopped and started under load.
 
-Meanwhile a process is killed, the configuration is changed, a key revoked and a budget spent. The test measures how
-long it takes until all processes agree, and checks at the end what was acknowledged.
+Meanwhile a process is killed, the configuration is changed, a key is revoked and a budget is spent. The test measures
+how long it takes until all processes agree. At the end it checks that nothing acknowledged was lost.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tests.lab import Lab
 
 MACHINES = 3
 AWAY = 2.0
-"""Seconds for which an engine is stopped, and seconds in between with all running."""
+"""Seconds for which an engine is stopped, and seconds between two stops during which all engines run."""
 PAUSE = 0.05
-"""Seconds between two calls of a caller, to test concurrency and not the machine's capacity."""
+"""Seconds between two calls by a caller, so that concurrency is tested and not the machine's capacity."""
 AGREED = 1.0
-"""Seconds within which all processes must agree while everything runs."""
+"""Seconds within which all processes must agree while all engines run."""
 PATIENCE = 60.0
 WRITTEN = 0.1
 """Seconds after which an answered call must survive the end of its process."""
@@ -70,7 +70,7 @@ class Machines:
     statuses: Counter[str] = field(default_factory=Counter)
     calls: list[str] = field(default_factory=list)
     answered: list[tuple[str, float]] = field(default_factory=list)
-    """Calls to the last machine, and when each was answered."""
+    """Calls to the last machine, and the time at which each was answered."""
     kills: list[float] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     agreements: dict[str, list[float]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Machines:
         return listening(environment, self.keys[0], self.lab, directory, options)
 
     def call(self, number: int) -> None:
-        """Send calls to one machine in sequence; the last machine is killed at times, which cuts some."""
+        """Send calls to a machine in sequence. The last machine is killed at times, which cuts some calls."""
         count, last = 0, number == MACHINES - 1
         while not self.finished.wait(PAUSE):
             count += 1
@@ -107,7 +107,7 @@ class Machines:
                 self.calls.append(name)
 
     def store(self) -> None:
-        """Upload files to PostgreSQL and S3; each is refused or stored whole."""
+        """Upload files, which are stored in PostgreSQL and S3. Each must be rejected or stored completely."""
         while not self.finished.wait(0.1):
             content = os.urandom(20_000)
             reply = upload(self.servers[0], content)
@@ -129,7 +129,7 @@ class Machines:
             self.losses.append(f"{fact}: all agreed after {seconds * 1000:.0f} ms")
 
     def change(self, number: int) -> None:
-        """Import a configuration at the first process."""
+        """Import a configuration through the first process."""
         content = ask(self.servers[0], "GET", "/api/v1/config/llm-routing").json
         content["routing"]["planning"]["maxTokens"] = number
         reply = ask(self.servers[0], "POST", "/api/v1/config/import", content)
@@ -154,7 +154,7 @@ class Machines:
         self.agree("revoked key", lambda server: chat(replace(server, key=key), "").status == 401)
 
     def spend(self, push: Callable[[], None]) -> None:
-        """Spend a budget at all processes at once during `push`; no more than the budget is granted."""
+        """Spend a budget through all processes at once during `push`. No more than the budget may be granted."""
         self.spent += BUDGET
         manage(self.environments[0], "shell", "-c", LIMIT % self.spent)
         counts, ends = Counter[str](), time.monotonic() + PATIENCE
@@ -179,14 +179,14 @@ class Machines:
             self.losses.append(f"{self.statuses['of a budget: tokens']} tokens of {self.spent} were spent")
 
     def stop_and_start(self, stop: Callable[[], None], start: Callable[[], None]) -> None:
-        """Stop an engine for a while, then start it and let it run for as long."""
+        """Stop an engine for some time, then start it and let it run for the same time."""
         stop()
         self.finished.wait(AWAY)
         start()
         self.finished.wait(AWAY)
 
     def restart_redis(self) -> None:
-        """Kill Redis, which starts again empty."""
+        """Kill Redis and start it again. It is empty after that."""
         self.stop_and_start(self.redis.kill, self.redis.start)
 
     def kill_last(self) -> None:
@@ -212,7 +212,7 @@ class Machines:
             self.finished.wait(0.05)
 
     def outliving(self) -> list[str]:
-        """Return the calls to the last machine that must be logged: not answered shortly before a kill."""
+        """Return the calls to the last machine that must be in the log: all not answered shortly before a kill."""
         return [
             name
             for name, answered_at in self.answered
@@ -251,7 +251,7 @@ def workers_of(main: int) -> list[int]:
     listed = subprocess.run(
         ["ps", "-o", "pid=,args=", "--ppid", str(main)], capture_output=True, text=True, check=False
     )
-    # Workers are started by multiprocessing, whose command names spawn_main.
+    # Workers are started by multiprocessing, so their command line contains spawn_main.
     return [int(line.split()[0]) for line in listed.stdout.splitlines() if "spawn_main" in line]
 
 
@@ -304,7 +304,7 @@ def machines(keys: int, settings: Mapping[str, str] = MappingProxyType({})) -> I
 
 
 def push_machines(rounds: int) -> Finding:
-    """Run the rounds; all processes agree within a second, and nothing acknowledged is lost."""
+    """Run the rounds. All processes must agree within a second, and nothing acknowledged may be lost."""
     with machines(rounds) as installation:
 
         def push() -> None:

@@ -1,4 +1,4 @@
-"""Concurrent changes to the same object: one wins, the other gets a conflict."""
+"""Concurrent changes to the same object: one succeeds, and the other gets a conflict."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.chaos.installation import Installation, installed
 from tests.gateway.serving import Server, manage
 
 Outcome = tuple[list[int], object, object]
-"""Both statuses, what the winner wrote, and what is stored."""
+"""Both statuses, the value that the successful request wrote, and the stored value."""
 
 
 def race(pairs: int) -> Finding:
-    """Race pairs in turn: imports of one revision, forms of one version, a change against a deletion."""
+    """Run pairs of concurrent requests: two imports, two forms, and a change with a deletion, each of one version."""
     counted, losses = Counter[str](), list[str]()
     with installed() as installation, installation.serve() as server:
         people = (Person(server).sign_in(), Person(server).sign_in())
@@ -91,7 +91,7 @@ ENTRIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("services/racer", "description", {"provider": "echo", "model": "racer"}),
     ("aliases/racer", "target", {"target": "task:default"}),
 )
-"""Entries of the race between change and deletion: path, changed field, and the other fields."""
+"""Entries for the race between a change and a deletion: path, changed field, and the other fields."""
 
 
 def deletion_pair(server: Server, token: str, number: int) -> Outcome:
@@ -119,7 +119,7 @@ def deletion_pair(server: Server, token: str, number: int) -> Outcome:
 
 
 def together(work: Callable[[int], None]) -> None:
-    """Run both at the same moment. Raise an exception of either."""
+    """Run `work` twice at the same time. Re-raise an exception from either run."""
     gate = threading.Barrier(2)
 
     def run(index: int) -> None:

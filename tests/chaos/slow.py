@@ -1,4 +1,4 @@
-"""Many connections that send almost nothing, while calls must still be answered."""
+"""Open many connections that send almost nothing. Calls must still be answered."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.chaos.installation import installed
 
 SENT = (b"", b"GET / HT", b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{")
 ADDRESSES = 8
-"""Half of the connections use this many source addresses besides 127.0.0.1."""
+"""How many source IP addresses half of the connections use besides 127.0.0.1."""
 LONGEST = 45.0
-"""Seconds after which no connection may be open."""
+"""Seconds after which no connection may still be open."""
 
 
 def hold_open(count: int) -> Finding:
-    """Open many connections at once; the server closes all in time, and answers calls meanwhile."""
+    """Open many connections at once. The server must close all in time, and answer calls meanwhile."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Each connection needs a descriptor of this process as well.
+    # Each connection also needs a file descriptor in this process.
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * count)), hard))
     finished, statuses, slowest = threading.Event(), Counter[int](), [0.0]
     with installed() as installation, installation.serve() as server:
@@ -57,7 +57,7 @@ def connect(port: int, number: int) -> socket.socket:
 
 
 def read_ends(opened: list[socket.socket]) -> Counter[str]:
-    """Count how the connections ended: the status of the answer, `closed` without one, or `open`."""
+    """Count how the connections ended: the status of the response, `closed` without a response, or `open`."""
     selector, ends = selectors.DefaultSelector(), Counter[str]()
     for connection in opened:
         selector.register(connection, selectors.EVENT_READ, [b""])

@@ -1,4 +1,4 @@
-"""`make soak`: run a served installation under load and check that memory, descriptors and tasks stay flat."""
+"""`make soak`: run a served installation under load and check that memory, descriptors and tasks do not grow."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tests.chaos.installation import installed
 from tests.gateway.serving import Server
 
 SAMPLES = 20
-"""Number of samples, spread evenly over the time."""
+"""How many samples are taken, spread evenly over the time."""
 PAUSE = 0.02
-"""Seconds between two calls of one caller."""
+"""Seconds between two calls by a caller."""
 SLACK = {"memory MB": 8.0, "descriptors": 8.0, "threads": 4.0, "tasks": 8.0}
-"""How much the median of the last third may exceed that of the second and still count as flat."""
+"""By how much the median of the last third may exceed that of the second and still count as flat."""
 TASKS = re.compile(r"^routing_admin_tasks (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A server's resources at one moment, in the order of `SLACK`."""
+    """A server's use of resources at one time, in the order of `SLACK`."""
 
     second: float
     values: tuple[float, float, float, float]
@@ -48,7 +48,7 @@ def take_sample(server: Server, began: float) -> Sample:
 
 
 def works(server: Server, counted: Counter[str], finished: threading.Event) -> list[Callable[[], None]]:
-    """Return callers of every kind, each running until `finished` is set."""
+    """Return callers of every kind. Each runs until `finished` is set."""
 
     def repeating(name: str, work: Callable[[int], int]) -> Callable[[], None]:
         def run() -> None:
@@ -79,7 +79,7 @@ def works(server: Server, counted: Counter[str], finished: threading.Event) -> l
 
 
 def soak(seconds: float) -> tuple[list[Sample], Counter[str]]:
-    """Return samples over the time, and the number of answers by status."""
+    """Return the samples and the number of responses by status."""
     samples, counted, finished = list[Sample](), Counter[str](), threading.Event()
     with installed() as installation, installation.serve() as server:
 
@@ -99,7 +99,7 @@ def soak(seconds: float) -> tuple[list[Sample], Counter[str]]:
 
 
 def verdicts(samples: Sequence[Sample]) -> list[tuple[str, float, float, str]]:
-    """Return each resource's median in the second and last third, and whether it is flat or grew."""
+    """Return for each resource the medians of the second and the last third, and whether it is flat or grew."""
     third = len(samples) // 3
     rows = []
     for position, (name, slack) in enumerate(SLACK.items()):

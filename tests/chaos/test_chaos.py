@@ -1,4 +1,4 @@
-"""The smallest run of the chaos tests: the pieces work and find no loss."""
+"""A short run of the chaos tests: the pieces work and find no loss."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tests.chaos.soak import Sample, verdicts
 
 
 def test_a_kill_loses_nothing_that_was_acknowledged():
-    """`make chaos` runs sixty and more."""
+    """One kill is tested, while `make chaos` runs sixty or more."""
     finding = kill_again_and_again(1)
     assert finding.losses == ()
 
 
 def test_attack_that_exceeds_its_bounds_is_found(capsys):
-    """The attack is reported with exactly the bounds it broke; `python -m tests.chaos hostile` runs them all."""
+    """The attack is reported with exactly the bounds it exceeded. `python -m tests.chaos hostile` runs all attacks."""
     finding = make_attacks([replace(ATTACKS[0], megabytes=-1, seconds=-1)])
     assert [loss.split(",")[-1].split(" allowed")[0][:14] for loss in finding.losses] == [" -1", " -1 more than "]
     assert "hostile clients and providers" in capsys.readouterr().out
 
 
 def test_growing_server_is_distinguished_from_a_flat_one():
-    """Growth is judged by the middle of the last third against that of the second."""
+    """Growth is measured by comparing the median of the last third with that of the second."""
     samples = [Sample(float(second), (100.0 + 3 * second, 50.0, 10.0 + second % 2, 4.0)) for second in range(20)]
     assert [row[3] for row in verdicts(samples)] == ["grown", "flat", "flat", "flat"]
