@@ -134,9 +134,7 @@ def kill_again_and_again(times: int) -> Finding:
     ledger, moments, newest = Ledger(), random.Random(times), dict[str, bytes]()
     with installed() as installation:
         with installation.serve() as server:
-            person = Person(
-                server
-            ).sign_in()  # only once, because a kill during sign-in would count as a failed attempt
+            person = Person(server).sign_in()  # only once: a kill during sign-in would count as a failed attempt
         for cycle in range(1, times + 1):
             with installation.serve() as server:
                 check(server, installation, ledger, newest)

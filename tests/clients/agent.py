@@ -1,4 +1,4 @@
-"""A simulated client: it sends the requests of its recorded exchange, reads the answers, and continues with both."""
+"""A simulated client. It sends the requests of a recorded exchange, reads the answers, and continues with both."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Reply:
 
 @dataclass
 class Agent:
-    """One conversation of a client about one content, with one model."""
+    """A client's conversation with a model about one kind of content."""
 
     url: str
     key: str
@@ -50,7 +50,7 @@ class Agent:
         self.history: list[Json] = list(self.body.get(self.chat_api.key, []))
 
     def ask(self, messages: list[Json], last: Reply | None, model: str = "", path: str = "") -> Reply:
-        """Send the conversation with these messages, which it keeps, and return the answer."""
+        """Add these messages to the conversation, send it, and return the answer."""
         ids = [call_id for call_id, _, _ in last.calls] if last else []
         if last:
             self.history += self.chat_api.as_history(last)
@@ -68,7 +68,7 @@ class Agent:
         return self.chat_api.of_whole(answer.headers, answer.json())
 
     def count(self, messages: list[Json]) -> httpx.Response:
-        """Count tokens as Claude Code does before it sends."""
+        """Request a token count, as Claude Code does before it sends a conversation."""
         body = {key: value for key, value in self.body.items() if key in ("system", "tools", "thinking")}
         headers = {**self.request["headers"], self.chat_api.header: self.chat_api.scheme + self.key}
         request = {**body, "model": self.model, "messages": messages}
@@ -83,7 +83,7 @@ def _with_ids(text: str, ids: list[str]) -> str:
 
 
 def _events(text: str) -> Iterator[Json]:
-    """Yield the events of a stream; each event's name must equal the type in its data."""
+    """Yield the events of a stream. Each event's name must equal the type in its data."""
     for block in text.strip().split("\n\n"):
         name, _, data = block.partition("\n")
         value: Json = json.loads(data.removeprefix("data: "))
@@ -92,7 +92,7 @@ def _events(text: str) -> Iterator[Json]:
 
 
 class Responses:
-    """OpenAI's Responses as Codex reads them."""
+    """OpenAI's Responses API, as Codex reads its answers."""
 
     key, header, scheme = "input", "authorization", "Bearer "
     events = staticmethod(_events)
@@ -112,7 +112,7 @@ class Responses:
         )
 
     def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
-        """Return the response of the last event; the items and text deltas before it must equal it."""
+        """Return the response in the last event. The items and text deltas before it must add up to it."""
         assert [event["sequence_number"] for event in events] == list(range(len(events)))
         last = events[-1]
         if last["type"] == "response.failed":
@@ -133,7 +133,7 @@ def _joined(events: list[Json], kind: str) -> str:
 
 
 class Messages:
-    """Anthropic's Messages as Claude Code reads them."""
+    """Anthropic's Messages API, as Claude Code reads its answers."""
 
     key, header, scheme = "messages", "x-api-key", ""
     events = staticmethod(_events)
@@ -147,7 +147,7 @@ class Messages:
         return Reply(200, headers, blocks, text, reasoning, calls, value["usage"])
 
     def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
-        """Return the message assembled from its blocks; each must be started, continued and stopped before the next."""
+        """Return the message assembled from its blocks. Each must be started, continued and stopped before the next."""
         blocks: list[Json] = []
         last: Json = {}
         for event in events:
@@ -186,7 +186,7 @@ def _continue(block: Json, delta: Json) -> None:
 
 @dataclass(frozen=True)
 class Chat:
-    """OpenAI's chat completions as chat clients read them; `returned` names the fields sent back with an answer."""
+    """OpenAI's chat completions, as chat clients read them. `returned` are the fields sent back with an answer."""
 
     returned: tuple[str, ...] = ()
     key, header, scheme = "messages", "authorization", "Bearer "
@@ -211,7 +211,7 @@ class Chat:
         return Reply(200, headers, [message], text, reasoning, calls, counts)
 
     def of_stream(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
-        """Return the completion assembled from its chunks; the last one has the usage."""
+        """Return the completion assembled from its chunks. The last chunk has the usage."""
         if "error" in events[-1]:
             return Reply(200, headers, broken=events[-1]["error"])
         *chunks, last = events

@@ -1,6 +1,7 @@
 """llm-comply checks our APIs against their vendors' published schemas, with a model behind each protocol.
 
-It only warns about a missing endpoint for compaction; here that fails, so that `differences.toml` must list it.
+llm-comply only warns about a missing endpoint for compaction. In this suite such a warning is a failure, so that
+`differences.toml` must list it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FORMATS: dict[str, dict[str, Any]] = {
 def specification_of(name: str) -> SpecLoader:
     """Load a vendor's schemas, with fields that default to null made optional.
 
-    Anthropic's schemas require such fields; its clients do not need them, and the AI SDK rejects `citations: null`.
+    Anthropic's schemas require such fields, but its clients do not need them, and the AI SDK rejects `citations: null`.
     """
     loader = SpecLoader(str(SPECS / name))
     for schema in filter(None, map(loader.get_schema, loader.schema_names)):

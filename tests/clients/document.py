@@ -1,4 +1,4 @@
-"""The tables of a run: the counts of each suite, then each known difference with its reason."""
+"""The tables with a run's results: the counts of each suite, and each known difference with its reason."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ NODE = ("@anthropic-ai/sdk", "@anthropic-ai/claude-code", "@openai/codex", "ai",
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite: its short name, its title, and the package that gives its version; empty for our own suites.
+    """A suite: its short name, its title, and the package whose version is shown, which is empty for our own suites.
 
-    `place` is its environment's folder below that of the others, if it has its own.
+    If the suite has an environment of its own, `place` is its folder below that of the shared environment.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Suite:
 
     @property
     def version(self) -> str:
-        """Return the version that `requirements.txt` pins; empty for our own suites."""
+        """Return the version that `requirements.txt` pins, or an empty string for our own suites."""
         if self.package in NODE:
             return str(json.loads(LOCK.read_text("utf-8"))["packages"][f"node_modules/{self.package}"]["version"])
         requirements = REQUIREMENTS.with_name(f"requirements-{self.place}.txt") if self.place else REQUIREMENTS
@@ -73,7 +73,7 @@ SUITES = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a suite: pytest's exit status, and the counts of the plugin."""
+    """The result of a suite: pytest's exit status, and the counts by the plugin `known_differences`."""
 
     suite: Suite
     status: int

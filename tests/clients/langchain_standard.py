@@ -1,4 +1,4 @@
-"""LangChain's standard tests of a chat model against a served `/v1`: each API, with a model behind each protocol."""
+"""LangChain's standard tests for chat models against a served `/v1`: each API, with a model behind each protocol."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def wav() -> bytes:
 
 @pytest.fixture(autouse=True)
 def _files_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the suite's downloads by small files of the same type."""
+    """Replace the files that the suite downloads by small files of the same type."""
     files = {"png": PNG, "pdf": PDF, "wav": wav()}
 
     def get(url: str, **_: Any) -> SimpleNamespace:
@@ -57,7 +57,7 @@ PARAMS: dict[str, dict[str, Any]] = {
 
 
 class Standard(ChatModelIntegrationTests):
-    """The settings shared by all APIs and protocols; the suite's tests are unchanged."""
+    """The settings for all APIs and protocols. The suite's tests are not changed."""
 
     __test__ = False
     chat_api = protocol = ""
@@ -115,7 +115,7 @@ class Standard(ChatModelIntegrationTests):
         return {"invoke": ["cache_read_input"], "stream": ["cache_read_input"]}
 
     def invoke_with_cache_read_input(self, *, stream: bool = False) -> AIMessage:
-        """Call the model; the lab reports three cached tokens for every prompt."""
+        """Call the model. The lab reports three cached tokens for every prompt."""
         model = self.chat_model_class(**self.chat_model_params)
         if not stream:
             return model.invoke("Hello")

@@ -63,7 +63,7 @@ def test_schema_determines_the_answer(model: Any) -> None:
 
 
 def test_tool_is_called(model: Any) -> None:
-    """The function gets its argument, and its result is answered."""
+    """The function gets its argument, and the model answers after its result."""
     arguments = []
 
     def double(number: int) -> int:

@@ -1,7 +1,7 @@
-"""A recipe of docs/recipes.md, extracted from the page and run unchanged against a served `/v1` and `/mcp`.
+"""Extract a recipe from docs/recipes.md and run it unchanged against a served `/v1` and `/mcp`.
 
-The model behind the route calls the tools that the question names and repeats the last result: a program's output was
-read over `/mcp`, sent to the model over `/v1`, and returned.
+The model behind the route calls the tools that the question names and repeats the last result. A program's output thus
+shows that the result was read over `/mcp`, sent to the model over `/v1`, and returned.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEY_OF_A_READER = os.environ["CLIENTS_VISION_KEY"]
 RECIPE = os.environ["CLIENTS_RECIPE"]
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
 ADDRESS = "http://127.0.0.1:8000"
-"""The address in blocks that cannot read it from a variable."""
+"""The URL in blocks that cannot read it from a variable."""
 BLOCK = re.compile(r"^```(python|sh|js|json|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONFIGURATIONS = {"toml": ".codex/config.toml", "json": ".config/opencode/opencode.json"}
 """The configuration file, relative to the home directory, for a block in that language."""
@@ -53,7 +53,7 @@ if (program and shutil.which(program, path=PROGRAMS) is None) or ("js" in BLOCKS
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[[str], str]:
-    """Return a function that runs the recipe with a key in a separate home directory, and returns its output."""
+    """Return a function that runs the recipe with a given key in a separate home directory and returns its output."""
 
     def run(key: str) -> str:
         for language in CONFIGURATIONS.keys() & BLOCKS:

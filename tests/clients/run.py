@@ -1,12 +1,12 @@
-"""Third-party clients against a served `/v1`: `make test-clients`, or a part of it: `ARGS="--only langchain"`.
+"""Run third-party clients against a served `/v1`: `make test-clients`, or some of them with `ARGS="--only langchain"`.
 
-The suites run in a separate environment, `.venv-clients`, which `make test-clients` installs: LangChain's standard
-tests, openai-python's own tests (from its source distribution), agents of pydantic-ai and of OpenAI, `llm`, the clients
-for Node, llm-comply, and the recipes of docs/recipes.md. Our server runs in a separate process, with the lab's
-capable model behind each protocol. Known differences are listed with their reasons in `differences.toml`; a listed
-difference that no longer occurs fails the run, like a new one.
+The suites are LangChain's standard tests, openai-python's own tests (from its source distribution), agents of
+pydantic-ai and of OpenAI, `llm`, the clients for Node, llm-comply, and the recipes in docs/recipes.md. They run in a
+separate environment, `.venv-clients`, which `make test-clients` installs. Our server runs in a separate process, with
+the lab's capable model behind each protocol. Known differences are listed with their reasons in `differences.toml`. The
+run fails if there is a new difference or if a listed difference no longer occurs.
 
-`ARGS="--write docs/compatibility.md"` writes the table of the run there.
+`ARGS="--write docs/compatibility.md"` writes the run's table to that document.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MODELS = {
 }
 """The id of the service for each protocol."""
 READER = "reader"
-"""Provider and service of the recipes' route: its model calls the tools it is asked to."""
+"""The provider and service of the recipes' route. Its model calls the tools that the question names."""
 NAMES_UPSTREAM = {
     "openai": "capable",
     "openai-responses": "gpt-5.5-pro",
@@ -84,7 +84,7 @@ ARGUMENTS = {
 
 
 def providers(lab: Lab) -> dict[str, Any]:
-    """Return a provider per protocol with the lab's capable model, and the one of the recipes."""
+    """Return a provider per protocol with the lab's capable model, and the provider for the recipes."""
     rows = [
         {
             "providerName": name,
@@ -99,7 +99,7 @@ def providers(lab: Lab) -> dict[str, Any]:
 
 
 def services(lab: Lab) -> dict[str, Any]:
-    """Return a service per protocol that reads everything, and one for each model name in third-party tests."""
+    """Return a service per protocol that reads everything, and a service for each model name in third-party tests."""
     names = {name: (protocol, name) for protocol, name in MODELS.items()}
     names[READER] = ("openai", READER)
     names |= dict.fromkeys(NAMES_IN_TESTS, ("openai", MODELS["openai"]))
@@ -159,7 +159,7 @@ def run_suite(suite: Suite, server: Server, directory: Path, arguments: list[str
 
 
 def main() -> int:
-    """Run the named suites, or all; return 1 if a test failed or a listed difference no longer occurs."""
+    """Run the named suites, or all. Return 1 if a test failed or a listed difference no longer occurs."""
     parser = argparse.ArgumentParser(description="Other people's clients against a served /v1.")
     parser.add_argument("--only", action="append", choices=[suite.name for suite in SUITES], help="this suite")
     parser.add_argument("--write", type=Path, metavar="FILE", help="the document whose table becomes that of this run")

@@ -1,6 +1,6 @@
-"""Recorded exchanges of client programs over every protocol: program x protocol x content, streamed and not.
+"""Replay recorded exchanges of client programs over every protocol: program x protocol x content, streamed and not.
 
-They run with all tests, and as a suite of `make test-clients`.
+The tests are part of the normal test run, and are also a suite of `make test-clients`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_matrix_is_complete() -> None:
-    """Every protocol with a server is covered, and each program has exactly one file for each of its contents."""
+    """Every protocol with a server is covered, and each program has exactly one file for each kind of content."""
     assert set(MODELS) == set(PROOFS) == set(PROTOCOLS) - {"echo"}
     written = {(path.parent.name, path.stem) for path in HERE.glob("*/*.json")}
     assert written == {*FILES, *((program, "request") for program in CONTENTS)}
@@ -44,7 +44,7 @@ def test_matrix_is_complete() -> None:
 def test_exchange_matches_its_recording(
     server: Server, program: str, protocol: str, content: str, streamed: bool
 ) -> None:
-    """This compares each turn's answer, and what its provider received."""
+    """In each turn, the answer and the request that the provider received are as expected."""
     agent = Agent(server.url, server.key, program, content, MODELS[protocol], streamed)
     reply: Reply | None = None
     for turn in agent.exchange["turns"]:
@@ -55,7 +55,7 @@ def test_exchange_matches_its_recording(
 
 
 def model_of(expected: dict[str, Any], model: str, program: str, streamed: bool) -> str:
-    """Return the model, or one that fails as expected; it is the program's own, so that no other test cools it down."""
+    """Return the model, or one that fails as expected and that only this program uses, as it may go into cooldown."""
     own = f"by={program}-{streamed}"
     if "refused" in expected:
         return f"{model}/fault:http_{expected['refused']}:retry_after=30:{own}"
@@ -63,7 +63,7 @@ def model_of(expected: dict[str, Any], model: str, program: str, streamed: bool)
 
 
 def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
-    """Check that the answer has everything expected and nothing else."""
+    """Check that the answer contains exactly what is expected."""
     breaks = "breaks" in expected
     assert reply.status == expected.get("refused", 502 if breaks and not streamed else 200), reply.error
     assert bool(reply.error) == (reply.status != 200)
@@ -82,7 +82,7 @@ def check(reply: Reply, expected: dict[str, Any], streamed: bool) -> None:
 
 
 def check_heard(server: Server, expected: dict[str, Any], protocol: str) -> None:
-    """Check that the provider received it in its protocol's own format, with all files that have a field there."""
+    """Check that the provider received its protocol's format, with all files that the protocol has a field for."""
     last = server.lab.requests[-1]
     heard = last.heard
     assert not heard.problem
@@ -99,7 +99,7 @@ def check_heard(server: Server, expected: dict[str, Any], protocol: str) -> None
 
 @pytest.mark.parametrize("protocol", MODELS)
 def test_claude_code_counts_its_tokens(server: Server, protocol: str) -> None:
-    """The count covers the whole request, tools included."""
+    """The count covers the whole request, including the tools."""
     agent = Agent(server.url, server.key, "claude_code", "document", MODELS[protocol], False)
     (turn,) = agent.exchange["turns"]
     response = agent.count(turn["sent"])

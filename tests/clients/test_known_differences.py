@@ -1,4 +1,4 @@
-"""docs/compatibility.md matches the list of known differences and the pinned versions."""
+"""docs/compatibility.md agrees with the list of known differences and the pinned versions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_document_names_the_pinned_version(suite) -> None:
 
 
 def test_table_has_the_results_of_a_run() -> None:
-    """The table has counts by suite, then each reason with its number of tests."""
+    """The table has the counts of each suite, then each reason with its number of tests."""
     report = {"counts": {"passed": 3, "differs": 2}, "differing": {"By choice.": 2}, "skipped": {}}
     text = with_table(f"before\n{BEGIN}{END}after", [Outcome(SUITES[0], 0, report)])
     assert f"| langchain-tests {SUITES[0].version} | 3 | 0 | 2 | 0 |" in text
@@ -44,7 +44,7 @@ def test_table_has_the_results_of_a_run() -> None:
 
 
 def test_example_follows_its_schema() -> None:
-    """References, alternatives and enumerations are followed; free values are the question's words and numbers."""
+    """References, alternatives and enumerations are followed. Free values are words and numbers from the question."""
     city = {"type": "object", "properties": {"name": {"type": "string"}, "people": {"type": "integer"}}}
     schema = {
         "type": "object",
@@ -81,7 +81,7 @@ TOOLS = {
 
 @pytest.mark.parametrize("protocol", REQUESTS)
 def test_capable_model_calls_the_tool_it_is_offered(protocol: str) -> None:
-    """The call has the question's number, in each protocol; without a tool the model answers in text."""
+    """In each protocol, the call has the number from the question. Without a tool, the model answers in text."""
     path, body = REQUESTS[protocol]
     reply = reply_of(read(path, json.dumps(body | {"tools": TOOLS[protocol]}).encode()))
     assert reply is not None

@@ -1,4 +1,4 @@
-"""docs/recipes.md names the versions its recipes run with: the pinned ones, each in its own suite."""
+"""docs/recipes.md names the pinned versions with which its recipes are run, each in a suite of its own."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_each_recipe_names_the_versions_it_is_run_with() -> None:
 
 
 def test_each_program_has_its_recipe() -> None:
-    """Each program of the table has its section, in the same order."""
+    """Each program in the table has a section, in the same order."""
     assert re.findall(r"^## (.+)$", DOCUMENT, re.MULTILINE) == list(dict(ROW.findall(DOCUMENT)))
 
 
 def test_replayed_recordings_have_the_version_of_the_table() -> None:
-    """A replayed program's recording has the version of the table, and its section says why it is not run."""
+    """A replayed program's recording has the version that the table names, and its section says why it is not run."""
     sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))
     replayed = {name: packages for name, packages in ROW.findall(DOCUMENT) if packages.endswith(REPLAYED)}
     for name, packages in replayed.items():

@@ -1,7 +1,7 @@
-"""A screenshot in a coding agent's tool result, when the model that reads images fails.
+"""A coding agent's tool returns a screenshot, and then the model that reads images fails.
 
-The text-only model gets a description. The vendors' own clients send what Codex and Claude Code send, through both
-APIs, whole and streamed.
+The text-only model that takes over gets a description. The vendors' own clients send what Codex and Claude Code send,
+through both APIs, whole and streamed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROUTE = "task:coding-with-pictures"
 PNG_DATA = "iVBORw0KGgo"
 """The start of a PNG in base64."""
 EXTRA = ("client_metadata",)
-"""Fields that the program adds and its vendor's client does not know."""
+"""Fields that the program adds but its vendor's client does not know."""
 
 
 def providers(lab: Lab) -> dict[str, Any]:
@@ -63,13 +63,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def lab(server: Server) -> Lab:
-    """Let the model that reads images answer the first turn and fail in the second."""
+    """Make the model that reads images answer the first turn and fail in the second."""
     server.lab.play({SEES: ["capable", "http_503"], READS: "capable"})
     return server.lab
 
 
 def test_codex_continues_with_a_text_only_model(server: Server, lab: Lab, streamed: bool) -> None:
-    """The text-only model gets the image's name, reference and readers instead; headers and log report it."""
+    """The text-only model gets the image's name, reference and readers instead, and headers and log report it."""
     request, (first, second) = load("codex", "request"), load("codex", "screenshot")["turns"]
     body = {key: value for key, value in request["body"].items() if key not in (*EXTRA, "stream", "input")}
     extra = {key: request["body"][key] for key in EXTRA}
@@ -93,7 +93,7 @@ def test_codex_continues_with_a_text_only_model(server: Server, lab: Lab, stream
 
 
 def test_claude_code_continues_with_a_text_only_model(server: Server, lab: Lab, streamed: bool) -> None:
-    """The rule for Codex also holds for Messages."""
+    """The Messages API has the same behaviour as Codex's API."""
     request, (first, second) = load("claude_code", "request"), load("claude_code", "screenshot")["turns"]
     body = {key: value for key, value in request["body"].items() if key != "stream"}
     client = anthropic.Anthropic(

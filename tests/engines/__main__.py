@@ -1,6 +1,7 @@
-"""`python -m tests.engines [arguments of pytest]`: run the tests that use rows on a temporary PostgreSQL.
+"""`python -m tests.engines [arguments of pytest]`: run the tests that use database rows on a temporary PostgreSQL.
 
-Without PostgreSQL on this machine it prints how to install it and counts as skipped, with CI=true as failed.
+If PostgreSQL is not installed, the program prints how to install it. The run then counts as skipped, or as failed if
+CI=true.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FILES: Mapping[str, Sequence[str]] = {
     "permissions": ("last_administrator",),
     "console": ("requests_pages", "dashboard_pages", "undo", "signin_throttle", "draft_past", "revision_effect"),
 }
-"""Tests that read, write, count or lock rows, or do so concurrently; most pages use the same queries."""
+"""Tests that read, write, count or lock rows, some concurrently. Most tests of pages use the same queries."""
 
 
 def list_files() -> list[str]:
@@ -44,7 +45,7 @@ def list_files() -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server is stopped too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the server is stopped as well
     names_files = any(Path(argument.partition("::")[0]).exists() for argument in arguments)
     selected = arguments if names_files else [*list_files(), *arguments]
     try:

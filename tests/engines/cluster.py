@@ -1,4 +1,4 @@
-"""A temporary PostgreSQL server for tests: installed programs, a free port, no fsync.
+"""A temporary PostgreSQL server for tests. It uses the installed programs, a free port and no fsync.
 
 `python -m tests.engines.cluster` starts one, prints its database URL and runs until Ctrl-C.
 """
@@ -36,11 +36,11 @@ OPTIONS = {
 RUNUSER = find_program("runuser") or "runuser"
 
 CARELESS = ("fsync", "synchronous_commit", "full_page_writes")
-"""Options with which a commit is acknowledged before it is written."""
+"""Options that make the server acknowledge a commit before it is on disk."""
 
 
 def find_programs() -> Path | None:
-    """Return the folder of the newest `initdb`, None if there is none."""
+    """Return the folder of the newest `initdb`, or None if there is none."""
     initdb = find_program("initdb")
     folders = [path for folder in FOLDERS for path in Path("/").glob(folder.lstrip("/")) if (path / "initdb").exists()]
     return max(folders, key=_version, default=Path(initdb).parent if initdb else None)
@@ -69,7 +69,7 @@ class Cluster:
         self._run("pg_ctl", *arguments, "-o", f"{options} -p {self.port} -k {self.folder}", "start")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server; `immediate` is like a power failure."""
+        """Stop the server. With `immediate` it stops as in a power failure."""
         self._run("pg_ctl", "-w", "-m", mode, "-D", str(self.folder / "data"), "stop")
 
     def pause(self) -> None:
@@ -107,10 +107,10 @@ class Cluster:
             os.kill(process, number)
 
     def _run(self, program: str, *arguments: str) -> str:
-        """Run a program, as the user postgres if we are root, since PostgreSQL refuses to run as root."""
+        """Run a program, as the user postgres if this process runs as root, since PostgreSQL rejects root."""
         as_user: Sequence[str] = (RUNUSER, "-u", "postgres", "--") if os.geteuid() == 0 else ()
         command = [*as_user, str(self.programs / program), *arguments]
-        with tempfile.TemporaryFile() as output:  # a pipe would be held open by the server
+        with tempfile.TemporaryFile() as output:  # the server would keep a pipe open
             result = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, cwd="/", check=False)
             output.seek(0)
             text = output.read().decode()
@@ -121,7 +121,7 @@ class Cluster:
 
 @contextmanager
 def running_cluster(*, lasting: bool = False) -> Iterator[Cluster]:
-    """Yield a running server; with `lasting` it writes commits to disk like a production server.
+    """Yield a running server. With `lasting` it writes commits to disk, like a production server.
 
     Raise `LookupError` if PostgreSQL is not installed.
     """

@@ -12,7 +12,7 @@ URL = "TESTS_DATABASE_URL"
 
 
 def database_of(directory: Path) -> dict[str, str]:
-    """Return the environment of the directory's database, creating it on first use; empty on SQLite."""
+    """Return the environment variables for the directory's database, which is created on first use. Empty on SQLite."""
     if URL not in os.environ:
         return {}
     name = _name_of(directory)
@@ -31,7 +31,7 @@ def url_of(name: str) -> str:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Make the target's database a copy of the source's, which must have no connections. Do nothing on SQLite."""
+    """Make the target's database a copy of the source's database, which must have no connections. No-op on SQLite."""
     if URL in os.environ:
         drop_database(target)
         with psycopg.connect(os.environ[URL], autocommit=True) as connection:

@@ -23,7 +23,7 @@ MISSING = "Redis is missing: apt-get install redis-server"
 
 @dataclass
 class RedisServer:
-    """A server without persistence; after a restart it is empty."""
+    """A server without persistence. After a restart it is empty."""
 
     directory: Path
     options: Sequence[str] = ()
@@ -55,7 +55,7 @@ class RedisServer:
                 return
 
     def kill(self) -> None:
-        """Kill the server; its data is lost."""
+        """Kill the server. Its data is lost."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -78,7 +78,7 @@ def free_port() -> int:
 
 @contextmanager
 def redis_running(directory: Path, *options: str) -> Iterator[RedisServer]:
-    """Yield a running server; skip the test if Redis is not installed, or fail it in continuous integration."""
+    """Yield a running server. If Redis is not installed, skip the test, or in continuous integration fail it."""
     if find_program(*PROGRAMS) is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(MISSING)
     server = RedisServer(directory, options)

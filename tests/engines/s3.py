@@ -35,7 +35,7 @@ class S3Server:
     bucket: Bucket
 
     def place(self) -> Bucket:
-        """Return a unique prefix in the bucket."""
+        """Return the bucket with a new unique prefix."""
         return replace(self.bucket, prefix=f"test/{uuid4().hex}")
 
     def make_bucket(self, name: str) -> Bucket:
@@ -43,7 +43,7 @@ class S3Server:
         return replace(self.bucket, name=name)
 
     def raw(self, bucket: Bucket) -> S3Store:
-        """Return a client for the place's objects that bypasses the program."""
+        """Return a client for the objects of a bucket and prefix that bypasses the product's store."""
         return S3Store(
             bucket.name,
             prefix=bucket.prefix or None,
@@ -55,7 +55,7 @@ class S3Server:
         return sorted(entry["path"] for page in obstore.list(self.raw(bucket)) for entry in page)
 
     def date(self, bucket: Bucket, key: str, moment: float) -> None:
-        """Set the modification time of an object, in seconds since 1970."""
+        """Set the modification time of an object to `moment`, in seconds since 1970."""
         stored_bucket = s3_backends[ACCOUNT]["aws"].buckets[bucket.name]
         stored_bucket.keys[f"{bucket.prefix}/{key}".lstrip("/")].last_modified = datetime.fromtimestamp(
             moment, UTC
@@ -67,7 +67,7 @@ class S3Server:
 
     @contextmanager
     def checking_credentials(self) -> Iterator[None]:
-        """Reject all requests meanwhile, since no credentials are known to the server."""
+        """Make the server reject all requests within the block: it checks credentials, but knows none."""
         self._call("POST", "/moto-api/reset-auth", b"0")
         try:
             yield

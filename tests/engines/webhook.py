@@ -30,7 +30,7 @@ class Received:
 
 @dataclass
 class Chat:
-    """Received notices; `replies` are sent in order, then `ACCEPTED`."""
+    """A chat that records the notices it receives. It responds with `replies` in order, then with `ACCEPTED`."""
 
     base: str
     received: list[Received] = field(default_factory=list)
@@ -62,7 +62,7 @@ def running_chat() -> Iterator[Chat]:
     try:
         yield chat
     finally:
-        if settings.configured:  # the upstream is used from a thread's loop, so it is closed there
+        if settings.configured:  # the upstream was used in the event loop of a thread, so it is closed in that loop
             run_sync(process_upstream().close())
         server.shutdown()
         server.server_close()

@@ -1,4 +1,4 @@
-"""Kinds of import contract that import-linter lacks."""
+"""Contract types for import-linter that it does not include."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StandardLibraryOnly(Contract):
 class PrivateModules(Contract):
     """Some modules of each folder in a container are private to it.
 
-    Beside the folder itself, only the container's own modules may import them.
+    Only the folder itself and the container's own modules may import them.
     """
 
     type_name = "private_modules"

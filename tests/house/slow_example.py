@@ -1,4 +1,4 @@
-"""One test that is marked slow, run by `test_slow_switch.py`; its file name keeps it out of the suite."""
+"""A test that is marked slow. `test_slow_switch.py` runs it. Its file name keeps pytest from collecting it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Additions are complete: CONTRIBUTING.md has the steps, and a forgotten one fails here.
+"""Additions are complete: CONTRIBUTING.md lists the steps, and these tests fail if a step was forgotten.
 
-A protocol, a host and a file type are each in several tables, which are compared with one another. Pages are checked by
-`tests/ui/test_every_page.py`, `tests/console/test_counted_pages.py` and `tests/permissions`, faults by
-`tests/fallback/test_fault_outcomes.py` and `test_fault_matrix.py` beside it.
+A protocol, a host or a file type has to be in several tables, which are compared with one another. Additional pages are
+checked by `tests/ui/test_every_page.py`, `tests/console/test_counted_pages.py` and `tests/permissions`, and additional
+faults by `tests/fallback/test_fault_outcomes.py` and `test_fault_matrix.py` beside it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from tests.lab.shapes import VENDORS
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "capabilities" / "core" / "protocols"
 EMBEDDED = {"echo"}
-"""Protocols without a vendor: neither the lab nor exports have them."""
+"""Protocols without a vendor, which neither the lab nor exports have."""
 
 UNKNOWN_TO_SEEDS = {"openai-responses"}
-"""Protocols that no program of the seeds speaks: an export for them says what it omits."""
+"""Protocols that no program with a seed file supports. An export for such a program says what it omits."""
 
 CALL_NAMES_THE_MODEL = {"gemini"}
 """Protocols whose calls have no fixed path at the end of an endpoint."""
 
 WITHOUT_SAMPLE = {"video/x-ms-asf"}
-"""Types with a signature but without a sample yet; remove a type here when you add its sample."""
+"""Types with a signature that have no sample yet. Remove a type from this set when you add its sample."""
 
 WITHOUT_EXTENSION = {
     *("application/x-mach-binary", "application/x-ole-storage"),
 }
-"""Types that only their bytes identify."""
+"""Types that can be identified only by their bytes."""
 
 WITHOUT_NAME = {
     *("image/fits", "image/x-adobe-dng", "image/x-canon-cr2", "image/x-canon-cr3", "image/x-nikon-nef"),
@@ -82,7 +82,7 @@ def test_operation_beside_chat_is_in_every_table() -> None:
 
 
 def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> None:
-    """Every protocol but the embedded one needs a lab that answers and reads it, quirks, an export and its path."""
+    """Every protocol except the embedded one needs support in the lab, quirks, an export and a path."""
     vendors = set(PROTOCOLS) - EMBEDDED
     assert set(VENDORS) == vendors
     assert set(BASES) == vendors
@@ -93,20 +93,20 @@ def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> Non
 
 
 def test_host_name_belongs_to_one_preset() -> None:
-    """The preset for an address must not depend on the order of the rows."""
+    """Otherwise the preset for a URL would depend on the order of the rows."""
     names = Counter(host for preset in PRESETS for host in preset.hosts)
     assert [host for host, count in names.items() if count > 1] == []
 
 
 def test_type_with_a_signature_has_a_sample_and_an_extension() -> None:
-    """Each detected type was seen in a sample; the exceptions are listed and must still be exceptions."""
+    """Each detected type occurs in a sample. The exceptions are listed and must still be exceptions."""
     types = {row.mime for row in SIGNATURES}
     assert types - {sample.mime for sample in SAMPLES} == WITHOUT_SAMPLE
     assert types - set(EXTENSIONS_OF_MIME) == WITHOUT_EXTENSION
 
 
 def test_media_type_has_a_common_name() -> None:
-    """Descriptions say `PNG image` instead of `image/png`; the exceptions are listed and must still be exceptions."""
+    """Descriptions say `PNG image` instead of `image/png`. The exceptions are listed and must still be exceptions."""
     media = {*EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)}
     named = {mime for mime in media if mime.startswith(("image/", "audio/", "video/"))}
     assert named - set(FORMAT_OF) == WITHOUT_NAME

@@ -1,4 +1,4 @@
-"""No module imports itself through others: import contracts check packages only, and omit the console's."""
+"""No module imports itself through others. The import contracts check only packages, and not those of the console."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ APPS = ("capabilities", "artifacts", "routing_admin")
 
 
 def find_circle(imports: dict[str, set[str]]) -> list[str]:
-    """Return the modules of one import cycle, the first repeated at its end; empty if there is none."""
+    """Return the modules of an import cycle, with the first module repeated at the end, or nothing if there is none."""
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:

@@ -1,4 +1,4 @@
-"""Paths and modules named in documents exist; each check is tested with a planted violation."""
+"""Paths and modules named in documents exist. Each check is tested with a planted violation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def text_of(document: str) -> str:
 
 
 def is_path(word: str) -> bool:
-    """Return whether a word in code type is a path of ours, full or only its end."""
+    """Return whether a word in code style is a path in this repository, or the end of one."""
     if re.search(r"[\s<>…]|NAME", word) or word.startswith("/"):
         return False
     return word.endswith(ENDINGS) or (word.split("/")[0] in TOPS and "/" in word)
@@ -40,7 +40,7 @@ def paths_in(text: str) -> list[str]:
 
 
 def missing_files(text: str) -> list[str]:
-    """Return the paths a text names that do not exist; the end of a path is enough."""
+    """Return the paths named in a text that do not exist. A path may be shortened to its end."""
     files = [path.relative_to(ROOT).as_posix() for top in TOPS for path in (ROOT / top).rglob("*.*")]
     return [
         path
@@ -50,18 +50,18 @@ def missing_files(text: str) -> list[str]:
 
 
 def missing_modules(text: str) -> list[str]:
-    """Return the modules that a text says can be run but cannot."""
+    """Return the modules that cannot be run although a text says so."""
     modules = [ROOT / module.replace(".", "/") for module in COMMAND.findall(text)]
     return [str(module) for module in modules if not (module.with_suffix(".py").exists() or module.is_dir())]
 
 
 def tree_in(text: str) -> str:
-    """Return the drawing of the folders: the fenced block that begins with an app."""
+    """Return the drawing of the folder tree: the fenced block that begins with an app."""
     return next(block for block in BLOCK.findall(text) if block.startswith("capabilities/"))
 
 
 def rooms_in(tree: str, *, coming: bool = False) -> Iterator[str]:
-    """Yield the folders of a drawing, relative to the root: the existing ones, or those marked as coming."""
+    """Yield the folders in a drawing, relative to the root: the existing ones, or with `coming` the planned ones."""
     app = ""
     for line in tree.splitlines():
         names, _, explanation = line.strip().partition("  ")
@@ -72,18 +72,18 @@ def rooms_in(tree: str, *, coming: bool = False) -> Iterator[str]:
 
 
 def answers_in(text: str) -> list[tuple[str, list[str]]]:
-    """Return each question with the files its answer names."""
+    """Return each question with the files that its answer names."""
     return [(question, paths_in(answer)) for _, question, answer in QUESTION.findall(text)]
 
 
 def unanswered(text: str) -> list[str]:
-    """Return the questions whose answer names no file, or too many."""
+    """Return the questions whose answer names no file or too many files."""
     return [question for question, files in answers_in(text) if not 1 <= len(files) <= MAX_FILES]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_named_in_a_document_exist(document: str) -> None:
-    """Moving a file requires updating the documents that name it; runnable modules exist as well."""
+    """Whoever moves a file has to update the documents that name it. Modules that documents run exist as well."""
     text = text_of(document)
     assert missing_files(text) == []
     assert missing_modules(text) == []
@@ -91,7 +91,7 @@ def test_files_named_in_a_document_exist(document: str) -> None:
 
 @pytest.mark.parametrize("record", RECORDS)
 def test_decision_record_is_short_and_names_existing_files(record: str) -> None:
-    """A record has context, decision and consequences in 25 lines, and the paths in it are kept up to date."""
+    """A record has context, decision and consequences in at most 25 lines, and the paths in it exist."""
     text = text_of(record)
     assert len(text.splitlines()) <= 25
     assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
@@ -109,7 +109,7 @@ def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
 
 
 def test_each_of_twelve_questions_is_answered_in_at_most_three_files() -> None:
-    """These are a newcomer's questions; an answer with more files means that a rule has no single place."""
+    """These are a newcomer's questions. If an answer needs more files, a rule has no single place."""
     text = text_of("CONTRIBUTING.md")
     assert len(answers_in(text)) == QUESTIONS
     assert unanswered(text) == []
@@ -130,7 +130,7 @@ def test_missing_file_is_found(text: str) -> None:
 
 
 def test_missing_module_and_folder_are_found() -> None:
-    """The check finds a module in a command and a folder in the drawing, unless it is marked as coming."""
+    """The check finds a module in a command and a folder in the drawing, unless the folder is marked as coming."""
     assert missing_modules("Run `python -m tests.bench.bench_attic`.") != []
     tree = "capabilities/  Who?\n  core/attic/  what is old?\n  core/limits/  (coming) what may it cost?\n"
     assert list(rooms_in(tree)) == ["capabilities/", "capabilities/core/attic/"]

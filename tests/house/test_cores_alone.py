@@ -1,4 +1,4 @@
-"""The cores run on the standard library alone: without Django, third-party packages or our other code."""
+"""The `core` packages need only the standard library: no Django, no third-party packages, no other code of ours."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(source: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_core_module_can_be_imported_with_all_other_imports_refused() -> None:
-    """A process that rejects every other import can import all core modules; their number equals that of the files."""
+    """A process that rejects all other imports can import all core modules, as many as there are files."""
     result = run(IMPORT_ALL)
     assert result.returncode == 0, result.stderr
     files = [
@@ -48,7 +48,7 @@ def test_every_core_module_can_be_imported_with_all_other_imports_refused() -> N
 
 @pytest.mark.parametrize("module", ["django", "orjson", "artifacts.ports"])
 def test_import_outside_the_cores_is_refused(module: str) -> None:
-    """The guard works: importing Django, a third-party package or our own code ends the process with that message."""
+    """Importing Django, a third-party package or other code of ours ends the process with the message."""
     result = run(IMPORT_ALL + f"importlib.import_module({module!r})")
     assert result.returncode == 1
     assert f"{module} is refused here" in result.stderr

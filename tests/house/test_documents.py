@@ -1,4 +1,4 @@
-"""Links in documents have an existing file and heading, the index lists every page, and lines are short enough."""
+"""Links in documents lead to existing files and headings, the index lists all pages, and lines are short enough."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def anchors_in(text: str) -> set[str]:
 
 
 def broken_links(text: str, document: Path) -> Iterator[str]:
-    """Yield the links of a document without an existing file or heading."""
+    """Yield the links in a document whose file or heading does not exist."""
     for link in LINK.findall(FENCE.sub("", text)):
         name, _, anchor = link.partition("#")
         target = document.parent / name if name else document
@@ -38,13 +38,13 @@ def broken_links(text: str, document: Path) -> Iterator[str]:
 
 
 def long_lines(text: str) -> list[str]:
-    """Return the lines over the limit, except tables and code blocks."""
+    """Return the lines that exceed the limit, except in tables and code blocks."""
     lines = FENCE.sub("", text).splitlines()
     return [line for line in lines if len(line) > MAX_COLUMNS and not line.startswith("|")]
 
 
 def not_in_the_index(index: str) -> list[str]:
-    """Return the pages of docs/ that the index does not link; the runbook has its own index."""
+    """Return the pages in docs/ that the index does not link. The pages of the runbook have an index of their own."""
     linked = {(INDEX.parent / link).resolve() for link in LINK.findall(index)}
     pages = [page for page in PAGES if page != INDEX and (page.parent.name != "runbook" or page.name == "README.md")]
     return [name_of(page) for page in pages if page not in linked]
@@ -66,7 +66,7 @@ def test_index_links_every_page() -> None:
 
 
 def test_broken_link_long_line_and_forgotten_page_are_found() -> None:
-    """The check finds a missing file, and a missing heading in another and the same document, but skips code blocks."""
+    """The check finds a missing file and missing headings in the same and another document, but skips code blocks."""
     text = "# One\n[a](attic.md) [b](limits.md#attic) [c](#two) [d](#one)\n```\n[e](attic.md)\n```\n"
     assert list(broken_links(text, INDEX)) == ["attic.md", "limits.md#attic", "#two"]
     assert long_lines("x" * 121 + "\n|" + "x" * 121) == ["x" * 121]

@@ -1,7 +1,7 @@
-"""Database rows are read and written only in the modules listed for it, as far as the syntax shows.
+"""Database rows are read and written only in the modules listed for this, as far as the syntax shows.
 
-The import contract of the same name limits who may import models; this test limits who may use managers and queries,
-those of Django's users and sessions included. Both use the contract's list of modules.
+The import contract of the same name limits which modules may import models. This test limits which modules may use
+managers and queries, including those for Django's users and sessions. Both use the contract's list of modules.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ IN_THE_CONSOLE = re.compile(
     r"routing_admin\.console\.(.+[._](queries|actions)|backups\..+|demo\..+|base\.keyset|dashboard\.metrics"
     r"|providers\.stored_keys|requests\.prefix_story|routes\.retrospect|services\.(nightly|probing)|settings\.pruning)"
 )
-"""Modules of the console that read or write rows; its pages, forms and API do not."""
+"""Modules of the console that may read or write rows. Its pages, forms and API may not."""
 
 
 def rooms() -> tuple[str, ...]:
-    """Return the modules outside the console that may use rows: those of the contract."""
+    """Return the modules outside the console that may use rows: those that the contract lists."""
     contract_values = contract()
     return (
         *contract_values["protected_modules"],
@@ -75,7 +75,7 @@ def row_words(source: str) -> set[str]:
 
 
 def test_rows_are_used_only_in_their_rooms() -> None:
-    """Pages, APIs and commands read through queries and write through actions."""
+    """Pages, APIs and commands read rows through modules with queries and write them through modules with actions."""
     outside = (
         (name, file) for name, file in modules() if not is_within(name, rooms()) and not IN_THE_CONSOLE.fullmatch(name)
     )
@@ -96,7 +96,7 @@ def test_rows_are_used_only_in_their_rooms() -> None:
     ],
 )
 def test_planted_query_is_found(source: str, word: str) -> None:
-    """The check finds the name, however rows are reached."""
+    """The check finds the name, whichever way the rows are reached."""
     assert word in row_words(source)
 
 

@@ -1,4 +1,4 @@
-"""`pytest --slow` runs tests marked slow, and properties on 2,000 examples; without it neither happens."""
+"""Only `pytest --slow` runs tests that are marked slow, and runs properties on 2,000 examples."""
 
 from __future__ import annotations
 

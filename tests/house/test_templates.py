@@ -1,4 +1,4 @@
-"""Templates are readable: at most 120 columns, one block-level element per line, indented by nesting.
+"""Templates are readable: lines have at most 120 columns and one block-level element, and are indented by nesting.
 
 Forbidden content (inline styles, inline scripts, …) is checked in tests/ui/test_frame_rules.py.
 """
@@ -20,7 +20,7 @@ BLOCK_LEVEL = re.compile(
     "|h[1-6]|head|header|html|label|legend|li|main|nav|noscript|ol|optgroup|option|p|pre|section|select|summary|svg"
     "|table|tbody|td|template|textarea|tfoot|th|thead|title|tr|ul"
 )
-"""Elements that need a line each; text and inline elements (a, b, code, span …) share their parent's line."""
+"""Elements that need a line of their own. Text and inline elements (a, b, code, span …) may share a line."""
 
 VOID = re.compile("area|base|br|circle|col|hr|img|input|line|link|meta|path|polygon|polyline|rect|source|use|wbr")
 VERBATIM = {"pre", "textarea"}
@@ -50,12 +50,12 @@ class Enclosure:
 
     @property
     def inside(self) -> int:
-        """Return the indentation inside it; attributes are indented deeper than an element's content."""
+        """Return the indentation inside the enclosure. Attributes are indented deeper than an element's content."""
         return self.indent + (2 * STEP if self.kind == "tag" else STEP)
 
 
 class Reader:
-    """Reads one template and collects violations with their lines."""
+    """Reads a template and collects the violations with their lines."""
 
     def __init__(self, source: str) -> None:
         self.source, self.position = source, 0
@@ -79,7 +79,10 @@ class Reader:
         ]
 
     def check_indent(self, kind: str, text: str) -> None:
-        """Check a line's first token: it aligns with what it ends or continues, or is indented in what encloses it."""
+        """Check the indentation of a line's first token.
+
+        It must align with what it ends or continues, or be indented in what encloses it.
+        """
         last, self.is_first = self.enclosures[-1], False
         ends = {("control", f"end{last.name}"), ("closing", last.name), ("quote", last.name)}
         is_end = (kind, text) in ends or (kind == "control" and text in BRANCHES)
@@ -103,7 +106,7 @@ class Reader:
         self.enclosures.append(Enclosure("tag", name, self.indent))
 
     def take_end(self, text: str) -> None:
-        """Handle the `>` of a tag: an element begins, unless it is void; verbatim content is skipped."""
+        """Handle the `>` of a tag. An element begins unless it is void, and verbatim content is skipped."""
         last = self.enclosures[-1]
         if last.kind != "tag":
             return
@@ -143,7 +146,7 @@ def complaints(source: str) -> list[str]:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_template_is_readable_line_by_line(path: Path) -> None:
-    """At most 120 columns, at most one block-level element per line, indentation that follows the nesting."""
+    """Lines have at most 120 columns and one block-level element, and the indentation follows the nesting."""
     assert complaints(path.read_text(encoding="utf-8")) == []
 
 
@@ -180,7 +183,7 @@ def test_each_kind_of_violation_is_found(source: str, complaint: str) -> None:
     ],
 )
 def test_readable_template_passes(source: str) -> None:
-    """Inline elements share a line, attributes can have lines of their own, and verbatim text is left alone."""
+    """Inline elements may share a line, attributes may have lines of their own, and verbatim text is not checked."""
     assert complaints(source) == []
 
 
@@ -190,12 +193,12 @@ SHOWN_AS_WRITTEN = re.compile(
     r'|<ol class="crumbs">(?:(?!</ol>).)*<li>[ ]*\n',
     re.DOTALL,
 )
-"""A line break just inside elements whose white space is shown (`said`, cells of `diff`, `crumbs`)."""
+"""A line break at the start of an element whose white space is shown (`said`, cells of `diff`, `crumbs`)."""
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_line_break_is_added_to_text_with_preserved_white_space(path: Path) -> None:
-    """Text whose white space is kept on the page must begin directly after its tag."""
+    """If white space is preserved on the page, the text must begin directly after the tag."""
     assert SHOWN_AS_WRITTEN.search(path.read_text(encoding="utf-8")) is None
 
 
@@ -212,5 +215,5 @@ def test_added_line_break_in_text_with_preserved_white_space_is_found(source: st
 
 
 def test_templates_are_found() -> None:
-    """Otherwise the checks above would pass on nothing."""
+    """Otherwise the checks above would pass without checking anything."""
     assert len(TEMPLATES) > 100

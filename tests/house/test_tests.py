@@ -25,7 +25,7 @@ PACED: Mapping[str, str] = {
     "bench/upstream.py": "a measurement plays a provider that takes its time",
     "bench/load.py": "a measurement asks so many times a second",
 }
-"""Files in which time itself is part of the test."""
+"""Files in which the passing of time is part of the test."""
 
 WITHOUT_A_ROOM: Mapping[str, str] = {
     "bench": "what is measured",
@@ -68,7 +68,7 @@ def waits_for_time(sources: Sources) -> list[str]:
 
 
 def imports_nothing(sources: Sources) -> list[str]:
-    """Return each name imported from another test file that does not exist there, inside functions too."""
+    """Return each name that is imported from another test file, even inside a function, but does not exist in it."""
     found = []
     for path, source in sources.items():
         for node in ast.walk(parsed(source)):
@@ -84,7 +84,7 @@ def imports_nothing(sources: Sources) -> list[str]:
 
 @cache
 def names_in(source: str) -> set[str]:
-    """Return the names defined at the top level of a file, also under a condition: definitions, values, imports."""
+    """Return the names that a file defines, assigns or imports at its top level, even under a condition."""
     found: set[str] = set()
     for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -97,7 +97,7 @@ def names_in(source: str) -> set[str]:
 
 
 def is_sleep(node: ast.AST) -> bool:
-    """Return whether the call waits for time to pass, in the browser included; `sleep(0)` does not."""
+    """Return whether a call waits for time to pass, in Python or in the browser. `sleep(0)` does not."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     if node.func.attr != "sleep":
@@ -109,7 +109,7 @@ def is_sleep(node: ast.AST) -> bool:
 
 
 def has_deadline(node: ast.AST) -> bool:
-    """Return whether it is a `while` loop that reads a clock: it polls a condition with a deadline."""
+    """Return whether a node is a `while` loop that reads a clock, and so polls a condition with a deadline."""
     return isinstance(node, ast.While) and any(
         isinstance(part, ast.Attribute) and part.attr in CLOCKS for part in ast.walk(node)
     )
@@ -121,7 +121,7 @@ def private_attributes(sources: Sources) -> list[str]:
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the private names used; `_meta`, `_replace` and `_exit` are documented by Django and Python."""
+    """Yield the private names used, except `_meta`, `_replace` and `_exit`, which Django and Python document."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from (alias.name for alias in node.names if is_private(alias.name))
@@ -138,7 +138,7 @@ def private_names(tree: ast.AST) -> Iterator[str]:
 
 
 def misnamed_folders(folders: Iterable[str]) -> list[str]:
-    """Return the folders of tests that have neither a package's or app's name nor a module's."""
+    """Return the folders of tests that are not named after a package, an app or a module."""
     source = [path for app in ("capabilities", "artifacts", "routing_admin") for path in (ROOT / app).rglob("*.py")]
     rooms = {path.parent.name for path in source} | {path.stem for path in source}
     return [folder for folder in folders if folder not in rooms and folder not in WITHOUT_A_ROOM]
@@ -149,7 +149,7 @@ def is_private(name: object) -> bool:
 
 
 def test_no_test_sleeps() -> None:
-    """Tests wait for an event or a condition, and time is a value."""
+    """Tests wait for an event or a condition, or use a clock whose time they set."""
     assert waits_for_time(sources_of_tests()) == []
 
 
@@ -165,12 +165,12 @@ def test_planted_import_of_a_missing_name_is_found() -> None:
 
 
 def test_no_test_uses_a_private_attribute() -> None:
-    """A test uses public names only; what it needs beyond them, the class must expose."""
+    """A test uses only public names. If it needs more, the class must expose it."""
     assert private_attributes(sources_of_tests()) == []
 
 
 def test_folder_of_tests_has_the_name_of_its_subject() -> None:
-    """A package's tests are found under its name."""
+    """The tests for a package are found under its name."""
     assert misnamed_folders({path.parts[0] for path in map(Path, sources_of_tests()) if len(path.parts) > 1}) == []
     assert misnamed_folders(["routing"]) == ["routing"]
 
@@ -212,7 +212,7 @@ def test_own_private_names_and_public_conventions_are_allowed(source: str) -> No
 
 
 def test_every_file_listed_for_postgresql_exists() -> None:
-    """With one renamed file in the list, pytest runs none of them."""
+    """If a file in the list was renamed, pytest would run none of them."""
     assert [path for path in list_files() if not (ROOT / path).is_file()] == []
 
 

@@ -1,11 +1,11 @@
-"""Exchanges in the form that client programs send, with our own texts: a folder per program, a file per content.
+"""Exchanges in the form that client programs send, but with our own texts. A program has a folder, a content a file.
 
-They follow recordings of the program that `request.json` names: of the whole program, or for LibreChat and Dify of the
-package with which it calls models.
+They follow recordings of the program that `request.json` names. For LibreChat and Dify, not the whole program was
+recorded but the package with which it calls models.
 
-`request.json` has what every request of the program contains. A content's file has the turns of one conversation: the
-messages added, and what is expected of the answer and of the request the provider received. `$call:0` is replaced by
-the id of the answer's first call.
+`request.json` has what all requests by the program contain. The file of a content has the turns of a conversation: the
+added messages, the expected answer, and the request that the provider is expected to receive. `$call:0` is replaced by
+the id of the first tool call in the answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONTENTS = {
     "librechat": ("text", "image", "screenshot", "document", "tool", "parallel", "thinking", "error"),
     "dify": ("text", "image", "audio", "document", "tool", "parallel", "thinking", "structured", "error"),
 }
-"""The contents that each program sends to a model."""
+"""The kinds of content that each program sends to a model."""
 
 
 def load(program: str, name: str) -> dict[str, Any]:

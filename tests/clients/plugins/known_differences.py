@@ -1,7 +1,7 @@
 """A pytest plugin for the clients' suites: known differences must fail, and all other tests must pass.
 
-`differences.toml` names tests by a pattern of their ids. A pattern without a test fails the run, since its difference
-no longer exists. The counts are written to the file that `CLIENTS_REPORT` names.
+`differences.toml` names tests by patterns for their ids. If a pattern matches no test, the run fails. The counts are
+written to the file that `CLIENTS_REPORT` names.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class KnownDifferences:
                     self.reasons[item.nodeid] = row["reason"]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count each test once: by its call, or by a setup that failed or skipped it."""
+        """Count each test once: by its call phase, or by its setup if that failed or skipped it."""
         if report.when != "call" and not (report.when == "setup" and not report.passed):
             return
         if report.skipped and not hasattr(report, "wasxfail"):

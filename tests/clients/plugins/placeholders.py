@@ -1,7 +1,7 @@
-"""A pytest plugin for openai-python's own tests: their client gets a real key, and `file_id` becomes a real file.
+"""A pytest plugin for openai-python's own tests: the client gets a real key, and `file_id` becomes a real file.
 
-They are written for a mock server that accepts any key and knows any file. A call of `/files/file_id` is redirected to
-a file stored for it, so that the answer is the server's real one.
+The tests are written for a mock server that accepts any key and knows any file. A call to `/files/file_id` is changed
+to name a stored file, so that our server gives its real response.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLACEHOLDER = "/files/file_id"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Replace the names from which their fixtures make clients: a mock server needs neither key nor file."""
+    """Replace the values from which the fixtures create clients, since a mock server needs neither key nor file."""
     conftest: Any = sys.modules["tests.conftest"]
     conftest.api_key = KEY
     conftest.DefaultHttpx2Client = lambda: openai.DefaultHttpx2Client(event_hooks={"request": [name_a_file]})
@@ -29,7 +29,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def name_a_file(request: Any) -> None:
-    """Replace the placeholder in a request of httpx or httpx2 by the id of a new file."""
+    """Replace the placeholder in a request by httpx or httpx2 by the id of a new file."""
     if PLACEHOLDER in request.url.path:
         request.url = type(request.url)(str(request.url).replace(PLACEHOLDER, f"/files/{stored_file()}"))
 
