@@ -1,4 +1,4 @@
-"""The fault lab: a provider on the loopback interface that speaks all three protocols and plays every fault."""
+"""The fault lab: a provider on the loopback interface that speaks every vendor's protocol and plays every fault."""
 
 from tests.lab import odd_answers as odd_answers  # registers its scenarios
 from tests.lab.malformed import MALFORMED

@@ -1,4 +1,4 @@
-"""A model for the tests of clients: it calls the tools it is offered and answers with JSON that fits the schema."""
+"""A model for the tests of clients. It calls the offered tools and answers with JSON that fits the schema."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tests.lab.shapes import ReplyText
 Schema = Mapping[str, Any]
 
 FORCED = frozenset({"required", "any", "ANY"})
-"""How each vendor requires a tool call."""
+"""The values with which the vendors' APIs require a tool call."""
 
 NO_TOOLS = frozenset({"none", "NONE"})
 
 THINKING = frozenset({"reasoning_effort", "reasoning", "thinking", "thinkingConfig"})
-"""How reasoning is requested from each vendor."""
+"""The fields with which reasoning is requested in the vendors' APIs."""
 
 AT_ONCE, IN_WORDS = "at once", "in words"
-"""Words of a question that ask for several tools at once, or for none."""
+"""Words in a question that request several tools at once, or none."""
 
 QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"|`([^`]+)`")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -38,7 +38,7 @@ SCHEMA_IN_WORDS = re.compile(r"schema\b[^{]*(?=\{)", re.I)
 
 
 def reply_of(request: ReceivedRequest) -> ReplyText | None:
-    """Return a call of the matching tool, or JSON if requested; None if the answer is plain text."""
+    """Return a call to the matching tool, or JSON if requested, or None if the answer is plain text."""
     tools = _tools_of(request)
     if tools:
         first, *more = ((tool, example(request.parameters.get(tool, {}), request.question)) for tool in tools)
@@ -54,9 +54,9 @@ def wants_thought(request: ReceivedRequest) -> bool:
 
 
 def _tools_of(request: ReceivedRequest) -> list[str]:
-    """Return the required tool, else those the question mentions or the first uncalled one, until one has answered.
+    """Return the required tool, else the tools that the question mentions or the first tool that was not called.
 
-    Return several if the question asks for them at once, none if it asks for a text answer.
+    Return several tools if the question requests them at once, and none if it requests text or a tool has answered.
     """
     if request.tool_choice in request.tools:
         return [str(request.tool_choice)]
@@ -74,7 +74,7 @@ def _tools_of(request: ReceivedRequest) -> list[str]:
 
 
 def _schema_of(request: ReceivedRequest) -> Schema | None:
-    """Return the schema of the request, the one in its text, or an object with the names that the question quotes."""
+    """Return the request's schema, a schema in its text, or one for an object with the names the question quotes."""
     if request.schema:
         return request.schema
     system = "\n".join(text for role, text in request.turns if role == "system")
@@ -88,7 +88,7 @@ def _schema_of(request: ReceivedRequest) -> Schema | None:
 
 
 def example(schema: Schema, question: str, root: Schema | None = None) -> Any:
-    """Return a value that fits the schema, made of the question's numbers and quoted words where possible."""
+    """Return a value that fits the schema. Where possible, it uses numbers and quoted words from the question."""
     root = schema if root is None else root
     if "$ref" in schema:
         return example(_definition(schema["$ref"], root), question, root)
@@ -116,7 +116,7 @@ def _definition(reference: str, root: Schema) -> Schema:
 
 
 def _plain_value(kind: str, schema: Schema, question: str) -> Any:
-    """Return the question's first number, or its first quoted words."""
+    """Return the first number or the first quoted words in the question."""
     if kind in {"integer", "number"}:
         number = NUMBER.search(question)
         value = float(number[0]) if number else float(schema.get("minimum", 1))

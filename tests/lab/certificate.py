@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 @functools.cache
 def self_signed() -> tuple[str, str]:
-    """Create a self-signed certificate and return its path and its key's; both are removed at exit."""
+    """Create a self-signed certificate. Return the paths of the certificate and its key, which are removed at exit."""
     folder = tempfile.mkdtemp(prefix="lab-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     key = ec.generate_private_key(ec.SECP256R1())

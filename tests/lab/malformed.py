@@ -1,6 +1,6 @@
-"""Answers that violate HTTP itself, byte by byte: no status line, invalid heads and bodies.
+"""Responses that violate HTTP itself, given as bytes: without a status line, or with an invalid head or body.
 
-Row 72 is `bad_http`, which docs/faults.md adds to the catalogue's 71.
+Their row in the fault table is 72, `bad_http`, which docs/faults.md adds to the 71 of the catalogue.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BROKEN: dict[str, tuple[str, bytes]] = {
         SIZED + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
     ),
 }
-"""Heads that an HTTP client must reject: description and bytes."""
+"""Heads that an HTTP client must reject, with a description and their bytes."""
 LARGE: dict[str, tuple[str, bytes]] = {
     "head_large_line": ("a status line of 100 KB", LINE.rstrip() + b"x" * 100_000 + b"\r\n\r\n"),
     "head_large_header": ("a header of 100 KB", LINE + b"x-odd: " + b"x" * 100_000 + b"\r\n\r\n"),

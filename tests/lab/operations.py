@@ -1,4 +1,4 @@
-"""OpenAI's endpoints besides chat: completions, moderations, embeddings, rerank, transcription, speech and images."""
+"""OpenAI's endpoints other than chat: completions, moderations, embeddings, rerank, transcription, speech, images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.lab.recordings import PICTURE
 from tests.lab.shapes import Frames, OpenAI, ReplyText, pieces, sse
 
 SOUND = b"ID3\x04\x00\x00\x00\x00\x00\x0a" + bytes(range(256))
-"""The lab's speech: the tag of an mp3 file, followed by bytes that no codec decodes as text."""
+"""The speech that the lab sends: the tag of an mp3 file, followed by bytes that no encoding decodes as text."""
 PATHS = {
     "/completions": "completions",
     "/moderations": "moderations",
@@ -38,13 +38,13 @@ NEEDED |= {"completions": "prompt", "moderations": "input"}
 
 
 def operation_at(path: str) -> str:
-    """Return the operation at the end of a path, empty for any other path."""
+    """Return the operation at the end of a path, or an empty string for any other path."""
     plain = path.split("?")[0]
     return next((name for end, name in PATHS.items() if plain.endswith(end) and not plain.endswith(CHAT)), "")
 
 
 def read_operation(operation: str, body: bytes) -> ReceivedRequest:
-    """Read the request. Each field of a form becomes a list, its files become media."""
+    """Read and return the request. Each field of a form becomes a list, and its files become media."""
     request = ReceivedRequest("openai", operation=operation)
     try:
         request.data = _form(body, request) if body[:2] == b"--" else json.loads(body)
@@ -85,13 +85,13 @@ def _form(body: bytes, request: ReceivedRequest) -> dict[str, Any]:
 
 
 def vector(text: str) -> list[float]:
-    """Return three numbers, exact in single precision: the same for the same text, mostly different otherwise."""
+    """Return three numbers that are exact in single precision. Equal texts have equal numbers, others mostly do not."""
     return [len(text) / 8, sum(text.encode()) % 256 / 8, -0.5]
 
 
 @dataclass
 class _Operation(OpenAI):
-    """The answer to an operation; its errors are those of all OpenAI endpoints."""
+    """The base class of operations. Errors are the same as for all OpenAI endpoints."""
 
     request: ReceivedRequest
     kind = "application/json"
@@ -101,7 +101,7 @@ class _Operation(OpenAI):
 
 
 class Completions(_Operation):
-    """Return `n` choices for each prompt; a stream has its usage only if requested."""
+    """Returns `n` choices for each prompt. A stream includes usage only if it is requested."""
 
     def plain(self, reply: ReplyText, model: str) -> Any:
         choices = [self._choice(index, reply.text, reply.finish) for index in range(self._count)]

@@ -1,4 +1,7 @@
-"""A model that reads probes: images, pages, recordings and films, by other code than that which made them."""
+"""A model that reads the product's probe files: images, pages, recordings and films.
+
+Its code is independent of the code that creates these files.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ PCM_BYTES, COLOUR_BYTES, TYPE_BYTES = 256, 128, 2
 
 
 def word_in(media: Media) -> str:
-    """Return the word in the file, empty if there is none."""
+    """Return the word in the file, or an empty string if there is none."""
     if media.data.startswith(b"\x89PNG"):
         return _read_grey(_rows_of_png(media.data))
     if media.data.startswith(b"%PDF"):
@@ -37,7 +40,7 @@ def _rows_of_png(data: bytes) -> list[bytes]:
 
 
 def _rows_of_film(data: bytes, width: int, height: int) -> list[bytes]:
-    """Return the first frame of an MP4, reading its macroblocks from last to first."""
+    """Return the first frame of an MP4. Its macroblocks are read from last to first."""
     start = data.index(b"mdat") + 4
     size = int.from_bytes(data[start : start + 4], "big")
     unit = data[start + 4 : start + 4 + size].replace(b"\x00\x00\x03", b"\x00\x00")[:-1]
@@ -63,7 +66,7 @@ def _read_grey(rows: Sequence[bytes]) -> str:
 
 
 def _letters(grid: Sequence[Sequence[bool]]) -> str:
-    """Split the dots at blank columns and return the letters; narrow ones are centred in five columns."""
+    """Split the dots at blank columns and return the letters. Narrow letters are centred in five columns."""
     names = {_trim(_dots(rows)): name for name, rows in LETTERS.items()}
     letters, letter = [], list[tuple[bool, ...]]()
     for column in [*zip(*grid, strict=True), (False,) * 7]:
@@ -84,7 +87,7 @@ def _trim(columns: Sequence[tuple[bool, ...]]) -> tuple[tuple[bool, ...], ...]:
 
 
 def _hear(data: bytes) -> str:
-    """Return the digits in the order in which their recordings start."""
+    """Return the spoken digits in the order in which their recordings start."""
     with wave.open(io.BytesIO(data)) as sound:
         samples = sound.readframes(sound.getnframes())[1::2]  # the upper byte of each sample
     with wave.open(str(Path(probes.__path__[0]) / "digits.wav")) as recorded:

@@ -1,4 +1,4 @@
-"""Reads requests as each vendor documents them, independently of the product's encoders."""
+"""Read requests as each vendor documents them, independently of the product's encoders."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Media:
 
 @dataclass
 class ReceivedRequest:
-    """A request as its vendor understands it; `turns` are (role, text), and tool results have role `tool`.
+    """A request as its vendor understands it. `turns` are (role, text), and tool results have the role `tool`.
 
-    `names` are the names of its fields, including Gemini's options; `parameters` the schema of each tool. `json` is
-    true if JSON is requested, `results_last` if the last message is a tool's result. `operation` is empty for chat.
+    `names` are the names of its fields, including Gemini's options. `parameters` are the schemas of the tools. `json`
+    is true if JSON is requested, `results_last` if the last message is a tool's result. `operation` is empty for chat.
     """
 
     protocol: str = "openai"
@@ -50,16 +50,16 @@ class ReceivedRequest:
 
     @property
     def question(self) -> str:
-        """Return the last text of a user."""
+        """Return the last text that the user wrote."""
         return next((text for role, text in reversed(self.turns) if role == "user" and text), "")
 
 
 COUNTS = {"/count_tokens": "", "/input_tokens": "", ":countTokens": ":generateContent"}
-"""The path suffix of each token count, and that of the call it counts."""
+"""The path suffix of each endpoint that counts tokens, and the suffix of the call whose tokens it counts."""
 
 
 def counted_call(path: str) -> str:
-    """Return the path of the call whose tokens are counted; empty for any other path."""
+    """Return the path of the call whose tokens are counted, or an empty string for any other path."""
     plain = path.split("?")[0]
     return next((plain.removesuffix(end) + call for end, call in COUNTS.items() if plain.endswith(end)), "")
 
@@ -73,7 +73,7 @@ def protocol_at(path: str) -> str:
 
 
 def read(path: str, body: bytes) -> ReceivedRequest:
-    """Read the request at that path; a request that cannot be read has a `problem`."""
+    """Read and return the request to a path. A request that cannot be read has a `problem`."""
     path = counted_call(path) or path
     protocol = protocol_at(path)
     try:
@@ -259,7 +259,7 @@ def _gemini_parts(parts: list[dict[str, Any]], request: ReceivedRequest) -> str:
 
 
 def _mime(value: dict[str, Any]) -> str:
-    """Return the MIME type, in either spelling that the JSON form of protocol buffers allows."""
+    """Return the MIME type, whose key may have either spelling that the JSON form of protocol buffers allows."""
     return str(value["mimeType"] if "mimeType" in value else value["mime_type"])
 
 

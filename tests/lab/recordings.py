@@ -1,6 +1,6 @@
-"""Answers beyond plain text, in each vendor's shape: whole, and as the events of a stream.
+"""Answers beyond plain text in each vendor's format, whole and as the events of a stream.
 
-The shapes are those of the vendors' documents and SDKs; the contents are ours.
+The formats are those of the vendors' documents and SDKs. The contents are ours.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Recording:
-    """One vendor's answer, whole and streamed."""
+    """An answer in a vendor's format, whole and streamed."""
 
     whole: Json
     events: list[Json]
@@ -23,7 +23,7 @@ class Recording:
 def openai_answer(
     message: Json, deltas: list[Json], *, finish: str = "stop", choice: Json | None = None, **more: Json | str
 ) -> Recording:
-    """Return a completion and its chunks; `choice` is merged into the last choice, `more` into the response."""
+    """Return a completion and its chunks. `choice` is merged into the last choice, and `more` into the response."""
     head: Json = {"id": "chatcmpl-lab2", "created": 1_790_000_000, "model": "lab-model"}
     usage, fields = more.pop("usage", None), more
     ending = {"finish_reason": finish, **(choice or {})}
@@ -42,7 +42,7 @@ def openai_answer(
 def anthropic_answer(
     blocks: list[tuple[Json, list[Json]]], *, end: Json, start_usage: Json, end_usage: Json
 ) -> Recording:
-    """Return a message of blocks, each with its deltas; a stream has usage at its start and at its end."""
+    """Return a message of blocks, each with its deltas. A stream has usage at its start and at its end."""
     head: Json = {"id": "msg_lab2", "type": "message", "role": "assistant", "model": "lab-model"}
     whole = {**head, "content": [block for block, _ in blocks], **end, "usage": start_usage | end_usage}
     start = {**head, "content": [], "stop_reason": None, "usage": start_usage | {"output_tokens": 1}}
@@ -58,7 +58,7 @@ def anthropic_answer(
 
 
 def gemini_answer(parts: list[Json], *, usage: Json, reason: str = "STOP", **candidate: Any) -> Recording:
-    """Return a response, and a chunk per part; the candidate's other fields are in the last chunk."""
+    """Return a response and a chunk per part. The candidate's other fields are in the last chunk."""
     head: Json = {"modelVersion": "lab-model", "responseId": "lab2"}
 
     def response(contents: list[Json], **more: Any) -> Json:
@@ -139,7 +139,7 @@ COUNTS = {
         },
     ),
 }
-"""Every kind of token that each vendor counts: 140 input and 30 output tokens."""
+"""All kinds of tokens that each vendor counts, in total 140 input and 30 output tokens."""
 
 REFUSED = {
     "openai": openai_answer({"refusal": "No."}, [{"refusal": "No."}], finish="content_filter"),
@@ -185,7 +185,7 @@ IMAGE = {
     "anthropic": COUNTS["anthropic"],
     "gemini": gemini_answer([inline("image/png", PICTURE)], usage={"promptTokenCount": 3, "candidatesTokenCount": 4}),
 }
-"""An image without text; Anthropic generates none."""
+"""An image without text. Anthropic's models do not generate images."""
 
 PHOTO = PICTURE + bytes(range(256)) * 12 * 1024
 """The image with 3 MiB appended, which makes a line of the stream longer than 1 MiB."""
@@ -214,7 +214,7 @@ SPEECH = {
         usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
     ),
 }
-"""Audio, which is streamed in pieces; Anthropic generates none."""
+"""Audio, which is streamed in pieces. Anthropic's models do not generate audio."""
 
 PAGE = {"url": "https://example.org/wien", "title": "Wien"}
 WHERE = {"type": "web_search_result_location", "cited_text": "Wien ist schön.", "encrypted_index": "x", **PAGE}
@@ -314,7 +314,7 @@ HALVES = {
         usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
     ),
 }
-"""A lone surrogate in every text, completed by the next piece or not at all."""
+"""A lone surrogate in every text, which the next piece completes or which stays alone."""
 
 RECORDINGS = {
     "broken_image": BROKEN,

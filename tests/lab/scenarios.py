@@ -1,4 +1,4 @@
-"""The lab's scenarios: one per fault, with the fault that a plain call and a stream end with."""
+"""The lab's scenarios. Each plays a fault and names the fault that a plain call and a stream end with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SSE = "text/event-stream"
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a script: a scenario's name and its parameters, all text."""
+    """A step of a script: a scenario's name and its parameters, all as text."""
 
     name: str
     params: dict[str, str] = field(default_factory=dict)
@@ -71,14 +71,14 @@ class ScriptedExchange:
         return dump(self.vendor.plain(reply or self.reply_text(), self.request.model))
 
     async def speak(self, reply: ReplyText) -> None:
-        """Answer in the form requested."""
+        """Send an answer in the requested form, whole or streamed."""
         if self.request.stream:
             await self.stream(self.frames(reply).all())
         else:
             await self.connection.reply(200, self.body(reply), self.kind)
 
     async def stream(self, frames: list[bytes], *, end: bool = True) -> None:
-        """Send frames one by one; `end` closes the body properly."""
+        """Send frames one by one. With `end`, the body is closed properly."""
         await self.connection.start(200, SSE)
         for frame in frames:
             await self.connection.chunk(frame)
@@ -95,9 +95,9 @@ Play = Callable[[ScriptedExchange], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A named scenario: what happens, its row in the fault table, and the fault of a plain call and of a stream.
+    """A named scenario: what happens, its row in the fault table, and the fault of a plain call and of a streamed call.
 
-    None as a fault means that the call succeeds. `needs` lists the protocols that have these bytes.
+    If a fault is None, the call succeeds. `needs` lists the protocols in which the scenario exists.
     """
 
     name: str
@@ -117,7 +117,7 @@ SAME = object()
 def scenario(
     name: str, meaning: str, plain: Fault | None = None, stream: Any = SAME, row: str = "", needs: tuple[str, ...] = ALL
 ) -> Callable[[Play], Play]:
-    """Register a scenario; `stream` is the fault of a streamed call if it differs."""
+    """Return a decorator that registers a scenario. `stream` is the fault of a streamed call if it differs."""
 
     def enter(act: Play) -> Play:
         SCENARIOS[name] = Scenario(name, meaning, act, plain, plain if stream is SAME else stream, row, needs)
@@ -127,7 +127,7 @@ def scenario(
 
 
 def dump(value: Any) -> bytes:
-    """Return the value as JSON bytes, bytes unchanged."""
+    """Return the value as JSON in bytes. Bytes are returned unchanged."""
     return value if isinstance(value, bytes) else json_bytes(value)
 
 
@@ -330,7 +330,7 @@ _body("empty_body", "a body of no bytes", b"", Fault.BAD_JSON, "11")
 _body("null", "the JSON value null", b"null", Fault.BAD_SHAPE, "12")
 _body("list", "a JSON list", b"[1, 2, 3]", Fault.BAD_SHAPE, "12")
 _body("other_object", "a JSON object of another kind", b'{"status": "ok"}', Fault.BAD_SHAPE, "12")
-# A stream of no bytes is an empty stream, not broken JSON.
+# A stream without any bytes is an empty stream, not broken JSON.
 SCENARIOS["empty_body"] = Scenario(
     **{**SCENARIOS["empty_body"].__dict__, "stream": Fault.STREAM_EMPTY, "row": "11, 48"}
 )
@@ -409,7 +409,7 @@ async def gzipped(exchange: ScriptedExchange) -> None:
 
 @scenario("redirect", "redirects with `status` (302) to `location`", Fault.REDIRECT, row="41")
 async def redirect(exchange: ScriptedExchange) -> None:
-    # The metadata service of cloud machines: a redirect to it must not be followed.
+    # The URL of the metadata service on cloud machines. A redirect to it must not be followed.
     location = exchange.params.get("location", "http://169.254.169.254/latest/meta-data/")
     await exchange.connection.reply(int(exchange.number("status", 302)), b"", JSON, {"location": location})
 
@@ -590,7 +590,7 @@ _error("policy", "refuses the content", Fault.CONTENT_POLICY, "18", 400, ALL, _p
 _error("capability", "cannot read images, in `status` (400)", Fault.CAPABILITY_MISMATCH, "26", 400, ALL, _capability)
 
 
-# Streams (a plain call gets a normal answer, unless said otherwise)
+# Streams. A plain call gets a normal answer, unless stated otherwise.
 
 
 def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[[Play], Play]:
@@ -654,7 +654,7 @@ async def reset_after_finish(exchange: ScriptedExchange) -> None:
 
 
 def _without_end_marker(exchange: ScriptedExchange) -> list[bytes]:
-    """Return the frames of a host that omits the end: no `[DONE]`, no `message_stop`, no usage."""
+    """Return the frames of a host that omits the end of a stream: `[DONE]`, `message_stop` and usage."""
     frames = exchange.frames()
     return [*frames.head, *frames.content, *frames.finish[:1]]
 
@@ -750,7 +750,7 @@ async def endless(exchange: ScriptedExchange) -> None:
 
 
 async def perform(step: Step, connection: Connection, request: ReceivedRequest) -> None:
-    """Play one step on a connection until it ends or the caller disconnects."""
+    """Play a step on a connection until it ends or the caller disconnects."""
     try:
         await SCENARIOS[step.name].act(ScriptedExchange(connection, request, step.params))
     except (ConnectionError, asyncio.IncompleteReadError):

@@ -1,4 +1,4 @@
-"""The lab's server on the loopback interface, in its own thread, with its script and the requests it received."""
+"""The lab's server on the loopback interface. It runs in a thread and has a script and the received requests."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ Script = Mapping[str, "str | int | Iterable[str | int]"]
 
 @dataclass
 class Received:
-    """A request as received, its scenario, and how it ended; times are `time.monotonic()` seconds.
+    """A received request, its scenario, and how it ended. Times are seconds of `time.monotonic()`.
 
-    `closed_at` is when the caller closed its socket (None if it did not), `sent` the number of bytes sent, `started`
-    whether any of the answer is sent, `done` whether the scenario is over; `connection` is the caller's port.
+    `closed_at` is when the caller closed its socket, or None if it did not. `sent` is the number of bytes sent.
+    `started` is true once part of the response was sent, and `done` once the scenario has ended. `connection` is the
+    caller's port.
     """
 
     name: str
@@ -60,7 +61,7 @@ def _count(protocol: str, body: bytes) -> bytes:
 
 
 def step_of(word: str | int) -> Step:
-    """Parse `ok`, `http_429:retry_after=2`, a status number or `say:any words`. Raise ValueError for other names."""
+    """Parse `ok`, `http_429:retry_after=2`, a status number or `say:any words`. Raise `ValueError` for other names."""
     if isinstance(word, int):
         return step_of(f"http_{word}")
     name, _, rest = word.partition(":")
@@ -73,18 +74,18 @@ def step_of(word: str | int) -> Step:
 
 
 def key_in(headers: Mapping[str, str]) -> str:
-    """Return the caller's key from whichever header its vendor uses; empty if there is none."""
+    """Return the caller's key from whichever header its vendor uses, or an empty string if there is none."""
     bearer = headers.get("authorization", "").removeprefix("Bearer ")
     return bearer or headers.get("x-api-key", "") or headers.get("x-goog-api-key", "")
 
 
 @dataclass
 class Lab:
-    """A provider on loopback: `with Lab({"deepseek": ["http_503", "ok"]}) as lab: lab.url("openai", "deepseek")`.
+    """A provider on the loopback interface.
 
-    The script is per provider name (the first segment of the path), or per `name/key`: a list is played once in order,
-    then `ok`; a single step is repeated. A model named `fault:STEP` (`fault:http_429:retry_after=2`) wins over the
-    script.
+    Example: `with Lab({"deepseek": ["http_503", "ok"]}) as lab: lab.url("openai", "deepseek")`. The script has an entry
+    per provider name (the first segment of the path) or per `name/key`. A list is played once in order, followed by
+    `ok`. A single step is repeated. A model named `fault:STEP` (`fault:http_429:retry_after=2`) takes precedence.
     """
 
     script: Script = field(default_factory=dict)
@@ -103,7 +104,7 @@ class Lab:
         self.tls_port = 0
 
     def play(self, script: Script) -> None:
-        """Replace the script and forget the requests so far."""
+        """Replace the script and forget the requests received so far."""
         self.requests.clear()
         self._queues = {name: self._queue(steps) for name, steps in script.items()}
 
@@ -122,7 +123,7 @@ class Lab:
         return f"http://{self.host}:{self.port}/{name}{BASES[protocol]}"
 
     def broken_url(self, fault: str, protocol: str = "openai") -> str:
-        """Return a failing base URL: connect_refused, connect_timeout, dns_error, tls_error or tls_cert_error."""
+        """Return a base URL that fails: connect_refused, connect_timeout, dns_error, tls_error or tls_cert_error."""
         base = BASES[protocol]
         if fault == "dns_error":
             return f"http://no-such-host.invalid{base}"
@@ -135,7 +136,7 @@ class Lab:
     def _dead_port(self, fault: str) -> int:
         closed = socket.socket()
         self._extra.append(closed)
-        closed.bind((self.host, 0))  # bound without listening: the port stays reserved and refuses connections
+        closed.bind((self.host, 0))  # bound without listening, so the port stays reserved and refuses connections
         port: int = closed.getsockname()[1]
         if fault == "connect_timeout":
             closed.listen(0)
@@ -147,7 +148,7 @@ class Lab:
         return port
 
     def wait_until(self, holds: Callable[[], bool], seconds: float = 5.0) -> bool:
-        """Return whether the condition became true in time; it is checked after each event in the lab."""
+        """Return whether the condition became true in time. It is checked after each event in the lab."""
         with self._changed:
             return self._changed.wait_for(holds, seconds)
 
@@ -225,7 +226,7 @@ class Lab:
         name = path.strip("/").split("/")[0]
         key = key_in(headers)
         step = step_of(self.model(parsed)) if self.model else self._next(name, parsed.model, key)
-        # The vendor would reject the request, so it gets a 400 with the reason.
+        # The vendor would reject the request, so the response is 400 with the reason.
         if step.name == "ok" and parsed.problem:
             step = Step("http_400", {"message": parsed.problem})
         counted = counted_call(path)

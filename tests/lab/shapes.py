@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass
 class ReplyText:
-    """The answer of the lab's model; `tool` is (name, arguments), `call` the number of that call in the conversation.
+    """The answer of the lab's model. `tool` is (name, arguments), and `call` is the call's number in the conversation.
 
-    `more` are parallel tool calls.
+    `more` are further tool calls, in parallel.
     """
 
     text: str = "Hello from the lab."
@@ -25,14 +25,14 @@ class ReplyText:
 
     @property
     def calls(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return (number in the conversation, name, arguments) of every call."""
+        """Return (number in the conversation, name, arguments) of all calls."""
         tools = [self.tool, *self.more] if self.tool else []
         return [(self.call + offset, *tool) for offset, tool in enumerate(tools)]
 
 
 @dataclass
 class Frames:
-    """A stream, split where faults occur: before content, content, finish reason, and the end."""
+    """A stream, split where faults occur: frames before content, content, finish reason, and end."""
 
     head: list[bytes] = field(default_factory=list)
     content: list[bytes] = field(default_factory=list)
@@ -48,7 +48,7 @@ def pieces(text: str, size: int = 5) -> list[str]:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return the value as JSON; a lone surrogate, which UTF-8 cannot encode, is escaped as vendors do."""
+    """Return the value as JSON. A lone surrogate, which UTF-8 cannot encode, is escaped, as vendors do."""
     try:
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -101,7 +101,7 @@ class OpenAI:
         return {**self._envelope(model, "chat.completion"), "choices": []}
 
     def bad_events(self) -> list[bytes]:
-        """Return events that are not JSON, or not of this shape."""
+        """Return events that are not JSON, or not in this format."""
         return [b'data: {"choices": [{"delta"\n\n', b"data: nonsense\n\n", b"data: [1, 2]\n\n"]
 
     def _envelope(self, model: str, kind: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Hosts that reject what real hosts are known to reject in a conversation with tools.
 
-A host checks the whole history of a request. It calls its tool for three rounds, with reasoning and a signature where
-the real host has them, and then answers with text. It accepts only its own ids and signatures, unchanged, and rejects
-others with the real host's message. The rules are documented by the vendors or reported by their clients.
+A host checks the whole history in a request. It calls its tool for three rounds, with reasoning and a signature if the
+real host has them, and then answers with text. It accepts only its own ids and signatures, unchanged, and rejects
+others with the real host's message. The rules are documented by the vendors or known from reports about their APIs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.lab.shapes import sse
 from tests.lab.vendor_rules import refusals_of
 
 ROUNDS = 3
-# Gemini accepts this in place of a signature that it did not issue.
+# Gemini accepts this placeholder for a call whose signature it did not issue.
 STAND_IN = "skip_thought_signature_validator"
 OPENAI_MESSAGE = {"role", "content", "name", "tool_calls", "tool_call_id", "refusal"}
 TOOL, THOUGHT = "look", "I have to look again."
@@ -29,7 +29,7 @@ Body = dict[str, Any]
 
 
 class RefusedError(Exception):
-    """Rejection with status 400; `param` is the unsupported parameter."""
+    """A rejection with status 400. `param` is the unsupported parameter."""
 
     def __init__(self, sentence: str, param: str | None = None) -> None:
         super().__init__(sentence)
@@ -44,7 +44,7 @@ def demand(holds: object, sentence: str, param: str | None = None) -> None:
 
 @dataclass
 class StrictHost:
-    """One host; `rules` check the payload, `speak` answers it, and `proofs` are its signatures by call id."""
+    """A host. `rules` check the payload, `speak` answers it, and `proofs` are the host's signatures by call id."""
 
     name: str
     protocol: str = "openai"
@@ -59,12 +59,12 @@ class StrictHost:
         return SPEAKERS[self.protocol](self, body, stream)
 
     def next_call(self) -> str:
-        """Return a new call id, unique among all hosts."""
+        """Return a new call id that is unique among all hosts."""
         self.calls_made += 1
         return f"{self.name}_call-{self.calls_made}"
 
     def prove(self, call_id: str) -> str:
-        """Return a signature for the reasoning before that call."""
+        """Return a signature for the reasoning before a call."""
         self.proofs[call_id] = f"{self.name.encode().hex()}{self.calls_made:04}"
         return self.proofs[call_id]
 
@@ -73,7 +73,7 @@ class StrictHost:
 
 
 def answers_every_call(host: StrictHost, body: Body) -> None:
-    """OpenAI requires the results of all tool calls directly after them."""
+    """OpenAI requires that the results of all tool calls follow directly after the calls."""
     waiting: list[str] = []
     for message in body["messages"]:
         if message["role"] == "tool":
@@ -100,7 +100,7 @@ def takes_short_call_ids(host: StrictHost, body: Body) -> None:
 
 
 def wants_reasoning_of_calls(host: StrictHost, body: Body) -> None:
-    """DeepSeek and Kimi require the reasoning of an assistant message with tool calls, unchanged."""
+    """DeepSeek and Kimi require that an assistant message with tool calls keeps its reasoning unchanged."""
     for message in body["messages"]:
         if message.get("tool_calls"):
             demand(
@@ -127,14 +127,14 @@ def wants_google_proofs(host: StrictHost, body: Body) -> None:
 
 
 def check_proof(host: StrictHost, call_id: str, proof: Any) -> None:
-    """Require the call's own signature, or the placeholder if another host signed it."""
+    """Require the call's own signature, or the placeholder if another host issued the call."""
     own = host.proofs.get(call_id)
     demand(proof, "Function call is missing a thought_signature")
     demand(proof == own or (own is None and proof == STAND_IN), "Thought signature is not valid")
 
 
 def wants_its_details(host: StrictHost, body: Body) -> None:
-    """OpenRouter requires a model's `reasoning_details` unmodified."""
+    """OpenRouter requires that a model's `reasoning_details` come back unmodified."""
     for message in body["messages"]:
         for detail in message.get("reasoning_details") or ():
             demand(detail.get("signature") in host.proofs.values(), "Invalid signature in reasoning_details")
@@ -313,7 +313,7 @@ def wants_signed_calls(host: StrictHost, body: Body) -> None:
 
 
 def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """Return the same as parts; a streamed thought has a part of its own."""
+    """Return a tool call with its thought, or the final text, as parts. A streamed thought has a part of its own."""
     parts: list[Body] = [{"text": "done"}]
     if sum("functionCall" in part for content in body["contents"] for part in content["parts"]) < ROUNDS:
         call_id = host.next_call()
@@ -334,7 +334,7 @@ def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
 
 
 def takes_its_own_requests(host: StrictHost, body: Body) -> None:
-    """Reject what the vendor's SDK cannot produce or its reference excludes."""
+    """Reject requests that the vendor's SDK cannot produce or its reference excludes."""
     for sentence in refusals_of(host.protocol, body):
         raise RefusedError(sentence)
 
@@ -364,14 +364,14 @@ STRICT: Mapping[str, tuple[tuple[Callable[[StrictHost, Body], None], ...], str]]
     "openrouter": ((wants_its_details,), ""),
     "gemini-openai": ((wants_google_proofs,), ""),
 }
-"""The rules of single hosts beyond those of their protocol, and the field of their reasoning."""
+"""The rules of particular hosts in addition to those of their protocol, and the field for their reasoning."""
 
 
 PLACES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     **{preset.name: (preset.protocol, preset.quirks) for preset in PRESETS},
     "gemini-openai": ("openai", GEMINI_THROUGH_OPENAI),
 }
-"""Protocol and quirks of every preset, and of Gemini's OpenAI-compatible endpoint."""
+"""The protocol and the quirks of every preset and of Gemini's OpenAI-compatible endpoint."""
 OFFERED = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
 """The tool that every host calls, in the form that a client sends."""
 
@@ -383,5 +383,5 @@ def strict_host(name: str, protocol: str) -> StrictHost:
 
 @cache
 def known_host(name: str, protocol: str) -> StrictHost:
-    """Return the shared host of that name in this process."""
+    """Return the host with this name, which all tests in this process share."""
     return strict_host(name, protocol)

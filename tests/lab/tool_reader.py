@@ -1,6 +1,6 @@
-"""A model that calls the tools a user names, one after the other, and then repeats the last tool's result.
+"""A model that calls the tools that the user names, one after another, and then repeats the last tool's result.
 
-If a tool is required, as for typed output, it is called with what the user's message contains.
+If a tool is required, as for typed output, the model calls it with what the user's message contains.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ REFERENCE = re.compile(r"artifact:[\w-]+")
 
 
 def next_reply(request: ReceivedRequest) -> ReplyText | None:
-    """Return a call of the next tool the user named, or else the last result; None if no tool was named."""
+    """Return a call to the next tool that the user named, or else the last result. None if no tool was named."""
     files = "".join(f" [{media.mime_type}, {len(media.data)} bytes]" for media in request.media)
     if request.tool_choice in request.parameters:
         required = str(request.tool_choice)
@@ -33,7 +33,7 @@ def next_reply(request: ReceivedRequest) -> ReplyText | None:
 
 
 def _named_tools(request: ReceivedRequest) -> list[str]:
-    """Return the tools named in the user's text, in order; some clients add a prefix to the names."""
+    """Return the tools named in the user's text, in order. Some clients add a prefix to the names."""
     words = (word for role, text in request.turns if role == "user" for word in NAME_OF_TOOL.findall(text))
     offered = (
         next((tool for tool in request.tools if tool == word or tool.endswith(f"_{word}")), "") for word in words
@@ -42,7 +42,7 @@ def _named_tools(request: ReceivedRequest) -> list[str]:
 
 
 def _arguments(request: ReceivedRequest, tool: str) -> dict[str, object]:
-    """Fill the schema with null where allowed; a reference is the first one in the last result."""
+    """Return arguments for the tool: null where allowed, and for a reference the first one in the last result."""
     schema = request.parameters[tool]
     properties = {
         name: {"const": None} if _is_nullable(subschema) else subschema

@@ -1,6 +1,6 @@
-"""What each vendor's service rejects in a request, apart from the rules for conversations with tools.
+"""Requests that each vendor's service rejects, apart from the rules for conversations with tools.
 
-Fields and types are those of its SDK; limits are those of its reference (2026-11) and of its error messages.
+Fields and types are those of the vendor's SDK. Limits are those of its reference (2026-11) and its error messages.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _tool_schemas(tools: Iterable[Body], key: str, strict: Dialect | None, defau
 
 
 def _schema(schema: Any, dialect: Dialect | None) -> Iterator[str]:
-    """Yield what the dialect does not support in the schema."""
+    """Yield the parts of the schema that the dialect does not support."""
     if schema is None or dialect is None:
         return
     if dialect.object_root and (

@@ -1,4 +1,4 @@
-"""Checks that a request could have been written by the vendor's SDK, using the types of its parameters."""
+"""Check that a vendor's SDK could have written a request, using the types of the SDK's parameters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TYPES: Mapping[str, Any] = {
 
 
 def misfit_of(protocol: str, body: Any) -> str:
-    """Return what the vendor rejects in the body, with its path; empty if nothing."""
+    """Return what the vendor rejects in the body, with its path, or an empty string if it rejects nothing."""
     if protocol != "gemini":
         return misfit(body, TYPES[protocol])
     try:
@@ -56,7 +56,7 @@ def misfit_of(protocol: str, body: Any) -> str:
 
 
 def misfit(value: Any, kind: Any, at: str = "") -> str:
-    """Return what the type does not allow in the value."""
+    """Return what the type does not allow in the value, or an empty string if it allows the value."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Required, typing.NotRequired, typing.Annotated):
         return misfit(value, inner[0], at)
@@ -98,6 +98,6 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 
 
 def _best(mismatches: Iterable[str]) -> str:
-    """Return nothing if one alternative fits, else the deepest mismatch, which belongs to the intended alternative."""
+    """Return an empty string if an alternative fits, else the deepest mismatch, which is that of the intended one."""
     messages = list(mismatches)
     return "" if not all(messages) else max(messages, key=lambda sentence: sentence.partition(":")[0].count("."))

@@ -11,10 +11,10 @@ from http import HTTPStatus
 from typing import Any
 
 TLS_GREETING = b"\x16"
-"""The first byte of a TLS handshake; no HTTP method begins with it."""
+"""The first byte of a TLS handshake. No HTTP method begins with it."""
 
 NAMED = frozenset(HTTPStatus)
-"""The statuses with a reason phrase."""
+"""The statuses that have a reason phrase."""
 
 
 class Watched(asyncio.StreamReaderProtocol):
@@ -23,7 +23,7 @@ class Watched(asyncio.StreamReaderProtocol):
     closed_at: float | None = None
 
     def note(self) -> None:
-        """Record the disconnect unless it is recorded already."""
+        """Record the disconnect, unless it was already recorded."""
         if self.closed_at is None:
             self.closed_at = time.monotonic()
             self.disconnected.set()
@@ -42,7 +42,7 @@ class Watched(asyncio.StreamReaderProtocol):
 
 
 class Connection:
-    """A connection after reading one request; each method has one effect that the caller can see."""
+    """A connection from which a request was read. Each method has one effect that the caller can see."""
 
     def __init__(self, writer: asyncio.StreamWriter, watched: Watched) -> None:
         self.writer, self.watched = writer, watched
@@ -64,7 +64,7 @@ class Connection:
         return time.time()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait, and return whether the caller disconnected meanwhile."""
+        """Wait, and return whether the caller disconnected in the meantime."""
         try:
             await asyncio.wait_for(self.watched.disconnected.wait(), seconds)
         except TimeoutError:
@@ -92,7 +92,7 @@ class Connection:
     async def reply(
         self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None, slow: float | None = None
     ) -> None:
-        """Send a whole response; `slow` sends its body byte by byte with that many seconds in between."""
+        """Send a whole response. With `slow`, the body is sent byte by byte with that many seconds in between."""
         fixed = {"content-type": kind, "content-length": str(len(body)), "x-request-id": "lab-request"}
         await self.head(status, {**fixed, **(headers or {})})
         if slow is None:
@@ -103,7 +103,7 @@ class Connection:
             await asyncio.sleep(slow)
 
     async def start(self, status: int, kind: str) -> None:
-        """Send the head of a chunked response, once."""
+        """Send the head of a chunked response, unless it was already sent."""
         if not self.started:
             await self.head(status, {"content-type": kind, "transfer-encoding": "chunked"})
 
@@ -130,7 +130,7 @@ class Connection:
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str], bytes] | None:
-    """Read method, path, headers (lower case) and body of the next request; None at the end of the connection.
+    """Return method, path, headers (in lower case) and body of the next request, or None at the connection's end.
 
     Raise `ConnectionAbortedError` for a TLS handshake on a plain connection.
     """
