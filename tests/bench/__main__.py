@@ -1,6 +1,6 @@
-"""`make bench`: run every benchmark and print a table for each.
+"""`make bench`: run every benchmark and print a table each.
 
-The numbers apply only to this machine and this run. No benchmark can fail.
+The numbers hold for this machine and moment; none can fail.
 """
 
 from __future__ import annotations

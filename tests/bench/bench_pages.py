@@ -1,8 +1,8 @@
 """`python -m tests.bench.bench_pages [--rows N]`: CPU time per page of a large installation.
 
-The installation has 200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged
-requests. It is in a temporary data directory, or in the empty PostgreSQL database that DATABASE_URL names. Every page
-of the navigation and a few others are requested through all middleware. CPU time of other threads is included.
+200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged requests in a temporary data
+directory, or in the empty PostgreSQL database that DATABASE_URL names; every page of the navigation and a few others,
+called through all middleware. CPU time of other threads is included.
 """
 
 from __future__ import annotations

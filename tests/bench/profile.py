@@ -1,8 +1,7 @@
-"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: which parts of the product use a call's CPU.
+"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: which parts of the program use a call's CPU.
 
-The application is served in this process, called by another process, and sampled once per millisecond of CPU time. A
-sample counts for the part to which the innermost file listed in `ROOMS` belongs. Each thread is measured by its own CPU
-clock.
+The application is served in this process, called by another one, and sampled once per millisecond of CPU time: the
+innermost file that the table lists gives the part. Each thread is measured by its own CPU clock.
 """
 
 from __future__ import annotations

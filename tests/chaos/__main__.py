@@ -1,4 +1,4 @@
-"""`make chaos`: stress a served installation in every way that could lose data. Exit with 1 if anything is lost."""
+"""`make chaos`: stress a served installation in every way that could lose data; exit with 1 if anything is lost."""
 
 from __future__ import annotations
 

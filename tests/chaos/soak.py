@@ -1,4 +1,4 @@
-"""`make soak`: run a served installation under load and check that memory, descriptors and tasks do not grow."""
+"""`make soak`: run a served installation under load and check that memory, descriptors and tasks stay flat."""
 
 from __future__ import annotations
 
