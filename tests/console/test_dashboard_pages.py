@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,12 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.acts import SYSTEM
+from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.tags.moments import exact
+from routing_admin.console.dashboard import queries
 from routing_admin.console.dashboard.queries import figures_of, percent_text
 from routing_admin.console.dashboard.views import configured_models, tiles_of
 from routing_admin.console.people.actions import choose_password
+from routing_admin.core.configuration.specs import EMPTY, LabelBudgetSpec
 from routing_admin.models import AttemptLog, Installation, RequestLog
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.request_log import health
@@ -271,3 +275,11 @@ def test_the_page_says_since_when_the_configuration_cannot_be_read(
     snapshot.look()
     page = admin.get(reverse("dashboard"), headers={"accept-language": language}).content.decode()
     assert sentence.split("{since}")[1].split("{number}")[0] not in page
+
+
+def test_team_and_project_of_the_same_name_both_show_a_low_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    budgets = tuple(LabelBudgetSpec(f"{kind}:atlas", {"tokensPerDay": 100}) for kind in ("team", "project"))
+    uses = {("label:team=atlas", Meter.TOKENS_PER_DAY): 90, ("label:project=atlas", Meter.TOKENS_PER_DAY): 95}
+    monkeypatch.setattr(queries, "find_uses", lambda _holders: uses)
+    low = queries.list_low_budgets(replace(EMPTY, label_budgets=budgets))
+    assert [(budget.label, budget.percent) for budget in low] == [("atlas", 95), ("atlas", 90)]

@@ -110,19 +110,21 @@ class LowBudget:
 
 def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
     """Return the budgets above the warning threshold, the most used first. No query if there are no budgets."""
-    limited = {(agent.id, ""): (id_of_agent(agent.id), limits_of(agent.limits)) for agent in configuration.agents}
+    limited = [(agent.id, "", id_of_agent(agent.id), limits_of(agent.limits)) for agent in configuration.agents]
     for label, limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")
         # A limit of kind `user` applies to each end user of an agent, so there is no single count to show.
         if kind != LabelKind.USER:
-            limited["", name] = id_of_label(LabelKind(kind), name), limits
-    holders = {names: (holder, bounds.most) for names, (holder, bounds) in limited.items() if bounds and bounds.most}
+            limited.append(("", name, id_of_label(LabelKind(kind), name), limits))
+    holders = [
+        (agent, label, holder, bounds.most) for agent, label, holder, bounds in limited if bounds and bounds.most
+    ]
     if not holders:
         return []
-    uses = find_uses(holder for holder, _ in holders.values())
+    uses = find_uses(holder for _, _, holder, _ in holders)
     budgets = [
-        LowBudget(*names, meter, percent_of(uses.get((holder, meter), 0), limit), end_of_window(meter))
-        for names, (holder, amounts) in holders.items()
+        LowBudget(agent, label, meter, percent_of(uses.get((holder, meter), 0), limit), end_of_window(meter))
+        for agent, label, holder, amounts in holders
         for meter, limit in amounts.items()
         if meter not in RATES
     ]
