@@ -110,7 +110,7 @@ def test_an_address_is_shown_without_the_password_in_it() -> None:
 
 
 def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Client) -> None:
-    """Changing the default language is one revision with Undo, and the directive for models follows it."""
+    """The change is one revision, which can be undone, and also changes the language directive sent to models."""
     demo.load()
     answer = admin.post(reverse("settings_default_language"), {"default_language": "en"}, headers=HTMX)
     assert answer.status_code == 200

@@ -139,7 +139,7 @@ def test_processes_draw_different_jitter():
 
 
 def test_rate_limit_with_an_invalid_wait_cools_for_a_minute(cooldowns):
-    """The call is retried as if no wait were named. After that, one failure is enough for a cooldown, not three."""
+    """An invalid Retry-After counts as none. One such failure is enough for the cooldown, not three."""
     record_failure(cooldowns, Fault.HTTP_429_BAD_HEADER)
     assert cooldowns.look("a", "m").seconds == 60
     assert cooldowns.look("a", "other") is None

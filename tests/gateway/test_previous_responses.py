@@ -80,9 +80,7 @@ def test_reference_to_an_item_of_the_conversation_is_refused(key: str) -> None:
 
 
 def test_files_of_the_conversation_are_included(key: str) -> None:
-    """The conversation's images are included. Places in errors and headers refer to the new input. Places in earlier
-    input begin with `previous_response_id`.
-    """
+    """Paths in errors refer to the new input. Those into earlier input begin with `previous_response_id`."""
     picture = {"role": "user", "content": [{"type": "input_image", "image_url": PNG_URL}]}
     first = answered(key, [picture])
     assert "image" in answer_text(answered(key, [SECOND], first["id"]))

@@ -54,7 +54,7 @@ def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
     ],
 )
 def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
-    """Types, sentences, log lines and tuned numbers have no mutants."""
+    """Type annotations, prose, log messages and tuning constants are not mutated."""
     assert mutants_of(source) == []
 
 

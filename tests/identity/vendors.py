@@ -107,7 +107,7 @@ class VendorHandler(BaseHTTPRequestHandler):
 
 
 class TunnelHandler(BaseHTTPRequestHandler):
-    """A proxy for the vendors' hosts only that terminates the tunnel itself."""
+    """A proxy that accepts only the vendors' hosts and terminates the tunnel itself."""
 
     context: ssl.SSLContext
 

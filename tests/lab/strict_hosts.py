@@ -44,7 +44,10 @@ def demand(holds: object, sentence: str, param: str | None = None) -> None:
 
 @dataclass
 class StrictHost:
-    """A host. `rules` check the payload, `speak` answers it, and `proofs` are the host's signatures by call id."""
+    """A fake host that rejects a payload which breaks its `rules`.
+
+    `speak` builds the response, and `proofs` has the signatures that the host issued, by call id.
+    """
 
     name: str
     protocol: str = "openai"

@@ -38,9 +38,9 @@ else:
 
 
 class ServiceChoices(ServiceIterator):
-    """The choices of a service: none, then every service by its id.
+    """The choices of a service field: none, then all services in the order of their ids.
 
-    They are read as (key, text) pairs instead of hundreds of whole rows.
+    They are read as (key, text) pairs, to avoid loading hundreds of whole rows.
     """
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:

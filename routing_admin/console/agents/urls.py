@@ -1,4 +1,4 @@
-"""URLs of the pages of agents."""
+"""URLs of the agent pages."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
         address = identity_adapter.find_provider_address(request, configured, notes, request.POST.get("next", ""))
     except OSError:
         return _explain_failure(request, configured, "failed")
-    # The browser goes through a page of this site, because the content security policy forbids forms to lead elsewhere.
+    # The browser is sent on by a page of this site, because the content security policy does not let forms redirect to
+    # other sites.
     response = render(request, "registration/identity_continue.html", {"provider": configured, "address": address})
     response.headers["Refresh"] = f"0; url={address}"
     return response

@@ -1,4 +1,7 @@
-"""Warnings about a whole chain: skipped candidates, losses, doubts, and models about to be retired."""
+"""Warnings about a whole chain.
+
+They name skipped candidates, what a fallback cannot read, doubtful capabilities, and models about to be retired.
+"""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def variables(setting: Setting, environment: Mapping[str, str]) -> list[str]:
 def setting_row(
     setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]
 ) -> SettingRow:
-    # The file is loaded into the environment at start, so equal values in the environment came from the file.
+    # The .env file is loaded into the environment at start, so a variable with the file's value came from the file.
     source = "dotenv" if all(dotenv.get(name) == environment[name] for name in names) else "environment"
     value = environment[names[0]]
     if setting.secret:

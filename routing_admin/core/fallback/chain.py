@@ -244,7 +244,7 @@ def skip_attempt(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, 
 
 
 def cut_short(attempt: Attempt, failure: Failure | None, duration_ms: float) -> Attempt:
-    """Return the answering attempt of a stream that ended, normally (None) or by `failure`."""
+    """Return the attempt of a stream that has ended. `failure` interrupted it; None if it ended normally."""
     if failure is None:
         return replace(attempt, duration_ms=duration_ms)
     return replace(

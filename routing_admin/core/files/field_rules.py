@@ -152,7 +152,7 @@ def deadline(path: str, value: Any) -> Iterator[Problem]:
 
 
 def on_error(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of an error policy: a preset's name, or a table of error → action."""
+    """Yield the problems in an error policy, which is the name of a preset or a table of error → action."""
     if isinstance(value, str):
         yield from one_of(PRESETS)(path, value)
         return

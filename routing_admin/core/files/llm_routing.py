@@ -61,7 +61,7 @@ def variables_of(provider: ProviderSpec) -> tuple[str, ...]:
 
 
 def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
-    """Return `keys` of an export: each further key's name and its `${…}`."""
+    """Return the `keys` entry of an export: the name and `${…}` placeholder of each additional key."""
     return [
         {"name": key.name, "apiKey": reference(variable), **({} if key.enabled else {"enabled": False})}
         for key, variable in zip(provider.more_keys, variables_of(provider)[1:], strict=True)

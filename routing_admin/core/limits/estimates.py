@@ -47,8 +47,7 @@ def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut
     if completion is None or is_cut:
         received = answer_tokens(reply)
         rest = None if total is None or prompt is None or is_cut else max(total - prompt, 0)
-        # A provider counts at most the beginning of an answer that is cut off, so everything received is counted
-        # instead.
+        # Of an answer that was cut off, the provider reported its beginning at best, so everything received is counted.
         completion = max(completion or 0, received) if rest is None else rest
     if prompt is None:
         prompt = question if total is None else max(total - completion, 0)

@@ -68,10 +68,10 @@ class CatalogueDocument:
 def group_rows(
     listings: Iterable[Listing], alias_field: str, *, several: bool = False
 ) -> dict[str, dict[str, Statement]]:
-    """Return a source's rows by our names of hosts. Models that their maker does not list are under `*`.
+    """Return a source's rows grouped by host. Models that their own maker does not list are under `*`.
 
-    `alias_field` is the field of `Host` with the source's names for a host. With `several`, only models that more than
-    one host lists are put under `*`.
+    `alias_field` is the field of `Host` that holds the source's names for a host. With `several`, only models that
+    more than one host lists are put under `*`.
     """
     by_host: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
     by_model: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
