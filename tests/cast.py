@@ -22,6 +22,7 @@ from capabilities.acts import SYSTEM, Actor
 from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.models import Agent
 from capabilities.runtime import renew
+from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import issue_key
 from routing_admin.console.demo import load
 from routing_admin.console.people.actions import issue_token
@@ -61,6 +62,7 @@ def load_demo() -> None:
     newest = next((demo for demo in _loaded if time.monotonic() < demo.until), None)
     if newest is not None and not any(_read_rows(newest.rows).values()):
         _insert(newest.rows)
+        snapshot.current()  # as after a real load: a process without a configuration is not ready
         return
     models = apps.get_models(include_auto_created=True)
     tables = [model._meta.db_table for model in models if router.db_for_write(model) == DEFAULT_DB_ALIAS]
