@@ -53,9 +53,7 @@ USER = struct.pack("<5I", 0, 0, 0, 0xE391C05F, 8)
         (compound({"WordDocument": b"\xff" * 5000, "1Table": b"\xff" * 5000}), DOC),
         (ppt("a", "b", token=0xF3D1C4DF), PPT),
         (
-            compound(
-                {"PowerPoint Document": b"\xff" * 9000, "Current User": struct.pack("<5I", 0, 0, 0, 0xE391C05F, 8)}
-            ),
+            compound({"PowerPoint Document": b"\xff" * 9000, "Current User": USER}),
             PPT,
         ),
         (compound({"Current User": b""}), PPT),

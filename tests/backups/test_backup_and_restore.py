@@ -20,8 +20,6 @@ from tests.chaos.installation import Installation, installed
 from tests.chaos.kills import back_up_under_load
 from tests.gateway.serving import ROOT, listening, manage
 
-PROVIDER_KEY = "sk-provider-key-0123456789"
-
 
 @dataclass(frozen=True)
 class Saved:
