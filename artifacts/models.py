@@ -14,7 +14,7 @@ from capabilities.core.vocabulary import Kind
 
 
 def new_artifact_id() -> str:
-    # 128 random bits cannot be guessed, so whoever knows a reference may read a shared file.
+    # 128 random bits cannot be guessed, so anyone who knows a reference may read a shared file.
     return secrets.token_hex(16)
 
 

@@ -51,12 +51,10 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
     api = find_chat_api(scope) if scope["type"] == "http" else None
     if api is not None:
         await answer_call(api, scope, receive, send)
-    elif scope["path"] == MCP_PATH and scope["type"] == "http":
-        with short_switches():
-            await tools(scope, receive, limit_slow_readers(send))
-    else:
-        with short_switches():
-            await pages(scope, receive, limit_slow_readers(send))
+        return
+    app = tools if scope["path"] == MCP_PATH and scope["type"] == "http" else pages
+    with short_switches():
+        await app(scope, receive, limit_slow_readers(send))
 
 
 application = share(cast(App, answer_request), settings.CORS_ORIGINS)

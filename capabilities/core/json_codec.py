@@ -36,7 +36,7 @@ NUMBERS_PER_VALUE = 4
 PIECE = 256 * 1024
 """Bytes of a long string that are decoded in one step."""
 SAMPLE = 1024
-"""Bytes at the start of a piece from which text and base64 are told apart."""
+"""Bytes at the start of a piece from which text and base64 are distinguished."""
 BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
 """The bytes of base64, and the backslash for escaped slashes and line ends in it."""
 MAX_ESCAPE = 12

@@ -1,6 +1,6 @@
 """The prompt for a model that describes a file for another model, in both languages and by kind of file.
 
-Whoever changes text that a describer reads must increase `PROMPT_VERSION`, since it is part of the cache key.
+A change of text that a describer reads must increase `PROMPT_VERSION`, since it is part of the cache key.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class AgentDirectory:
         return {capability: ids for capability, ids in agent_ids.items() if ids or capability in HELPED}
 
     def context(self, agent_id: str) -> dict[str, Any] | None:
-        """Return what an agent is told about itself and its helpers (MCR-4.3), or None for an unknown id."""
+        """Return an agent's description of itself and its helpers (MCR-4.3), or None for an unknown id."""
         agent = self.get(agent_id)
         if agent is None:
             return None
