@@ -150,6 +150,7 @@ if IDENTITY.providers:
     ACCOUNT_DEFAULT_HTTP_PROTOCOL = _public.scheme
 
 ROOT_URLCONF = "routing_admin.urls"
+SERVER_HOOKS = "routing_admin.wiring.make_server_hooks"
 ASGI_APPLICATION = "routing_admin.asgi.application"
 # Uses our own template for selects, which renders options without a template for each.
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"

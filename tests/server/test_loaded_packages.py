@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,15 +10,28 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 UNUSED = ("redis", "psycopg", "obstore", "opentelemetry", "allauth", "genai_prices", "mcp")
-PROGRAM = f"import sys, routing_admin.asgi; print([name for name in {UNUSED} if name in sys.modules])"
+
+
+def imported(tmp_path: Path, statement: str, packages: tuple[str, ...]) -> list[str]:
+    """Run the statement in a new process without any setting, and return which of the packages it imported."""
+    others = ("ROUTING_ADMIN_", "DJANGO", "LLM_", "OTEL_", "DATABASE_URL", "REDIS_URL", "TESTS_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+    environment |= {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
+    program = (
+        f"import json, sys; {statement}; json.dump([name for name in {packages} if name in sys.modules], sys.stdout)"
+    )
+    command = [sys.executable, "-c", program]
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    names: list[str] = json.loads(result.stdout)
+    return names
 
 
 def test_packages_of_unused_features_are_not_imported(tmp_path: Path) -> None:
     """Packages for Redis, PostgreSQL, S3, tracing and external sign-in are imported only if these are configured."""
-    others = ("ROUTING_ADMIN_", "DJANGO", "LLM_", "OTEL_", "DATABASE_URL", "REDIS_URL", "TESTS_")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(others)}
-    environment |= {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    )
-    assert result.stdout.strip() == "[]"
+    assert imported(tmp_path, "import routing_admin.asgi", UNUSED) == []
+
+
+def test_a_command_imports_neither_the_pages_nor_the_way_to_providers(tmp_path: Path) -> None:
+    """They take as long to import as everything else that a command needs."""
+    start = "import django; django.setup(); import routing_admin.management.command"
+    assert imported(tmp_path, start, ("aiohttp", "routing_admin.urls", "routing_admin.console.dashboard.metrics")) == []

@@ -1,19 +1,23 @@
-"""Metrics and checks contributed by higher packages; `routing_admin.wiring` fills it when Django is ready."""
+"""What higher packages contribute to the server: metrics and readiness checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
     from routing_admin.platform.server.metrics import MetricFamily
     from routing_admin.platform.server.readiness import DependencyCheck
 
-Sources = list[Callable[[], "Iterable[MetricFamily]"]]
+Sources = Sequence[Callable[[], "Iterable[MetricFamily]"]]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
     """Sources of metrics, and readiness checks.
 
@@ -22,11 +26,18 @@ class Hooks:
     configured.
     """
 
-    families: Sources = field(default_factory=list)
-    process_families: Sources = field(default_factory=list)
-    filters: list[Callable[[MetricFamily], MetricFamily]] = field(default_factory=list)
-    checks: list[DependencyCheck] = field(default_factory=list)
-    has_configuration: Callable[[], bool] = lambda: True
+    families: Sources
+    process_families: Sources
+    filters: Sequence[Callable[[MetricFamily], MetricFamily]]
+    checks: Sequence[DependencyCheck]
+    has_configuration: Callable[[], bool]
 
 
-hooks = Hooks()
+@cache
+def server_hooks() -> Hooks:
+    """Return the hooks that `settings.SERVER_HOOKS` names.
+
+    They are imported at first use: they need most of the program, and a management command needs none of them.
+    """
+    hooks: Hooks = import_string(settings.SERVER_HOOKS)()
+    return hooks

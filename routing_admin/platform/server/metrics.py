@@ -22,7 +22,7 @@ from prometheus_client.utils import INF, floatToGoString
 from capabilities.core.prices import NANO
 from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import ending_of
-from routing_admin.platform.server.hooks import Sources, hooks
+from routing_admin.platform.server.hooks import Sources, server_hooks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "other"
@@ -222,7 +222,7 @@ def list_process_families(pids: Mapping[str, int]) -> Iterator[MetricFamily]:
 
 def render(families: Iterable[MetricFamily]) -> bytes:
     """Return families in Prometheus's text format, without filtered series."""
-    for leave_out in hooks.filters:
+    for leave_out in server_hooks().filters:
         families = map(leave_out, families)
     registry = CollectorRegistry()
     registry.register(_Families(families))

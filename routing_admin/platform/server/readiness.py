@@ -20,7 +20,7 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.draining import draining
-from routing_admin.platform.server.hooks import hooks
+from routing_admin.platform.server.hooks import server_hooks
 
 log = logging.getLogger(__name__)
 
@@ -96,9 +96,10 @@ def own_checks() -> list[DependencyCheck]:
 def check_dependencies() -> dict[str, str]:
     """Return the state of each dependency by name, within `PROBE_SECONDS`."""
     # All checks start before the first is waited for.
-    for check in hooks.checks:
+    checks = server_hooks().checks
+    for check in checks:
         check.begin()
-    states = {check.name: OK if check.works() else FAILED for check in hooks.checks}
+    states = {check.name: OK if check.works() else FAILED for check in checks}
     return states | ({"redis": OK if link().is_up else "away"} if link().is_set else {})
 
 
@@ -106,6 +107,6 @@ def state_of_server() -> str:
     """Return `ok` while calls can be answered, even if only from memory; otherwise return the reason why not."""
     if draining().has_begun:
         return "draining"
-    if not hooks.has_configuration():
+    if not server_hooks().has_configuration():
         return "without configuration"
     return OK

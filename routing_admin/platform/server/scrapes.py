@@ -18,7 +18,7 @@ from routing_admin.platform.server.answers import Send, send_whole
 from routing_admin.platform.server.body_limit import headers_of_scope
 from routing_admin.platform.server.connections import process_connections
 from routing_admin.platform.server.fair_semaphore import bodies, calls, lookups, requests
-from routing_admin.platform.server.hooks import hooks
+from routing_admin.platform.server.hooks import server_hooks
 from routing_admin.platform.server.metrics import (
     CONTENT_TYPE,
     MetricFamily,
@@ -85,7 +85,7 @@ def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
 
 def write_numbers() -> bytes:
     counted, pids = board().collect()
-    return render(sum_families(counted, read_sources(hooks.families), list_process_families(pids)))
+    return render(sum_families(counted, read_sources(server_hooks().families), list_process_families(pids)))
 
 
 def list_load() -> Iterator[MetricFamily]:

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 
 from capabilities.runtime import owned
 from routing_admin.platform.server.file_locks import try_lock
-from routing_admin.platform.server.hooks import Sources, hooks
+from routing_admin.platform.server.hooks import Sources, server_hooks
 from routing_admin.platform.server.metrics import MetricFamily, read_sources, sum_families
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
@@ -41,7 +41,7 @@ class WorkerBoard:
     """The slot of this process and the numbers of all slots; without a folder this process is the whole server."""
 
     def __init__(self, sources: Sources | None = None) -> None:
-        self._sources = hooks.process_families if sources is None else sources
+        self._sources = sources
         self._folder: Path | None = None
         self._slot, self._handle = 0, -1
         self._past: list[MetricFamily] = []
@@ -74,7 +74,7 @@ class WorkerBoard:
         if self._folder is None:
             return
         with self._publishing:
-            families = sum_families(read_sources(self._sources), self._past)
+            families = sum_families(self._read_own(), self._past)
             path = self._folder / f"{self._slot}.json"
             new = path.with_suffix(".new")
             new.write_text(json.dumps([os.getpid(), [_to_json(family) for family in families]]))
@@ -88,8 +88,11 @@ class WorkerBoard:
         slots = _read_slots(self._folder) if self._folder is not None else {}
         pids = {str(slot): pid for slot, (pid, _) in slots.items() if pid is not None}
         if not pids:
-            return sum_families(read_sources(self._sources)), {"0": os.getpid()}
+            return sum_families(self._read_own()), {"0": os.getpid()}
         return sum_families(*(families for _, families in slots.values())), pids
+
+    def _read_own(self) -> Iterable[MetricFamily]:
+        return read_sources(server_hooks().process_families if self._sources is None else self._sources)
 
     def _publish_when_due(self) -> None:
         if time.monotonic() >= self._due:
