@@ -116,6 +116,11 @@ class FaultCase:
         return f"{self.scenario}:message=No to {PLANTED_KEY}" if self.scenario.startswith("http_") else self.scenario
 
 
+def first_protocol(scenario: str) -> str:
+    known = SCENARIOS.get(scenario)
+    return known.needs[0] if known else "openai"
+
+
 ALL_CASES = (
     FaultCase(protocol, scenario, stream, alone)
     for protocol in VENDORS
@@ -125,9 +130,15 @@ ALL_CASES = (
     if scenario not in SCENARIOS or protocol in SCENARIOS[scenario].needs
     if scenario not in HEAVY or protocol == "openai"
 )
-CASES = [case for case in ALL_CASES if case.fault is not None or (case.stream and not case.alone)]
+CASES = [
+    case
+    for case in ALL_CASES
+    if (case.fault is not None or (case.stream and not case.alone))
+    and (not case.alone or case.protocol == first_protocol(case.scenario))
+]
 """Scenarios without a fault run only streamed and with a second candidate, which must not be called. The heavy
-scenarios have the same bytes in every protocol, so they run in one protocol only.
+scenarios have the same bytes in every protocol, so they run in one protocol only. Without a second candidate, the
+caller receives a refusal that depends on the fault alone, so each fault has it in one protocol.
 """
 
 

@@ -1,10 +1,11 @@
 """A previewed payload is what is sent: the page, the agents' API, the page Simulate and the upstream request agree byte
 for byte.
 
-Files of many types go to five model services in each vendor's protocol. The calls use the model `auto`, and the service
-is the candidate of the default route. The lab stores the requests. A payload is compared whole, including its language
-directive, after each file's data has been inserted in place of `<N bytes>`. Inline files must arrive as the stored
-files do.
+Files of many types go to five model services in OpenAI's protocol and to two in each other protocol: what a service
+receives of a file is decided by what it reads, and each form is written once in each protocol. The calls use the model
+`auto`, and the service is the candidate of the default route. The lab stores the requests. A payload is compared whole,
+including its language directive, after each file's data has been inserted in place of `<N bytes>`. Inline files must
+arrive as the stored files do.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ from tests.lab import Lab
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
+OTHERS = ("vision", "everything")
+"""Readers in the protocols other than OpenAI's: one that most files are converted or described for, and one that takes
+every form.
+"""
 DIRECTIVE = "请使用中文回答。"
 SIZE = re.compile(r"<(\d+) bytes>$")
 REFERENCE = re.compile("工件ID: artifact:[a-z0-9]+\\\\n".encode())
@@ -189,13 +194,13 @@ async def send(key: str, parts: Sequence[Mapping[str, Any]], lab: Lab) -> list[b
 
 @pytest.fixture(params=PROTOCOLS)
 def services(request: pytest.FixtureRequest, demo: None, lab: Lab) -> list[ReaderService]:
-    """Create five services at one provider in the lab. They replace the demo's services."""
+    """Create services at one provider in the lab. They replace the demo's services."""
     protocol = request.param
     Service.objects.update(enabled=False)
     provider = Provider.objects.create(
         name=f"lab-{protocol}", protocol=protocol, endpoint=lab.url(protocol), default_model="m", key_source="none"
     )
-    made = [ReaderService(protocol, reader) for reader in READERS]
+    made = [ReaderService(protocol, reader) for reader in (READERS if protocol == "openai" else OTHERS)]
     for reader_service in made:
         service = Service.objects.create(
             service_id=reader_service.service,
@@ -236,7 +241,7 @@ def artifacts(services: list[ReaderService], text_agent: AgentProgram) -> list[P
 def test_page_preview_simulation_and_wire_agree_for_every_file(
     artifacts: list[PreviewedFile], services: list[ReaderService], text_agent: AgentProgram, admin: Client, lab: Lab
 ) -> None:
-    """Whole payloads agree for five services, for a reference and for an inline file."""
+    """Whole payloads agree for each service, for a reference and for an inline file."""
     assert len(artifacts) >= 150
     for artifact in artifacts:
         on_page = payloads_on_page(admin, artifact.row.pk, services)
