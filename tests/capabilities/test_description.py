@@ -46,7 +46,7 @@ def attachments(draw: st.DrawFn) -> dict[str, object]:
         "size": draw(sizes),
         "mime_type": draw(maybe_names),
         "language": draw(languages),
-        "agents": draw(st.lists(names, max_size=3)),
+        "agents": draw(st.lists(names, max_size=8)),
         "has_send_message": draw(st.booleans()),
         "url": draw(st.none() | names.map(lambda name: "https://example.com/" + name)),
         "unreadable": draw(st.booleans()),
@@ -142,6 +142,32 @@ def test_missing_capable_agent_is_stated_in_text() -> None:
 
 
 @pytest.mark.parametrize(
+    ("language", "last_lines"),
+    [
+        (
+            "zh",
+            [
+                "可处理此内容的智能体: a0, a1, a2, a3, a4",
+                "另有 123 个智能体也可处理，可通过 GET /api/v1/agents?capability=vision 列出。",
+            ],
+        ),
+        (
+            "en",
+            [
+                "Agents that can process it: a0, a1, a2, a3, a4",
+                "123 more agents can; GET /api/v1/agents?capability=vision lists them.",
+            ],
+        ),
+    ],
+)
+def test_a_few_agents_are_named_and_the_others_counted(language: str, last_lines: list[str]) -> None:
+    """A description is as long for a hundred agents that can read the file as for a few."""
+    agents = [f"a{number}" for number in range(128)]
+    text = description.attachment_block("image", "artifact:a", None, 0, None, language, agents, has_send_message=False)
+    assert text.split("\n")[-2:] == last_lines
+
+
+@pytest.mark.parametrize(
     ("language", "last_line"),
     [
         ("zh", "没有已配置的智能体能够处理此类内容。"),
@@ -226,7 +252,9 @@ def test_an_attachment_block_gives_its_fields_back(facts: dict[str, object]) -> 
     assert parsed.size == (None if size is None else description.human_size(size))  # type: ignore[arg-type]
     assert parsed.mime_type == facts["mime_type"]
     assert parsed.url == facts["url"]
-    assert list(parsed.agents) == facts["agents"]
+    agents: list[str] = facts["agents"]  # type: ignore[assignment]
+    assert list(parsed.agents) == agents[: description.MAX_NAMED_AGENTS]
+    assert parsed.other_agents == max(0, len(agents) - description.MAX_NAMED_AGENTS)
     assert parsed.unreadable == facts["unreadable"]
     assert parsed.names_tool == facts["has_send_message"]
 
@@ -237,6 +265,7 @@ def test_a_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
     text = description.attachment_block(**facts)  # type: ignore[arg-type]
     known = sum(facts[name] is not None for name in ("artifact_ref", "filename", "size", "mime_type", "url"))
     line_count = 5 + known + bool(facts["unreadable"]) + bool(facts["has_send_message"])
+    line_count += len(facts["agents"]) > description.MAX_NAMED_AGENTS  # type: ignore[arg-type]
     assert len(text.splitlines()) == len(text.split("\n")) == line_count
     assert not any(hides(character) for character in text.replace("\n", ""))
     text.encode()

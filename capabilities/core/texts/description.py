@@ -32,6 +32,9 @@ __all__ = [
     "unreadable_block",
 ]
 
+MAX_NAMED_AGENTS = 5
+"""How many agents a description names. A hundred names would cost a model more than the description itself."""
+
 CONTENT_TYPES: Mapping[str, str] = MappingProxyType({"image": "image", "audio": "audio", "video": "video"})
 """The content types of MCR-3.3, and video. Every other kind is a `file`."""
 
@@ -62,9 +65,10 @@ def attachment_block(
     """Return the block in a message for an attachment that the model cannot accept (MCR-3.1 to 3.6, MCR-E4).
 
     `artifact_ref` is written as given (`artifact:<id>`). A remote file has `url` instead (a data URL is never written).
-    `agents` are the agents that can read this particular file. If there are none, the block says so. Without a
-    send_message tool, the block names no tool. With `unreadable`, the block also says that the bytes are unavailable.
-    `only_configured` says that agents made at run time were not considered.
+    `agents` are the agents that can read this particular file. The first `MAX_NAMED_AGENTS` are named and the others
+    counted; if there are none, the block says so. Without a send_message tool, the block names no tool. With
+    `unreadable`, the block also says that the bytes are unavailable. `only_configured` says that agents made at run
+    time were not considered.
     """
     phrases, content_type = phrases_for(language), content_type_of(kind)
     # A data URL would put the file's bytes into the text.
@@ -78,7 +82,7 @@ def attachment_block(
     lines += ["", phrases.cannot]
     lines += [phrases.forward_to(content_type)] if has_send_message else []
     no_reader = phrases.none_configured if only_configured else phrases.none_capable
-    return "\n".join([*lines, _list_readers(phrases, agents, has_send_message) or no_reader])
+    return "\n".join([*lines, *(_reader_lines(phrases, agents, content_type, has_send_message) or [no_reader])])
 
 
 def unreadable_block(
@@ -168,9 +172,14 @@ def _type_for_models(mime_type: str, language: str | None) -> str:
     return escape_name(friendly_type(mime_type, nearest(language)))
 
 
-def _list_readers(phrases: Phrases, agents: Sequence[str], has_send_message: bool) -> str:
-    names = ", ".join(escape_name(agent, ",") for agent in agents if agent)
-    return (phrases.suggested if has_send_message else phrases.able) + names if names else ""
+def _reader_lines(phrases: Phrases, agents: Sequence[str], content_type: str, has_send_message: bool) -> Sequence[str]:
+    names = [escape_name(agent, ",") for agent in agents if agent]
+    if not names:
+        return []
+    first = (phrases.suggested if has_send_message else phrases.able) + ", ".join(names[:MAX_NAMED_AGENTS])
+    others = len(names) - MAX_NAMED_AGENTS
+    capability = "vision" if content_type == "image" else content_type
+    return [first, phrases.others.format(count=others, capability=capability)] if others > 0 else [first]
 
 
 # Long text is divided into pages by characters, with a note that says how to read on.

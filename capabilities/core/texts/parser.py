@@ -24,8 +24,8 @@ class ParsedDescription:
     """The fields of a block; None if the block has no such line.
 
     `block` is attachment, unreadable, failed, truncated or lead. `size` is unparsed (`1.2 MB`), `type_name` is the name
-    of the type, `filename` the name as shown. `agents` is empty if the block says that no agent can read the file.
-    `names_tool` says whether the block names a tool to call next.
+    of the type, `filename` the name as shown. `agents` are those named and `other_agents` how many are not; without
+    agents, the block says that none can read the file. `names_tool` says whether the block names a tool to call next.
     """
 
     block: str
@@ -38,6 +38,7 @@ class ParsedDescription:
     mime_type: str | None = None
     type_name: str | None = None
     agents: tuple[str, ...] = ()
+    other_agents: int = 0
     unreadable: bool = False
     names_tool: bool = False
     total_chars: int | None = None
@@ -121,6 +122,11 @@ def _read_attachment(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     if agents is None and not at.take(phrases.none_capable) and not at.take(phrases.none_configured):
         return None
     readers = tuple(read_back(agent) for agent in agents.split(", ")) if agents else ()
+    before, _, after = phrases.others.partition("{count}")
+    capability = "vision" if kinds[0] == "image" else kinds[0]
+    others = at.after(before, after.format(capability=capability)) if agents else None
+    if not (others or "0").isdecimal():
+        return None
     filename, reference, url = names
     return ParsedDescription(
         block="attachment",
@@ -132,6 +138,7 @@ def _read_attachment(at: _LineReader, language: str, phrases: Phrases) -> BlockA
         size=size,
         mime_type=mime_type,
         agents=readers,
+        other_agents=int(others) if others else 0,
         unreadable=unreadable,
         names_tool=names_tool,
     ), at.position

@@ -40,6 +40,7 @@ class Phrases:
     forward: str
     suggested: str
     able: str
+    others: str
     none_capable: str
     none_configured: str
     nouns: Mapping[str, str]
@@ -81,6 +82,7 @@ ZH = Phrases(
     forward="如需处理此{noun}，可以使用 send_message 工具将其转发给具备{skill}能力的智能体。",
     suggested="建议转发给: ",
     able="可处理此内容的智能体: ",
+    others="另有 {count} 个智能体也可处理，可通过 GET /api/v1/agents?capability={capability} 列出。",
     none_capable="目前没有智能体能够处理此类内容。",
     none_configured="没有已配置的智能体能够处理此类内容。",
     nouns=MappingProxyType({"image": "图片", "audio": "音频", "video": "视频", "file": "文件"}),
@@ -121,6 +123,7 @@ EN = Phrases(
     ),
     suggested="Suggested agents: ",
     able="Agents that can process it: ",
+    others="{count} more agents can; GET /api/v1/agents?capability={capability} lists them.",
     none_capable="No agent can currently process this type of content.",
     none_configured="No configured agent can process this type of content.",
     nouns=MappingProxyType({"image": "image", "audio": "audio", "video": "video", "file": "file"}),

@@ -25,6 +25,7 @@ from artifacts.core.delivery.tools import tool_definitions
 from artifacts.core.errors import ArtifactError
 from capabilities.core.json_codec import put_back
 from capabilities.core.permissions import TOOL_SCOPES
+from capabilities.core.texts.description import MAX_NAMED_AGENTS
 from capabilities.errors import ActionError
 from capabilities.fair_slots import requester
 from capabilities.json_bodies import received_limit
@@ -153,7 +154,9 @@ def result_of(answer: ToolAnswer) -> types.CallToolResult:
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
     content: list[types.ContentBlock] = [content_of(answer.result)]
     if answer.readers:  # empty, or None because the model reads it itself
-        content.append(types.TextContent(text=f"suggestedAgents: {', '.join(answer.readers)}"))
+        names, others = answer.readers[:MAX_NAMED_AGENTS], len(answer.readers) - MAX_NAMED_AGENTS
+        more = f" and {others} more (find_capable_agents lists them)" if others > 0 else ""
+        content.append(types.TextContent(text=f"suggestedAgents: {', '.join(names)}{more}"))
     return types.CallToolResult(content=content, _meta={"artifact": facts})
 
 

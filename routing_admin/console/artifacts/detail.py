@@ -75,7 +75,6 @@ def artifact_page(
         "page": endpoints.page,
         "services": endpoints.total,
         "all_services": len(previewer.endpoints),
-        "readers": endpoints.readers,
         "filter": asked_for,
         "gone": UNREADABLE.get(previewer.artifact.unreadable or "", ""),
         **language_words(language),

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.model_endpoint import ModelEndpoint
+from capabilities.core.texts.description import MAX_NAMED_AGENTS
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
@@ -61,6 +62,7 @@ class DeliveryCard:
     is_open: bool
     may_read: bool
     agents: tuple[str, ...]
+    other_agents: int
     tone: str
     prefix: str
     loss: str
@@ -122,7 +124,6 @@ class EndpointList:
     counts: Mapping[str, int]
     groups: tuple[Group, ...]
     page: Page[ModelEndpoint] | None
-    readers: tuple[str, ...]
 
     @property
     def forms(self) -> list[tuple[str, str, str | Promise, int]]:
@@ -139,7 +140,7 @@ def list_endpoints(previewer: Previewer, asked_for: EndpointFilter, may_read: bo
         by_form.setdefault(previewer.form_at(endpoint), []).append(endpoint)
     # Every service is counted by its form, but only those on the page get a full preview.
     counts = {badge: len(by_form.get(form, ())) for form, badge, _, _, _ in GROUPS}
-    page, groups, readers = None, [], previewer.readers
+    page, groups = None, []
     for form, badge, label, tone, hint in GROUPS:
         endpoints = by_form.get(form, [])
         if not endpoints or asked_for.badge not in ("", badge):
@@ -148,7 +149,7 @@ def list_endpoints(previewer: Previewer, asked_for: EndpointFilter, may_read: bo
         shown = list(page) if page else _first_few(endpoints, asked_for.opened)
         cards = _build_cards(previewer.preview(shown), may_read, tone, asked_for.opened)
         groups.append(Group(badge, label, tone, hint, cards, len(endpoints)))
-    return EndpointList(counts, tuple(groups), page, readers)
+    return EndpointList(counts, tuple(groups), page)
 
 
 def _first_few(endpoints: list[ModelEndpoint], opened: str) -> list[ModelEndpoint]:
@@ -176,6 +177,7 @@ def build_card(
     """Return the card of a service. The content of a closed card is loaded when it is opened."""
     is_unavailable = is_gone(delivery.reason)
     is_described = delivery.description is not None and delivery.description.is_cached
+    agents = () if delivery.form is not DeliveryForm.DESCRIBED or is_unavailable else preview.readers
     reads_words = delivery.outcome in WORDS_OF_THE_FILE or is_described or preview.artifact.kind is Kind.TEXT
     return DeliveryCard(
         id=delivery.service_id,
@@ -185,7 +187,8 @@ def build_card(
         policies=tuple(str(text) for policy, text in POLICIES.items() if policy in delivery.policies),
         is_open=is_open,
         may_read=may_read or not reads_words,
-        agents=() if delivery.form is not DeliveryForm.DESCRIBED or is_unavailable else preview.readers,
+        agents=agents[:MAX_NAMED_AGENTS],
+        other_agents=max(0, len(agents) - MAX_NAMED_AGENTS),
         tone=tone or next(tone for word, _, _, tone, _ in GROUPS if word is delivery.form),
         prefix=translate_sentence(delivery.prefix),
         loss=translate_sentence(delivery.loss.sentence()) if delivery.loss else "",
