@@ -17,9 +17,8 @@ site = get_asgi_application()
 from routing_admin.api.mcp.callers import PATH as MCP_PATH  # noqa: E402
 from routing_admin.gateway.application import CHAT_APIS, SLOWEST_READER_SECONDS, answer_call, find_chat_api  # noqa: E402
 from routing_admin.gateway.key_cache import cached_principal  # noqa: E402
-from routing_admin.platform.server.body_limit import App, limit_bodies  # noqa: E402
 from routing_admin.platform.server.cross_origin import share  # noqa: E402
-from routing_admin.platform.server.request_limit import limit_requests  # noqa: E402
+from routing_admin.platform.server.request_limit import App, limit_bodies, limit_requests  # noqa: E402
 from routing_admin.platform.server.resources import short_switches  # noqa: E402
 from routing_admin.platform.server.scrapes import answer_scrape, is_metrics_port  # noqa: E402
 from routing_admin.platform.server.url_aliases import meant_path  # noqa: E402

@@ -29,8 +29,8 @@ from routing_admin.platform.databases import unavailable
 from routing_admin.platform.databases.explaining import explain_failure
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS
+from routing_admin.platform.server.answers import OPENAI_CODES
 from routing_admin.platform.server.metrics import request_metrics
-from routing_admin.platform.server.refusals import OPENAI_CODES
 from routing_admin.platform.server.rejected_calls import rejected_calls
 from routing_admin.platform.server.request_id import request_id_of
 

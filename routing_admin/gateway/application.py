@@ -27,8 +27,11 @@ from routing_admin.gateway.messages.endpoints import MESSAGES
 from routing_admin.gateway.passthrough.endpoints import OPERATION_APIS
 from routing_admin.gateway.responses.endpoints import RESPONSES
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
-from routing_admin.platform.server.answers import header_pairs, send_whole
-from routing_admin.platform.server.body_limit import (
+from routing_admin.platform.server.answers import header_pairs, send_refusal, send_whole
+from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, bodies, calls, lookups
+from routing_admin.platform.server.hosts import is_known_host
+from routing_admin.platform.server.request_id import claim_scope_id
+from routing_admin.platform.server.request_limit import (
     UnknownCallerError,
     announced_length,
     headers_of_scope,
@@ -36,10 +39,6 @@ from routing_admin.platform.server.body_limit import (
     refuse,
     refuse_unknown,
 )
-from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, bodies, calls, lookups
-from routing_admin.platform.server.hosts import is_known_host
-from routing_admin.platform.server.refusals import send_refusal
-from routing_admin.platform.server.request_id import claim_scope_id
 from routing_admin.upstream.exchange import PhaseTimer, WaitTooLongError
 
 CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(

@@ -11,7 +11,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from capabilities.core.operations.table import OPERATIONS
 from routing_admin.gateway.errors import GatewayError, json_response, response_of
-from routing_admin.platform.server.refusals import google_error
+from routing_admin.platform.server.answers import google_error
 from routing_admin.platform.server.rejected_calls import rejected_calls
 from routing_admin.platform.server.request_id import request_id_of
 

@@ -33,7 +33,7 @@ from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import Alert
 from routing_admin.platform.redis.link import RedisLink
 from routing_admin.platform.server.alert_file import KeptAlert, alert_file
-from routing_admin.platform.server.process_mark import ProcessMark
+from routing_admin.platform.server.draining import ProcessMark
 from routing_admin.request_log.journal import journal
 from tests.engines.webhook import Chat
 
@@ -331,7 +331,7 @@ def test_killed_process_is_reported_and_orderly_exit_is_not(tmp_path):
     """Each crash of a process is detected once; a normal exit is not a crash."""
     program = (
         "import django; django.setup(); "
-        "from routing_admin.platform.server.process_mark import process_mark as own; m = own(); m.place(); "
+        "from routing_admin.platform.server.draining import process_mark as own; m = own(); m.place(); "
     )
     environment = {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
     for ending in ("m.remove()", "import os; os.kill(os.getpid(), 9)"):

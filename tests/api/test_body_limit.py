@@ -15,7 +15,7 @@ from django.test import RequestFactory, override_settings
 from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import IN_MEMORY, StoringUploadHandler, received_files
 from capabilities.json_bodies import body_limit, received_limit
-from routing_admin.platform.server.body_limit import limit_bodies
+from routing_admin.platform.server.request_limit import limit_bodies
 
 MIB = 1024 * 1024
 

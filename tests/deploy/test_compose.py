@@ -20,7 +20,7 @@ import httpx
 import pytest
 import yaml
 
-from routing_admin.platform.server.readiness import PROBE_SECONDS
+from routing_admin.platform.server.health_checks import PROBE_SECONDS
 from tests.deploy.proxies import RESOLVES, find_nginx, inner_proxy, own_environment, version_of, wait_for
 from tests.engines.cluster import running_cluster
 from tests.engines.redis import redis_running

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from routing_admin.platform.server.body_limit import limit_bodies
+from routing_admin.platform.server.request_limit import limit_bodies
 from tests.gateway.serving import Server, environment_of, manage, served
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits of another process are set as Linux does")

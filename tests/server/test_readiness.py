@@ -14,9 +14,9 @@ from artifacts.core.bucket import Bucket
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.stamped_cache import OUTAGE_SECONDS
-from routing_admin.platform.server import readiness
+from routing_admin.platform.server import health_checks
 from routing_admin.platform.server.draining import Draining
-from routing_admin.platform.server.readiness import DependencyCheck
+from routing_admin.platform.server.health_checks import DependencyCheck
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -30,7 +30,7 @@ def known(demo: object) -> None:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Allow more time for probes, since the machine may be busy."""
-    monkeypatch.setattr(readiness, "PROBE_SECONDS", 60.0)
+    monkeypatch.setattr(health_checks, "PROBE_SECONDS", 60.0)
 
 
 def ask(address: str) -> tuple[int, dict[str, Any]]:
@@ -118,10 +118,10 @@ def test_process_is_not_ready_after_15_minutes_without_reading_its_configuration
 async def test_draining_process_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """The orchestrator therefore sends no further requests to a draining process."""
     draining = Draining()
-    monkeypatch.setattr(readiness, "draining", lambda: draining)
-    assert readiness.state_of_server() == "ok"
+    monkeypatch.setattr(health_checks, "draining", lambda: draining)
+    assert health_checks.state_of_server() == "ok"
     draining.schedule_end()
-    assert readiness.state_of_server() == "draining"
+    assert health_checks.state_of_server() == "draining"
 
 
 def test_liveness_check_queries_no_dependency(hanging: Bucket, django_assert_num_queries: Any) -> None:

@@ -15,12 +15,12 @@ from routing_admin.api.mcp.callers import KEY, TEXTS, McpCaller, identify
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.limits.reservations import LimitReachedError, Reservation, limit_headers, reservation_of
 from routing_admin.platform.databases import unavailable
-from routing_admin.platform.server.body_limit import Receive, Send, announced_length, headers_of_scope
+from routing_admin.platform.server.answers import send_refusal
 from routing_admin.platform.server.fair_semaphore import parses, slot
 from routing_admin.platform.server.hosts import is_known_host
 from routing_admin.platform.server.metrics import request_metrics
-from routing_admin.platform.server.refusals import send_refusal
 from routing_admin.platform.server.request_id import make_request_id
+from routing_admin.platform.server.request_limit import Receive, Send, announced_length, headers_of_scope
 
 if TYPE_CHECKING:
     from routing_admin.api.mcp.server import ToolServer

@@ -48,7 +48,7 @@ from routing_admin.platform.databases.router import renew_connections
 from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.alert_file import alert_file
-from routing_admin.platform.server.process_mark import process_mark
+from routing_admin.platform.server.draining import process_mark
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 from routing_admin.platform.server.store_monitor import low_disk_space
 from routing_admin.request_log.call_outcomes import CallOutcomes, call_outcomes, evaluate

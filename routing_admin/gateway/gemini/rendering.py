@@ -19,7 +19,7 @@ from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import GatewayError
 from routing_admin.gateway.gemini.fields import decode_text, is_base64
 from routing_admin.gateway.reasoning_signatures import label_signature, pack_thoughts, read_signature, unpack_thoughts
-from routing_admin.platform.server.refusals import google_error
+from routing_admin.platform.server.answers import google_error
 from routing_admin.platform.server.request_id import new_id
 
 # Reasoning that a model wants back, as a part's `thoughtSignature`. A signature is opaque to Gemini's clients. Ours

@@ -12,12 +12,25 @@ import uvicorn
 from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.db import connections
+from uvicorn.supervisors import Multiprocess
 
 from routing_admin.configuration import integrity
 from routing_admin.management import command
 from routing_admin.platform.server.resources import find_descriptor_shortage, raise_descriptor_limit
 from routing_admin.platform.server.worker_board import shared_folder
-from routing_admin.platform.server.workers import Workers
+
+
+class Workers(Multiprocess):
+    """uvicorn's supervisor, which also closes the listening socket when it stops its processes.
+
+    Otherwise the socket would accept connections until the last response is sent, and no process would serve them.
+    """
+
+    def terminate_all(self) -> None:
+        for listener in self.sockets:
+            listener.close()
+        super().terminate_all()
+
 
 log = logging.getLogger(__name__)
 

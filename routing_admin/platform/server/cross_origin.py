@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from routing_admin.platform.server.body_limit import App, Receive, Send, headers_of_scope
-from routing_admin.platform.server.refusals import send_refusal
+from routing_admin.platform.server.answers import send_refusal
+from routing_admin.platform.server.request_limit import App, Receive, Send, headers_of_scope
 from routing_admin.platform.server.url_aliases import meant_path
 
 SETTING = "ROUTING_ADMIN_CORS_ORIGINS"

@@ -1,13 +1,120 @@
-"""Health checks for load balancers, without a key and without details that would help an attacker."""
+"""Health checks for load balancers, without a key and without details that would help an attacker.
+
+They tell whether this process can answer calls and which dependencies work. Each check of a dependency runs in its own
+thread, one at a time: a dependency that hangs delays one probe by `PROBE_SECONDS`, and occupies one thread.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from django.db import connections
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
 from django.views.decorators.http import require_safe
 
-from routing_admin.platform.server.readiness import FAILED, OK, check_dependencies, state_of_server
+from artifacts.core.errors import ArtifactError
+from artifacts.storage.content import byte_store
+from routing_admin.platform.databases.explaining import check_writable, explain_failure
+from routing_admin.platform.databases.lock_timeout import lock_timeout
+from routing_admin.platform.databases.unavailable import WAIT_SECONDS
+from routing_admin.platform.redis.link import link
+from routing_admin.platform.server.draining import draining
+from routing_admin.platform.server.hooks import server_hooks
 from routing_admin.platform.server.scrapes import metrics
+
+log = logging.getLogger(__name__)
+
+PROBE_SECONDS = 1.5
+"""How long a probe waits for the checks.
+
+Orchestrators wait longer; if their own timeout fired, it would not name the cause.
+"""
+OK, FAILED = "ok", "failed"
+
+
+def _artifacts() -> None:
+    byte_store().check()
+
+
+class DependencyCheck:
+    """A check in a background thread; probes wait for its result for at most `PROBE_SECONDS`."""
+
+    def __init__(self, name: str, check: Callable[[], None]) -> None:
+        self.name, self._check = name, check
+        self._lock, self._problem = threading.Lock(), ""
+        self._finished: threading.Event | None = None
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """Start the check unless it is running."""
+        with self._lock:
+            if self._finished is None or self._finished.is_set():
+                self._finished, self._began = threading.Event(), time.monotonic()
+                thread = threading.Thread(
+                    target=self._run, args=(self._finished,), name=f"check-{self.name}", daemon=True
+                )
+                thread.start()
+
+    def works(self) -> bool:
+        """Return the check's result; a check that has run for longer than `PROBE_SECONDS` has failed."""
+        finished = self._finished
+        if finished is not None and not finished.wait(max(0.0, self._began + PROBE_SECONDS - time.monotonic())):
+            self._note(f"no answer within {PROBE_SECONDS:g} s")
+        return not self._problem
+
+    def _run(self, finished: threading.Event) -> None:
+        problem = ""
+        try:
+            with lock_timeout(WAIT_SECONDS):
+                self._check()
+        except Exception as error:
+            problem = _explain(error)
+        finally:
+            connections.close_all()
+            self._note(problem)
+            finished.set()
+
+    def _note(self, problem: str) -> None:
+        # Logged once per outage, and once at its end.
+        if problem and not self._problem:
+            log.error("readiness check of %s failed: %s", self.name, problem)
+        elif self._problem and not problem:
+            log.warning("readiness check of %s works again", self.name)
+        self._problem = problem
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, ArtifactError | LookupError):  # its message is written for operators
+        return str(getattr(error, "details", error))
+    return explain_failure(error) or f"{type(error).__name__}: {error}"
+
+
+def own_checks() -> list[DependencyCheck]:
+    return [DependencyCheck("databases", check_writable), DependencyCheck("artifacts", _artifacts)]
+
+
+def check_dependencies() -> dict[str, str]:
+    """Return the state of each dependency by name, within `PROBE_SECONDS`."""
+    # All checks start before the first is waited for.
+    checks = server_hooks().checks
+    for check in checks:
+        check.begin()
+    states = {check.name: OK if check.works() else FAILED for check in checks}
+    return states | ({"redis": OK if link().is_up else "away"} if link().is_set else {})
+
+
+def state_of_server() -> str:
+    """Return `ok` while calls can be answered, even if only from memory; otherwise return the reason why not."""
+    if draining().has_begun:
+        return "draining"
+    if not server_hooks().has_configuration():
+        return "without configuration"
+    return OK
+
 
 app_name = "probes"
 

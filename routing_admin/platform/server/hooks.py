@@ -11,8 +11,8 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
+    from routing_admin.platform.server.health_checks import DependencyCheck
     from routing_admin.platform.server.metrics import MetricFamily
-    from routing_admin.platform.server.readiness import DependencyCheck
 
 Sources = Sequence[Callable[[], "Iterable[MetricFamily]"]]
 

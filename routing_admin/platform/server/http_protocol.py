@@ -16,8 +16,8 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from routing_admin.platform.auth.addresses import address_in
+from routing_admin.platform.server.answers import send_refusal
 from routing_admin.platform.server.connections import HEALTH_PATHS, Connections, process_connections
-from routing_admin.platform.server.refusals import send_refusal
 from routing_admin.platform.server.request_reading import RequestReader
 
 TOO_MANY = "too_many_connections"

@@ -1,23 +1,175 @@
-"""Limit concurrent pages and API requests, each of which needs a thread, fairly between callers."""
+"""Limit requests before they reach Django: the size of their bodies, and how many need a thread at once.
+
+Bodies are counted while they are received, whatever length was announced. Django writes a whole body to disk before a
+view, including its key check, sees the request. Views then apply more specific limits of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import errno
+import logging
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from django.conf import settings
 
+from artifacts.storage.uploads import TokenState, state_of_address
 from capabilities.fair_slots import requester
+from capabilities.json_bodies import MIB, is_held, received_limit
 from routing_admin.platform.auth.addresses import address_in, place_of
-from routing_admin.platform.server.body_limit import App, Receive, Send, headers_of_scope
+from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
+from routing_admin.platform.server.answers import send_refusal
 from routing_admin.platform.server.connections import HEALTH_PATHS
 from routing_admin.platform.server.draining import DrainingError
-from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, requests
-from routing_admin.platform.server.refusals import send_refusal
+from routing_admin.platform.server.fair_semaphore import OverloadedError, Slot, bodies, requests
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[..., Awaitable[None]]
+IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
+
+ANOTHER_LINK = "Get a new one with store_artifact or POST /api/v1/uploads."
+SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
+"""Setting that determines the limits of bodies."""
+
+
+DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FULL = "The disk for large requests is full. Send the request again once there is space."
+
+log = logging.getLogger(__name__)
+
+
+class _BodyTooLargeError(Exception):
+    """More bytes were received than the path allows."""
+
+
+class UnknownCallerError(Exception):
+    """More bytes were received than an unauthenticated caller may send."""
+
+
+def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
+    """Wrap the application to reject bodies too large for their path or for unauthenticated callers."""
+
+    async def application(scope: Any, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        body = _CountedBody(scope, receive, send, is_known)
+        try:
+            await body.check_announced()
+            await app(scope, body.receive, body.send)
+        except (_BodyTooLargeError, UnknownCallerError):
+            # A response that has begun cannot be replaced by an error.
+            if not body.started:
+                await body.refuse()
+        except OverloadedError as error:
+            if body.started:
+                raise
+            await send_refusal(scope, error.status, error.code, error.message, send)
+        except OSError as error:
+            if body.started or error.errno not in DISK_IS_FULL:
+                raise
+            log.error("a body cannot be held while it is received: %s", error)
+            await send_refusal(scope, 507, "storage_full", FULL, send)
+        finally:
+            body.room.leave()
+
+    return application
+
+
+class _CountedBody:
+    """The body of one request, counted while it is received; `started` is set once the response has begun."""
+
+    def __init__(self, scope: Any, receive: Receive, send: Send, is_known: IsKnown) -> None:
+        self._scope, self._receive, self._send, self._is_known = scope, receive, send, is_known
+        self._limit, self._announced = received_limit(scope["path"]), announced_length(scope)
+        self._received, self._known, self.started = 0, False, False
+        self.room = Slot(bodies())
+
+    async def check_announced(self) -> None:
+        await self._check(self._announced)
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._received += len(message.get("body", b""))
+        await self._check(self._received)
+        return message
+
+    async def send(self, message: Message) -> None:
+        self.started = True
+        await self._send(message)
+
+    async def refuse(self) -> None:
+        if max(self._announced, self._received) > self._limit:
+            await refuse(self._scope, self._limit, self._send)
+        else:
+            await refuse_unknown(self._scope, self._send)
+
+    async def _check(self, size: int) -> None:
+        if size > self._limit:
+            raise _BodyTooLargeError
+        if size <= UNKNOWN_BYTES or self._known:
+            return
+        is_link = state_of_address(self._scope["path"]) is TokenState.VALID
+        self._known = is_link or await self._is_known(headers_of_scope(self._scope))
+        if not self._known:
+            raise UnknownCallerError
+        # These bodies stay in memory until the call is answered.
+        if is_held(self._scope["path"]):
+            self.room.enter_at_once(requester.get(), mebibytes(self._announced or self._limit))
+
+
+def announced_length(scope: Any) -> int:
+    """Return the Content-Length of a request; 0 without a valid one."""
+    value = dict(scope["headers"]).get(b"content-length", b"")
+    return int(value) if value.isdigit() and len(value) < 20 else 0
+
+
+def mebibytes(size: int) -> int:
+    return -(-size // MIB)
+
+
+async def refuse(scope: Any, limit: int, send: Send) -> None:
+    """Send a 413 in the error format of the path, and close the connection."""
+    message = f"The request is larger than the limit of {limit} bytes here. Send less, or raise {SETTING}."
+    await send_refusal(scope, 413, "too_large", message, send, limit=limit)
+
+
+async def refuse_unknown(scope: Any, send: Send) -> None:
+    """Send the rejection of a large body without authentication: 401 for APIs, 413 on a page."""
+    path = scope["path"]
+    link = state_of_address(path)
+    if link is not None:
+        await _refuse_link(scope, link, send)
+        return
+    rule = f"Without a valid key or session, the limit is {UNKNOWN_BYTES} bytes."
+    if path.startswith(("/api/", "/v1/", "/v1beta/", "/mcp")):
+        message = f"The agent key is missing or not valid. {rule} Send Authorization: Bearer with a valid key."
+        await send_refusal(scope, 401, "key_invalid", message, send)
+    else:
+        await send_refusal(scope, 413, "too_large", f"{rule} Sign in first.", send, limit=UNKNOWN_BYTES)
+
+
+async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
+    # These are the responses that a small file would also get.
+    if state is TokenState.EXPIRED:
+        await send_refusal(scope, 410, "upload_link_over", f"This upload link has expired. {ANOTHER_LINK}", send)
+    else:
+        await send_refusal(scope, 404, "not_found", f"There is no such upload link. {ANOTHER_LINK}", send)
+
+
+def headers_of_scope(scope: Any) -> dict[str, str]:
+    """Return the headers by lower-case name; the values of a repeated header are joined by a comma."""
+    headers: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        headers[key] = f"{headers[key]},{text}" if key in headers else text
+    return headers
 
 
 def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> App:
-    """Wrap the application to answer 503 if no slot becomes free.
+    """Wrap the application to share its threads fairly between callers, and to answer 503 if none becomes free.
 
     `agent_of` returns the agent of a cached key; other requests count by IP address.
     """

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from routing_admin.platform.server.refusals import refusal_parts
+from routing_admin.platform.server.answers import refusal_parts
 from routing_admin.platform.server.request_id import request_id_of_scope
 
 # Request heads that the parser accepts but this module rejects (RFC 9112, 2.3, 3.2, 6.1).

@@ -15,7 +15,6 @@ from django.views.decorators.http import require_safe
 from routing_admin.platform.auth.addresses import address_in
 from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.server.answers import Send, send_whole
-from routing_admin.platform.server.body_limit import headers_of_scope
 from routing_admin.platform.server.connections import process_connections
 from routing_admin.platform.server.fair_semaphore import bodies, calls, lookups, requests
 from routing_admin.platform.server.hooks import server_hooks
@@ -28,6 +27,7 @@ from routing_admin.platform.server.metrics import (
     render,
     sum_families,
 )
+from routing_admin.platform.server.request_limit import headers_of_scope
 from routing_admin.platform.server.resources import count_tasks
 from routing_admin.platform.server.worker_board import board
 
