@@ -60,7 +60,7 @@ from routing_admin.console.base.schemas import (
     MadeLinkOut,
     RotateIn,
 )
-from routing_admin.console.exchange.entries import check_expectation
+from routing_admin.console.exchange.actions import check_expectation
 
 if TYPE_CHECKING:
     from capabilities.models import Agent, AgentKey, AgentLink

@@ -36,6 +36,7 @@ from routing_admin.console.base.schemas import (
     RouteIn,
     ServiceIn,
 )
+from routing_admin.console.exchange.actions import EntryChange, check_entry, put_entry
 from routing_admin.console.exchange.agent_api import (
     FILE_BODY,
     FILE_OUT,
@@ -44,7 +45,6 @@ from routing_admin.console.exchange.agent_api import (
     list_providers_out,
     named_file,
 )
-from routing_admin.console.exchange.entries import EntryChange, check_entry, put_entry
 from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
 from routing_admin.console.providers.queries import find_provider
 from routing_admin.console.routes.actions import delete_route

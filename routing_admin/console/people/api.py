@@ -23,7 +23,7 @@ from routing_admin.console.base.api import (
     script_actor,
 )
 from routing_admin.console.base.schemas import InvitedOut, InviteIn, PeopleOut, PersonIn, PersonOut, PersonThing
-from routing_admin.console.exchange.entries import check_expectation
+from routing_admin.console.exchange.actions import check_expectation
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.forms import InviteForm
 from routing_admin.console.people.queries import find_user_named, list_users

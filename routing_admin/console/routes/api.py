@@ -22,7 +22,7 @@ from routing_admin.console.base.api import (
     script_actor,
 )
 from routing_admin.console.base.schemas import AliasesOut, AliasIn, AliasOut, AliasThing, ChangedOut
-from routing_admin.console.exchange.entries import check_expectation
+from routing_admin.console.exchange.actions import check_expectation
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.routes.forms import AliasForm
 from routing_admin.core.configuration.specs import Configuration

@@ -26,7 +26,7 @@ from routing_admin.console.base.schemas import (
     SettingsOut,
     SettingsThing,
 )
-from routing_admin.console.exchange.entries import check_expectation
+from routing_admin.console.exchange.actions import check_expectation
 from routing_admin.console.settings import actions as installation
 from routing_admin.console.settings.queries import find_installation
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
