@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from django.core.management import CommandError, call_command
 
-from routing_admin.console.backups import automatic
+from routing_admin.console.backups import saving
 from tests.gateway.serving import ROOT
 
 OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"
@@ -76,7 +76,7 @@ def test_last_three_copies_are_kept_and_unfinished_ones_removed(old: Path) -> No
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_without_space_for_the_copy_nothing_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A one-line error says how much space is needed and how to skip the backup."""
-    monkeypatch.setattr(automatic, "list_pending", lambda: [("routing_admin", "0999_later")])
+    monkeypatch.setattr(saving, "list_pending", lambda: [("routing_admin", "0999_later")])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(CommandError, match=r"\d+ bytes needed, 1000 free\. Free up space, or skip the backup"):
         call_command("bootstrap")

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from routing_admin.console.backups.data_transfer.files import open_target_store
+from routing_admin.console.backups.data_transfer.copying import open_target_store
 from routing_admin.console.backups.data_transfer.target import MoveError
 from tests.engines.cluster import find_programs, running_cluster
 from tests.engines.s3 import s3_server

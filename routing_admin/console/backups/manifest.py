@@ -1,9 +1,14 @@
-"""`manifest.json`, which describes a backup's contents, and the hash of each file in the format of `sha256sum -c`."""
+"""`manifest.json`, which describes a backup's contents, and the hash of each file in the format of `sha256sum -c`.
+
+Salted slow hashes identify the secrets that a backup needs without revealing them.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
+import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -117,3 +122,19 @@ def read_manifest(folder: Path) -> Manifest:
     if MANIFEST not in sums or artifact_count != (manifest.artifacts or 0):
         raise BackupError(f"The backup is incomplete: {SUMS} does not list everything that {MANIFEST} counts.")
     return manifest
+
+
+# Parameters of scrypt.
+COST, BLOCK_SIZE, PARALLEL = 2**14, 8, 1
+
+
+def mark_secret(secret: str, salt: str = "") -> str:
+    """Return the salted hash of a secret as `SALT:HASH`, in hexadecimal."""
+    salt = salt or secrets.token_hex(16)
+    digest = hashlib.scrypt(secret.encode(), salt=bytes.fromhex(salt), n=COST, r=BLOCK_SIZE, p=PARALLEL, dklen=32)
+    return f"{salt}:{digest.hex()}"
+
+
+def is_marked(secret: str, mark: str) -> bool:
+    salt, _, _ = mark.partition(":")
+    return hmac.compare_digest(mark_secret(secret, salt), mark)

@@ -33,10 +33,10 @@ from routing_admin.console.backups.manifest import (
     SUMS,
     BackupError,
     Manifest,
+    is_marked,
     read_manifest,
 )
 from routing_admin.console.backups.rows import bring_back_rows, copy_file, has_rows, schema_moved_aside
-from routing_admin.console.backups.secret_marks import is_marked
 from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer
 from routing_admin.platform.server.file_locks import hold_unless_locked, try_lock
 

@@ -22,8 +22,8 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import list_agent_ids
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.integrity import take_back_rights
-from routing_admin.console.backups.automatic import back_up_before_migrating, note_backup
 from routing_admin.console.backups.manifest import BackupError
+from routing_admin.console.backups.saving import back_up_before_migrating, note_backup
 from routing_admin.console.demo import load as demo
 from routing_admin.console.demo.requests import record_demo_request
 from routing_admin.console.exchange.actions import import_configuration

@@ -11,13 +11,14 @@ from django.db import DatabaseError, InterfaceError
 
 from artifacts.core.store import ByteStore
 from capabilities.core.translatable import count_of
-from routing_admin.console.backups.data_transfer.copying import copy_rows, verify_rows
-from routing_admin.console.backups.data_transfer.files import (
+from routing_admin.console.backups.data_transfer.copying import (
     FILES,
     check_store,
     copy_files,
+    copy_rows,
     open_target_store,
     verify_files,
+    verify_rows,
 )
 from routing_admin.console.backups.data_transfer.rows import count_all
 from routing_admin.console.backups.data_transfer.serving import exclude_writers, is_in_use
