@@ -40,8 +40,7 @@ from routing_admin.console.demo.load import describe_removal
 from routing_admin.console.providers.queries import find_provider, list_key_refusals
 from routing_admin.console.requests.story import build_row
 from routing_admin.console.routes.queries import Standing, list_standings, list_unable
-from routing_admin.console.services.doubts import render_drifts
-from routing_admin.console.services.queries import list_drifts
+from routing_admin.console.services.queries import list_drifts, render_drifts
 from routing_admin.core.alerts.kinds import KINDS, Severity
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.cooldown import Cooldowns

@@ -13,8 +13,14 @@ from capabilities.access import actor_of
 from capabilities.errors import ActionError
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found
 from routing_admin.console.drills.actions import start_drill, stop_drill
-from routing_admin.console.drills.phrases import describe_result, describe_window
-from routing_admin.console.drills.queries import DrillLine, banner_context, foresee_drill, list_drills
+from routing_admin.console.drills.queries import (
+    DrillLine,
+    banner_context,
+    describe_result,
+    describe_window,
+    foresee_drill,
+    list_drills,
+)
 from routing_admin.console.providers.queries import find_provider
 from routing_admin.core.fallback.scripts import CHOICES, USUAL_SECONDS
 

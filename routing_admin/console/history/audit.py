@@ -26,7 +26,7 @@ from capabilities.core.providers.redaction import redact
 from capabilities.sentences import join_words
 from routing_admin.configuration.revisions import DRILL_END
 from routing_admin.console.base.readings import note_audit_export
-from routing_admin.console.drills.phrases import describe_noted_end
+from routing_admin.console.drills.queries import describe_noted_end
 from routing_admin.console.history import phrases as words
 from routing_admin.console.history.queries import AuditFilter, AuditForm, export_audit, list_audit_events
 from routing_admin.console.history.views import ICONS, cursor_in

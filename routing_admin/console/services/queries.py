@@ -1,4 +1,7 @@
-"""Queries for model services: services and their agents, drifts, transcripts, and the cost of a nightly probe."""
+"""Queries for model services: services and their agents, drifts, transcripts, and the cost of a nightly probe.
+
+Drifts are doubts about what models read; pages show each with its sentence.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,15 @@ from typing import Any
 
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.probe_places import count_calls, estimate_usage, list_probes
 from capabilities.core.prices import Cost, cost_of
 from capabilities.core.providers.probes.drift import DOUBTS, DriftKind, is_current
+from capabilities.core.translatable import insert_facts
 from capabilities.core.wire import Usage
+from capabilities.labels import CONTENTS, capability_label
 from capabilities.models import Agent, Drift, NightlyProbe, ProbeTranscript, Provider, Service
 from routing_admin.console.matrix.queries import INPUT, OUTPUT, list_squares
 from routing_admin.limits.prices.sheet import price_for
@@ -210,3 +217,38 @@ def sum_usage(exchanges: Iterable[Mapping[str, Any]]) -> Usage | None:
     if any(None in pair for pair in counts):
         return None
     return Usage(sum(prompt for prompt, _ in counts), sum(answer for _, answer in counts))
+
+
+SENTENCES: Mapping[str, str | Promise] = {
+    DriftKind.REFUSED: gettext_lazy(
+        "%(name)s should read %(kinds)s, but answered a request containing them with status %(status)s."
+    ),
+    DriftKind.DENIED: gettext_lazy("%(name)s is declared to read %(kinds)s, but a probe found that it cannot."),
+    DriftKind.STOPPED: gettext_lazy("The nightly probe found that %(name)s no longer reads %(kinds)s."),
+    DriftKind.STARTED: gettext_lazy("The nightly probe found that %(name)s now reads %(kinds)s."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DriftView:
+    """A drift with its sentence."""
+
+    line: DriftLine
+    sentence: str
+    kinds: str | Promise
+
+    @property
+    def tone(self) -> str:
+        # A capability that the model has gained is good news.
+        return "info" if self.line.row.kind == DriftKind.STARTED else "warn"
+
+
+def render_drifts(lines: Iterable[DriftLine]) -> list[DriftView]:
+    return [_render(line) for line in lines]
+
+
+def _render(line: DriftLine) -> DriftView:
+    row = line.row
+    kinds = CONTENTS.get(row.capability, capability_label(row.capability))
+    facts = {"name": line.service.service_id, "kinds": kinds, "status": row.status}
+    return DriftView(line, insert_facts(str(SENTENCES[row.kind]), facts), kinds)

@@ -54,7 +54,6 @@ from routing_admin.console.services.actions import (
     retirement_of,
     save_service,
 )
-from routing_admin.console.services.doubts import render_drifts
 from routing_admin.console.services.forms import ServiceForm
 from routing_admin.console.services.nightly import set_nightly
 from routing_admin.console.services.probing import probe_service, summarize_probe
@@ -66,6 +65,7 @@ from routing_admin.console.services.queries import (
     list_drifts_of,
     list_services,
     list_transcripts,
+    render_drifts,
 )
 from routing_admin.console.services.transcripts import render_transcripts
 from routing_admin.dispatch.kept_refusals import forget_refusal, list_refusals
