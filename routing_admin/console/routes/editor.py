@@ -40,8 +40,8 @@ from routing_admin.console.routes.draft import (
     read_action,
 )
 from routing_admin.console.routes.listing import find_delete_refusal
-from routing_admin.console.routes.past import render_retrospective
 from routing_admin.console.routes.queries import find_route, find_route_with_chain
+from routing_admin.console.routes.retrospect import render_retrospective
 from routing_admin.console.services.queries import map_drifts
 from routing_admin.console.simulate.panel import Panel, panel_in, set_outcomes
 from routing_admin.console.simulate.runs import run, send

@@ -27,8 +27,8 @@ from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.routes import phrases as words
 from routing_admin.console.routes.actions import check_can_delete_route, delete_route, save_alias, save_route
 from routing_admin.console.routes.forms import AliasForm
+from routing_admin.console.routes.phrases import warnings_of
 from routing_admin.console.routes.queries import Traffic, find_route, list_standings, list_unable, map_traffic
-from routing_admin.console.routes.warnings import warnings_of
 from routing_admin.console.services.queries import map_drifts
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language

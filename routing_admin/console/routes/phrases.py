@@ -1,14 +1,14 @@
-"""Sentences for routes: findings, losses, and the changes of a draft."""
+"""Sentences for routes: findings, losses, warnings about a whole chain, and the changes of a draft."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from capabilities.core.providers.catalogue import Retirement
 from capabilities.core.providers.probes.drift import DOUBTS
@@ -18,7 +18,7 @@ from capabilities.sentences import join_words, translate_sentence
 from routing_admin.console.routes.draft import Draft, EditorAction
 from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, Configuration, RouteSpec
-from routing_admin.core.planning.lint import CheckedCandidate, Finding
+from routing_admin.core.planning.lint import ChainLint, CheckedCandidate, Finding
 from routing_admin.core.planning.plan import DescribeRouteState, describe_route_state, wants_describer_along
 
 Text = str | Promise
@@ -169,3 +169,56 @@ def place_text(action: EditorAction, draft: Draft) -> str:
     index = cards.index(action.target)
     facts = {"name": draft.cards[index].name, "place": index + 1, "count": len(cards)}
     return insert_facts(_("%(name)s, now %(place)s of %(count)s"), facts)
+
+
+def warnings_of(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    """Yield (tone, icon, sentence) for each warning about the chain."""
+    if not lint.callable:
+        yield "bad", "stop", _("No candidate can answer: all are skipped")
+    skipped = sum(1 for candidate in lint.candidates if candidate.skipped)
+    if lint.callable and skipped:
+        text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
+        # If only one candidate of a longer chain remains, a single failure leaves no answer.
+        yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
+    yield from _losses(lint)
+    yield from _drifts(lint)
+    yield from _ends(lint)
+
+
+def _ends(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    for candidate in lint.candidates:
+        if candidate.retirement and not candidate.skipped:
+            facts = {"name": candidate.model, "day": candidate.retirement.day}
+            if Finding.ENDED in candidate.findings:
+                yield "bad", "stop", insert_facts(_("%(name)s is retired since %(day)s"), facts)
+            else:
+                yield "warn", "clock", insert_facts(_("%(name)s is served until %(day)s"), facts)
+
+
+def _losses(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    # Candidates that lose the same kinds of content are listed in one sentence.
+    positions_by_loss: dict[tuple[str, ...], list[int]] = {}
+    for position, candidate in enumerate(lint.candidates, start=1):
+        if candidate.loses:
+            positions_by_loss.setdefault(candidate.loses, []).append(position)
+    for kinds, positions in positions_by_loss.items():
+        text = ngettext(
+            "Candidate %(places)s gets %(kinds)s as descriptions",
+            "Candidates %(places)s get %(kinds)s as descriptions",
+            len(positions),
+        )
+        yield (
+            "warn",
+            "say",
+            insert_facts(
+                text,
+                {"places": join_words([str(position) for position in positions]), "kinds": join_kinds(kinds)},
+            ),
+        )
+
+
+def _drifts(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
+    for position, candidate in enumerate(lint.candidates, start=1):
+        for finding in {Finding.DOUBTFUL, Finding.STOPPED}.intersection(candidate.findings):
+            text = _("Candidate %(place)s: %(what)s")
+            yield "warn", "warn", insert_facts(text, {"place": position, "what": hint(candidate, finding)})
