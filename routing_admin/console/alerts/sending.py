@@ -1,4 +1,7 @@
-"""Send alerts to the webhook with the gateway's HTTP client. Each alert is sent once, by one process."""
+"""Send alerts to the webhook with the gateway's HTTP client. Each alert is sent once, by one process.
+
+Their texts are lines in the chat's language, and fields for programs in English and Chinese.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,21 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import override
 
 from capabilities.core.translatable import Translatable, data_of, text_of, translatable
 from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest
+from capabilities.sentences import translate_sentence
 from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts.actions import RETRY_DELAYS, ClaimedAlert, log_begin
-from routing_admin.console.alerts.messages import write_notice, write_test
-from routing_admin.core.alerts.kinds import AlertKind, Condition, condition_of
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity, condition_of
 from routing_admin.core.alerts.shapes import Notice, ShapeName, refusal_in, write
-from routing_admin.core.alerts.webhook import Webhook
+from routing_admin.core.alerts.webhook import CHINESE, ENGLISH, Webhook
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.platform.server.alert_file import KeptAlert, alert_file
 from routing_admin.upstream import process_upstream
@@ -109,7 +114,7 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard:
 
     The ledger is used inside `guard`, so that the caller can tell a hanging database from a slow webhook.
     """
-    for _ in range(MAX_IN_A_ROUND):
+    for _round in range(MAX_IN_A_ROUND):
         with guard():
             alert = ledger.claim_next(now)
         if alert is None:
@@ -180,3 +185,67 @@ def note_failed(claimed: ClaimedAlert, reason: str) -> None:
     with alert_file().edit() as alerts:
         if stored := alerts.get((claimed.kind, claimed.subject)):
             stored.error = data_of(reason)
+
+
+# Part of every text. Some chats accept only messages with a keyword, and this can be set as the keyword.
+NAME = "routing_admin"
+PAGE = "/alerts/"
+
+
+def write_notice(alert: ClaimedAlert, language: str) -> Notice:
+    entry, is_over, url = KINDS[alert.kind], alert.ended_at is not None, page_url()
+    with override(language):
+        title = _("%(kind)s: resolved") if is_over else _severity_line(entry.severity)
+        period = _("%(from)s – %(to)s") if is_over else _("Since %(from)s")
+        moments = {"from": _moment(alert.first_seen_at), "to": _moment(alert.ended_at or alert.first_seen_at)}
+        lines = (
+            f"[{NAME}] " + title % {"kind": translate_sentence(entry.title)},
+            translate_sentence(alert.sentence),
+            period % moments,
+            _("Look: %(url)s") % {"url": url},
+            _("What to do: %(page)s") % {"page": entry.page},
+        )
+    fields = {
+        "event": "over" if is_over else "begun",
+        "kind": alert.kind.value,
+        "severity": entry.severity.value,
+        "subject": alert.subject,
+        "message": _in_both(alert.sentence),
+        "since": alert.first_seen_at.isoformat(),
+        "ended": alert.ended_at.isoformat() if alert.ended_at else None,
+        "times": alert.times,
+        "url": url,
+        "page": entry.page,
+    }
+    return Notice(lines, fields)
+
+
+def write_test(language: str, person: str, now: datetime) -> Notice:
+    url = page_url()
+    with override(language):
+        lines = (
+            f"[{NAME}] " + _("Test: alerts arrive here."),
+            _("Sent by %(name)s, %(at)s.") % {"name": person, "at": _moment(now)},
+            _("Look: %(url)s") % {"url": url},
+        )
+    return Notice(lines, {"event": "test", "sent_by": person, "since": now.isoformat(), "url": url})
+
+
+def page_url() -> str:
+    return f"{settings.PUBLIC_URL.rstrip('/')}{PAGE}"
+
+
+def _severity_line(severity: Severity) -> str:
+    return _("Critical – %(kind)s") if severity is Severity.CRITICAL else _("Warning – %(kind)s")
+
+
+def _in_both(sentence: str) -> Mapping[str, Any]:
+    texts = {}
+    for name, language in (("en", ENGLISH), ("zh", CHINESE)):
+        with override(language):
+            texts[name] = translate_sentence(sentence)
+    return texts
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

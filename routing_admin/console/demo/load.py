@@ -20,10 +20,16 @@ from routing_admin.configuration import rows, snapshot
 from routing_admin.configuration.agents.actions import issue_key
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.base.consequences import foresee
-from routing_admin.console.demo.leaving import subtract_demo
 from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.core.configuration.removals import removed_names
-from routing_admin.core.configuration.specs import EMPTY, AgentSpec, CandidateSpec, Configuration, ProviderSpec
+from routing_admin.core.configuration.specs import (
+    DEFAULT_ROUTE,
+    EMPTY,
+    AgentSpec,
+    CandidateSpec,
+    Configuration,
+    ProviderSpec,
+)
 from routing_admin.core.files.importing import import_files
 from routing_admin.core.files.keys import configuration_from_env
 from routing_admin.models import (
@@ -159,3 +165,34 @@ class RemovalView:
 def describe_removal() -> RemovalView:
     preview = preview_removal()
     return RemovalView([(LABELS[kind], names) for kind, names in preview.names.items()], preview.effects)
+
+
+def subtract_demo(current: Configuration, demo: Configuration) -> Configuration:
+    """Return the configuration without the demo.
+
+    Changed routes and services stay, as does everything that the remaining entries use.
+    """
+    demo_agents = {agent.id for agent in demo.agents}
+    agents = tuple(agent for agent in current.agents if agent.id not in demo_agents)
+    known_routes = {route.task_type: route for route in demo.routes}
+    own_routes = {route.task_type for route in current.routes if known_routes.get(route.task_type) != route}
+    # Without the default route, requests with an unknown task type would fail, so it stays if any route stays.
+    needed_routes = {agent.task_type for agent in agents} | ({DEFAULT_ROUTE} if own_routes else set())
+    routes = tuple(route for route in current.routes if route.task_type in own_routes | needed_routes)
+    used_services = {agent.service_id for agent in agents}
+    known_services = {service.id: service for service in demo.services}
+    services = tuple(
+        service
+        for service in current.services
+        if known_services.get(service.id) != service or service.id in used_services
+    )
+    needed = {candidate.provider for route in routes for candidate in route.candidates}
+    needed |= {service.provider for service in services}
+    demo_providers = {provider.name for provider in demo.providers}
+    providers = tuple(
+        provider for provider in current.providers if provider.name not in demo_providers or provider.name in needed
+    )
+    language = current.default_language if routes else None
+    return replace(
+        current, agents=agents, routes=routes, services=services, providers=providers, default_language=language
+    )
