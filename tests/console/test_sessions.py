@@ -13,8 +13,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from routing_admin.models import AuditEvent, SessionSighting
-from routing_admin.platform.auth.devices import program_and_system
-from routing_admin.platform.auth.session_activity import SessionActivity, SessionUse, session_activity
+from routing_admin.platform.auth.session_activity import (
+    SessionActivity,
+    SessionUse,
+    program_and_system,
+    session_activity,
+)
 from tests.cast import PASSWORD, browser_of, person
 from tests.console.page import Page
 from tests.console.visits import text_of

@@ -15,8 +15,12 @@ from django.utils.http import urlsafe_base64_decode
 from capabilities.signing import name_of_secret, newest_secret
 from routing_admin.models import AdminToken, LinkedIdentity, Person, SessionSighting
 from routing_admin.platform.auth.admin_tokens import name_of
-from routing_admin.platform.auth.devices import program_and_system
-from routing_admin.platform.auth.session_activity import digest_of_session, session_activity, sessions_of
+from routing_admin.platform.auth.session_activity import (
+    digest_of_session,
+    program_and_system,
+    session_activity,
+    sessions_of,
+)
 
 
 def list_users() -> list[User]:

@@ -23,8 +23,7 @@ from routing_admin.core.files.keys import MissingConfigurationError, configurati
 from routing_admin.limits.prices.sheet import sheet_of
 from routing_admin.management import command
 from routing_admin.platform.databases.explaining import explain_failure
-from routing_admin.platform.redis.faults import place_of
-from routing_admin.platform.redis.link import link
+from routing_admin.platform.redis.link import link, place_of
 from routing_admin.platform.server.resources import find_descriptor_shortage, raise_descriptor_limit
 from routing_admin.request_log.limit_uses import list_uncounted
 

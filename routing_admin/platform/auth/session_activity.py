@@ -1,6 +1,7 @@
 """Record where and when each session was last used: collected in memory, so that no page waits for a write.
 
 Django's store has the sessions and their users. The rows of this module name a session by a digest of its key.
+Program and system are guessed from the user agent when it is shown.
 """
 
 from __future__ import annotations
@@ -117,3 +118,37 @@ class SessionActivityMiddleware:
             address = address_in(request.META, settings.TRUSTED_PROXIES)[:64]
             session_activity().note(session.session_key, SessionUse(agent, address, timezone.now()))
         return response
+
+
+PROGRAMS = (
+    ("MicroMessenger", "WeChat"),
+    ("DingTalk", "DingTalk"),
+    ("Lark", "Feishu"),
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox", "Firefox"),
+    ("FxiOS", "Firefox"),
+    ("HeadlessChrome", "Chrome"),
+    ("Chrome", "Chrome"),
+    ("CriOS", "Chrome"),
+    ("Safari", "Safari"),
+    ("curl", "curl"),
+    ("python", "Python"),
+)
+"""Words in user agents and the program they indicate; the first match counts, since most also name others."""
+
+SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("HarmonyOS", "HarmonyOS"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Macintosh", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+
+
+def program_and_system(user_agent: str) -> tuple[str, str]:
+    program = next((name for product, name in PROGRAMS if product in user_agent), "")
+    return program, next((name for product, name in SYSTEMS if product in user_agent), "")
