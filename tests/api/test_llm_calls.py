@@ -15,7 +15,7 @@ from capabilities.models import Provider
 from routing_admin.api import llm, requests
 from routing_admin.api.calls import CallError
 from routing_admin.configuration import snapshot
-from routing_admin.console.demo.requests import record_demo_request
+from routing_admin.console.demo.load import record_demo_request
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import RequestLog

@@ -18,7 +18,7 @@ from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import no_key
 from routing_admin.configuration.rows import read
-from routing_admin.console.demo.requests import record_demo_request
+from routing_admin.console.demo.load import record_demo_request
 from routing_admin.core.fallback.chain import SKIP_SENTENCES
 from routing_admin.core.fallback.errors import EXHAUSTED
 from routing_admin.core.fallback.scripts import SCRIPTED

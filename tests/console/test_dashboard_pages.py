@@ -19,7 +19,7 @@ from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
-from routing_admin.console.base.tags.moments import exact
+from routing_admin.console.base.tags.ui import exact
 from routing_admin.console.dashboard import queries
 from routing_admin.console.dashboard.queries import figures_of, percent_text
 from routing_admin.console.dashboard.views import configured_models, tiles_of

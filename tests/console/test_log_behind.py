@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from routing_admin.console.base.tags.moments import exact
+from routing_admin.console.base.tags.ui import exact
 from routing_admin.platform.server import store_monitor
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of

@@ -19,7 +19,7 @@ from routing_admin.configuration.installation import Keeping, directives, read_r
 from routing_admin.console.demo import load as demo
 from routing_admin.console.services.actions import save_service
 from routing_admin.console.settings import actions
-from routing_admin.console.settings.environment import read_dotenv, setting_rows, strip_password
+from routing_admin.console.settings.queries import read_dotenv, setting_rows, strip_password
 from routing_admin.core.files.exporting import FileFormat
 from routing_admin.core.planning.plan import RoutingQuery, make_plan
 from routing_admin.dispatch.model_endpoints import list_endpoints

@@ -21,7 +21,7 @@ from capabilities.last_use import EVERY, LastUses, last_uses
 from capabilities.models import AgentKey, Drift
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.stamped_cache import FRESH_SECONDS
-from routing_admin.console.base.tags.moments import exact
+from routing_admin.console.base.tags.ui import exact
 from routing_admin.gateway import key_cache
 from routing_admin.gateway.admission import open_endpoint
 from routing_admin.platform.databases.lock_timeout import lock_timeout, queued_work

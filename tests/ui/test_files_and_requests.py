@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from artifacts.library import store_bytes, store_text
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
-from routing_admin.console.demo.requests import record_demo_request
+from routing_admin.console.demo.load import record_demo_request
 from routing_admin.models import RequestLog
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]

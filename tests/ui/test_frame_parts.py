@@ -22,7 +22,7 @@ from routing_admin.console.base.page_responses import HtmxPagesMiddleware
 from routing_admin.console.base.tags import ui
 from routing_admin.console.base.tags.drawing import Bar, Track, spark_points, split_boxes, tick_step, waterfall
 from routing_admin.console.base.tags.highlight import highlight_json
-from routing_admin.console.base.tags.moments import relative
+from routing_admin.console.base.tags.ui import relative
 
 NOW = datetime(2026, 11, 20, 14, 8, tzinfo=UTC)
 times = st.floats(0, 1e7, allow_nan=False)

@@ -18,7 +18,7 @@ from capabilities.core.services.agent_limits import MODELS
 from capabilities.core.services.agents import LIMITS, LONGEST, LabelKind, clean_label
 from capabilities.models import Agent, Service
 from routing_admin.configuration import snapshot
-from routing_admin.console.base.limit_forms import (
+from routing_admin.console.base.form_fields import (
     amounts_in,
     check_unpriced,
     make_amount_fields,

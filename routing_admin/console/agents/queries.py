@@ -22,7 +22,7 @@ from capabilities.core.services.limit_holders import id_of_agent, id_of_key
 from capabilities.models import Agent, AgentLink
 from capabilities.signing import is_signed
 from routing_admin.console.agents.forms import KeyTermsForm
-from routing_admin.console.base.limit_forms import LIMITS
+from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.models import RequestLog
 from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
 from routing_admin.request_log.search import LoggedRequest, find_logged_request, read_cursor, write_cursor

@@ -22,7 +22,7 @@ from capabilities.core.services.agent_limits import (
 from capabilities.errors import InvalidError, NotFoundError
 from routing_admin.api.calls import CallError, answer
 from routing_admin.configuration.history import newest_number
-from routing_admin.console.base.limit_forms import LIMITS
+from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.base.schemas import EntriesOut
 from routing_admin.console.people.actions import note_use
 from routing_admin.core.files.entries import Expectation, parse_if_match, tag_of

@@ -23,7 +23,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts.queries import count_open
-from routing_admin.console.base.limit_forms import LIMITS
+from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found
 from routing_admin.console.catalogue.actions import replace_model
 from routing_admin.console.catalogue.queries import list_endings

@@ -19,7 +19,7 @@ from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
 from capabilities.core.translatable import translatable
 from capabilities.models import Provider
 from capabilities.sentences import translate_sentence
-from routing_admin.console.base.timeouts import make_timeout_fields, timeout_fields, timeouts_in
+from routing_admin.console.base.form_fields import make_timeout_fields, timeout_fields, timeouts_in
 from routing_admin.console.providers.actions import KeyAct
 from routing_admin.console.providers.key_forms import KEEP, KEY_ACTS, ProviderKeyForm
 from routing_admin.console.providers.queries import provider_exists

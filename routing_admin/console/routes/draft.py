@@ -16,7 +16,7 @@ from typing import Any
 from django.http import QueryDict
 
 from routing_admin.console.base.content_policies import policy_word
-from routing_admin.console.base.json_objects import object_text
+from routing_admin.console.base.form_fields import object_text
 from routing_admin.console.routes.forms import CandidateForm, RouteForm
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
 from routing_admin.core.documents.kept_fields import plain_number

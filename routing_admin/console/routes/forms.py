@@ -13,7 +13,7 @@ from django.utils.translation import pgettext_lazy
 from capabilities.core.storable import is_storable
 from capabilities.core.values import MAX_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
 from routing_admin.console.base.content_policies import policy_choices
-from routing_admin.console.base.json_objects import JsonObjectField
+from routing_admin.console.base.form_fields import JsonObjectField
 from routing_admin.core.configuration.specs import NO_DIRECTIVE, REFUSE, SKIP
 from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.planning.model_names import MAX_NAME

@@ -19,8 +19,7 @@ from capabilities.labels import PRICE_LABELS
 from capabilities.models import Service
 from capabilities.sentences import translate_sentence
 from routing_admin.console.base.content_policies import policy_choices, policy_word
-from routing_admin.console.base.json_objects import JsonObjectField
-from routing_admin.console.base.timeouts import make_timeout_fields, timeout_fields, timeouts_in
+from routing_admin.console.base.form_fields import JsonObjectField, make_timeout_fields, timeout_fields, timeouts_in
 from routing_admin.console.matrix.queries import Square
 from routing_admin.console.providers.queries import select_providers
 

@@ -1,11 +1,21 @@
-"""Queries for the settings page: the installation, the space of artifacts, the database."""
+"""Queries for the settings page: the installation, the space of artifacts, the database, the environment's values."""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
 from django.db import connection
 from django.db.models import Sum
+from django.utils.translation import gettext_lazy
 
 from artifacts.models import Artifact
+from routing_admin.core.files.keys import OPENAI_URL
+from routing_admin.environment import BASE_DIR, SETTINGS, Setting
 from routing_admin.models import Installation
 
 
@@ -30,3 +40,100 @@ def measure_database() -> int | None:
 
 def find_database_name() -> str:
     return f"{connection.display_name} {'.'.join(map(str, connection.get_database_version()))}"
+
+
+ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*+(\S*(?:[ \t]+\S+)*)", re.MULTILINE)
+KEPT = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": "keys"}
+"""Secrets that are generated into files of the data directory."""
+
+DEFAULT = "default"
+"""The source of a value that was not set."""
+
+WORDED = {
+    "files in the data directory": gettext_lazy("files in the data directory"),
+    "single sign-on": gettext_lazy("single sign-on"),
+}
+"""Defaults that are words rather than values, in the user's language."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """A setting as shown. `source` is environment, dotenv, generated or default; a secret's `value` is empty."""
+
+    setting: Setting
+    value: str
+    source: str
+    is_set: bool
+
+
+def values_in_force() -> dict[str, list[SettingRow]]:
+    """Return all settings, in the order of routing_admin/environment.py, as `explicit` and `default` settings."""
+    rows = setting_rows(os.environ, read_dotenv(BASE_DIR / ".env"), settings.DATA_DIR)
+    return {
+        "explicit": [row for row in rows if row.source != DEFAULT],
+        "default": [row for row in rows if row.source == DEFAULT],
+    }
+
+
+def read_dotenv(path: Path) -> dict[str, str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {name: value.strip("'\"") for name, value in ASSIGNMENT.findall(text)}
+
+
+def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data_dir: Path) -> list[SettingRow]:
+    """Return the settings that this environment, `.env` file and data directory define."""
+    rows: list[SettingRow] = []
+    for setting in SETTINGS:
+        names = variables(setting, environment)
+        if names:
+            rows.append(setting_row(setting, names, environment, dotenv))
+        else:
+            rows.append(build_unset_row(setting, data_dir))
+    return rows
+
+
+def variables(setting: Setting, environment: Mapping[str, str]) -> list[str]:
+    pattern = re.compile(re.escape(setting.name).replace(re.escape("{NAME}"), r"\w+"))
+    return sorted(name for name, value in environment.items() if value and pattern.fullmatch(name))
+
+
+def setting_row(
+    setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]
+) -> SettingRow:
+    # The .env file is loaded into the environment at start, so a variable with the file's value came from the file.
+    source = "dotenv" if all(dotenv.get(name) == environment[name] for name in names) else "environment"
+    value = environment[names[0]]
+    if setting.secret:
+        # The name of a provider's variable may be shown, but never its key.
+        value = ", ".join(names) if "{NAME}" in setting.name else ""
+    return SettingRow(setting, strip_password(value), source, is_set=True)
+
+
+def build_unset_row(setting: Setting, data_dir: Path) -> SettingRow:
+    if setting.name in KEPT:
+        return SettingRow(setting, "", "generated", is_set=(data_dir / KEPT[setting.name]).exists())
+    # These settings have no constant default. Their values are computed at start.
+    in_force = {
+        "ROUTING_ADMIN_DATA_DIR": str(data_dir),
+        "ROUTING_ADMIN_PUBLIC_URL": settings.PUBLIC_URL,
+        "LLM_ENDPOINT": OPENAI_URL,
+    }
+    value = in_force.get(setting.name, setting.default)
+    return SettingRow(setting, "" if setting.secret else str(WORDED.get(value, value)), DEFAULT, is_set=False)
+
+
+def strip_password(value: str) -> str:
+    return re.sub(r"(?<=://)[^/@\s]+@", "", value)
+
+
+def sizes(paths: Iterable[Path]) -> int:
+    total = 0
+    for path in paths:
+        try:
+            total += path.stat().st_size
+        except OSError:
+            continue
+    return total

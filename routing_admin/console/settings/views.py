@@ -32,7 +32,6 @@ from routing_admin.console.base.session import find_return_url
 from routing_admin.console.demo import load as demo
 from routing_admin.console.demo.load import describe_removal
 from routing_admin.console.settings import actions as actions
-from routing_admin.console.settings import environment
 from routing_admin.console.settings.forms import (
     ContentPolicyForm,
     DefaultLanguageForm,
@@ -45,7 +44,9 @@ from routing_admin.console.settings.queries import (
     find_database_name,
     find_installation,
     measure_database,
+    sizes,
     sum_artifact_sizes,
+    values_in_force,
 )
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 from routing_admin.environment import program_version
@@ -169,7 +170,7 @@ def context() -> dict[str, Any]:
         "keeping_form": KeepingForm.from_keeping(keeping),
         "expected": write_keeping(keeping),
         "used_bytes": count_used_bytes() if keeping.quota_bytes else 0,
-        "values": environment.values_in_force(),
+        "values": values_in_force(),
         "removal": describe_removal() if row.has_demo else None,
         **describe_runtime(),
     }
@@ -212,7 +213,7 @@ def describe_runtime() -> dict[str, Any]:
         "detector": sniffer.describe_sniffer(),
         "revision": snapshot.current().revision,
         "data_dir": settings.DATA_DIR,
-        "database_bytes": measured if (measured := measure_database()) is not None else environment.sizes(files),
+        "database_bytes": measured if (measured := measure_database()) is not None else sizes(files),
         "artifact_bytes": sum_artifact_sizes(),
         "free_bytes": shutil.disk_usage(settings.DATA_DIR).free,
     }

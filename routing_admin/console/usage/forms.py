@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.agents import LONGEST, LabelKind, clean_label
-from routing_admin.console.base.limit_forms import amounts_in, check_unpriced, make_amount_fields
+from routing_admin.console.base.form_fields import amounts_in, check_unpriced, make_amount_fields
 
 METERS = (
     Meter.REQUESTS_PER_MINUTE,

@@ -23,7 +23,7 @@ from capabilities.core.prices import NO_CURRENCY, exact_amount, money_text, mone
 from capabilities.core.services.agent_limits import CURRENCY, MONEY, Meter
 from capabilities.errors import ActionError
 from routing_admin.configuration import snapshot
-from routing_admin.console.base.limit_forms import LIMITS
+from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.base.page_responses import UNPROCESSABLE, add_refusal, add_toast
 from routing_admin.console.usage.actions import delete_budget, save_budget
 from routing_admin.console.usage.forms import KINDS, METERS, BudgetForm

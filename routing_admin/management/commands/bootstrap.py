@@ -25,7 +25,7 @@ from routing_admin.configuration.integrity import take_back_rights
 from routing_admin.console.backups.manifest import BackupError
 from routing_admin.console.backups.saving import back_up_before_migrating, note_backup
 from routing_admin.console.demo import load as demo
-from routing_admin.console.demo.requests import record_demo_request
+from routing_admin.console.demo.load import record_demo_request
 from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.console.people.actions import create_first_administrator
 from routing_admin.console.settings.actions import create_installation

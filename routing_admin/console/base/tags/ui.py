@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
@@ -21,6 +21,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from capabilities import labels
 from capabilities.core.prices import money_text
@@ -28,7 +29,48 @@ from capabilities.core.side_by_side import Parts
 from capabilities.labels import capability_label, content_word
 from capabilities.quantities import duration_text, size_text
 from capabilities.sentences import join_sentences, join_words, translate_sentence
-from routing_admin.console.base.tags import drawing, highlight, moments, toasts
+from routing_admin.console.base.tags import drawing, highlight, toasts
+
+MINUTE, HOUR = 60, 3600
+
+
+def exact(moment: datetime) -> str:
+    """Return a time as `2026-11-20 14:05:07 UTC`, in the installation's time zone."""
+    return timezone.localtime(moment).strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def relative(moment: datetime, now: datetime) -> str:
+    """Return a time as `just now`, `3 minutes ago`, `yesterday 14:05`, `in 5 minutes`, or its date."""
+    seconds = int((now - moment).total_seconds())
+    # A time less than half a minute ahead counts as now.
+    if seconds < -MINUTE // 2:
+        return _ahead(moment, -seconds)
+    if seconds < MINUTE:
+        return _("just now")
+    if seconds < HOUR:
+        minutes = seconds // MINUTE
+        return ngettext("%(count)s minute ago", "%(count)s minutes ago", minutes) % {"count": minutes}
+    local, today = timezone.localtime(moment), timezone.localtime(now).date()
+    if local.date() == today:
+        hours = seconds // HOUR
+        return ngettext("%(count)s hour ago", "%(count)s hours ago", hours) % {"count": hours}
+    if local.date() == today - timedelta(days=1):
+        return _("yesterday %(time)s") % {"time": local.strftime("%H:%M")}
+    return local.strftime("%Y-%m-%d %H:%M")
+
+
+def _ahead(moment: datetime, seconds: int) -> str:
+    if seconds < HOUR:
+        minutes = max(1, round(seconds / MINUTE))
+        return ngettext("in %(count)s minute", "in %(count)s minutes", minutes) % {"count": minutes}
+    if seconds < 24 * HOUR:
+        hours = round(seconds / HOUR)
+        return ngettext("in %(count)s hour", "in %(count)s hours", hours) % {"count": hours}
+    if seconds < 60 * 24 * HOUR:
+        days = round(seconds / (24 * HOUR))
+        return ngettext("in %(count)s day", "in %(count)s days", days) % {"count": days}
+    return timezone.localtime(moment).strftime("%Y-%m-%d")
+
 
 CONCEPTS_COOKIE = "concepts"
 """Cookie that is set once the user has dismissed the line that explains the concepts."""
@@ -40,7 +82,7 @@ register.filter("capability_label", capability_label)
 register.filter("content_word", content_word)
 register.filter("actor_label", labels.actor_label)
 register.filter("role_label", labels.role_label)
-register.filter("exact", moments.exact)
+register.filter("exact", exact)
 
 
 @register.simple_block_tag
@@ -127,8 +169,8 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
     """Render a relative time with the exact time as title, or nothing for None."""
     if moment is None:
         return ""
-    text = moments.relative(moment, now or timezone.now())
-    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), moments.exact(moment), text)
+    text = relative(moment, now or timezone.now())
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact(moment), text)
 
 
 @register.filter

@@ -1,12 +1,14 @@
-"""Form fields for limits, shared by agents, keys and labels."""
+"""Form fields that several subjects share: limits, timeouts, JSON objects."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -21,6 +23,7 @@ from capabilities.core.services.agent_limits import (
     Meter,
     UnpricedPolicy,
 )
+from capabilities.core.values import MAX_SECONDS, SHORTEST_SECONDS
 
 LIMITS: dict[Meter, tuple[Any, Any]] = {
     Meter.REQUESTS_PER_MINUTE: (gettext_lazy("Requests per minute"), ""),
@@ -115,3 +118,67 @@ def _make_currency_field(initial: str) -> forms.Field:
         help_text=gettext_lazy("Other currencies are converted at their exchange rate."),
         error_messages={"invalid": gettext_lazy("Three capital letters, such as USD or CNY.")},
     )
+
+
+TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
+    ("connect", gettext_lazy("Connect")),
+    ("firstContent", gettext_lazy("First content")),
+    ("between", gettext_lazy("Between stream chunks")),
+    ("total", gettext_lazy("Total")),
+)
+"""The configurable timeouts, in seconds."""
+
+
+def make_timeout_fields(stored: Mapping[str, Any]) -> dict[str, forms.Field]:
+    return {
+        f"timeout_{name}": forms.FloatField(
+            label=str(label),
+            required=False,
+            min_value=SHORTEST_SECONDS,
+            max_value=MAX_SECONDS,
+            initial=stored.get(name),
+        )
+        for name, label in TIMEOUTS
+    }
+
+
+def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:
+    return [form[f"timeout_{name}"] for name, _label in TIMEOUTS]
+
+
+def timeouts_in(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    names = {name for name, _label in TIMEOUTS}
+    # Timeouts that only a newer version knows are kept.
+    unknown = {name: value for name, value in stored.items() if name not in names}
+    entered = {name: plain_number(data.get(f"timeout_{name}")) for name, _label in TIMEOUTS}
+    return unknown | {name: value for name, value in entered.items() if value is not None}
+
+
+def plain_number(value: float | None) -> float | None:
+    # A whole number is shown without a decimal point.
+    return int(value) if value is not None and value.is_integer() else value
+
+
+def object_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if value else ""
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)  # NaN and Infinity are not JSON, and databases reject them
+
+
+class JsonObjectField(forms.CharField):
+    def prepare_value(self, value: Any) -> Any:
+        return value if isinstance(value, str) else object_text(value)
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        if not text:
+            return {}
+        try:
+            parsed = json.loads(text, parse_constant=_refuse)
+        except (ValueError, RecursionError) as problem:
+            raise forms.ValidationError(_("This is not JSON: %(problem)s") % {"problem": problem}) from None
+        if not isinstance(parsed, dict):
+            raise forms.ValidationError(_("Enter a JSON object."))
+        return parsed
