@@ -5,14 +5,11 @@ from routing_admin.models.descriptions import FileDescription
 from routing_admin.models.drills import FireDrill
 from routing_admin.models.history import AuditEvent, Revision
 from routing_admin.models.installation import Installation, LabelBudget, Language
-from routing_admin.models.limits import LimitShare, LimitWindow
-from routing_admin.models.outcomes import IdempotencyRecord, KeptAnswer
 from routing_admin.models.people import AdminToken, LinkedIdentity, Person, SessionSighting, SignInAttempt
 from routing_admin.models.refusals import LearnedRefusal
-from routing_admin.models.rejected_calls import RejectedCall
-from routing_admin.models.requests import AttemptLog, RequestLog
+from routing_admin.models.requests import AttemptLog, IdempotencyRecord, KeptAnswer, RejectedCall, RequestLog
 from routing_admin.models.routes import Alias, Candidate, TaskRoute
-from routing_admin.models.usage import UsageRollup, UsageSum
+from routing_admin.models.usage import LimitShare, LimitWindow, UsageRollup, UsageSum
 
 __all__ = [
     "AdminToken",

@@ -9,6 +9,8 @@ earlier versions. The text of requests is in the log only while the installation
 
 `ending` classifies `outcome` (`core.fallback.endings.ending_of`) when the row is written. Every count of answered,
 failed, refused and cancelled requests uses it.
+
+Beside the log lie rejected calls, which are not in it, and answers kept for idempotency keys and for references.
 """
 
 from __future__ import annotations
@@ -151,3 +153,64 @@ class AttemptLog(models.Model):
     def is_counted(self) -> bool:
         """Whether the candidate's provider reported usage."""
         return self.prompt_tokens is not None or self.completion_tokens is not None
+
+
+class RejectedCall(models.Model):
+    """A rejected call: when, why, at which path, and with what kind of key.
+
+    It contains neither a secret nor a query, and only the newest few are kept, for minutes.
+    """
+
+    at = models.DateTimeField(db_index=True)
+    code = models.CharField(max_length=40)
+    path = models.CharField(max_length=200)
+    # The public part of the key, empty without a key.
+    key = models.CharField(max_length=8, blank=True)
+    # What the key looked like.
+    shape = models.CharField(max_length=10)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.path}"
+
+
+class IdempotencyRecord(models.Model):
+    """One use of an agent's idempotency key: the call, the process that answers it, and the outcome.
+
+    `digest` covers the agent's key and the caller's idempotency key, `fingerprint` the call; neither can be reversed.
+    While `status` is null, the call is being answered by `holder`, which renews `held_until`. `ciphertext` is the
+    encrypted outcome; with a status but no ciphertext, the outcome could not be stored.
+    """
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    fingerprint = models.CharField(max_length=64)
+    request_id = models.CharField(max_length=64)
+    holder = models.CharField(max_length=32)
+    held_until = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    status = models.PositiveIntegerField(null=True)
+    ciphertext = models.BinaryField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.request_id} {self.status or 'running'}"
+
+
+class KeptAnswer(models.Model):
+    """An encrypted answer of `/v1/responses`, or its input, so that later calls can refer to it.
+
+    `digest` covers the agent and what is kept, `owner` the agent and its kind. `size` is the size of `ciphertext`.
+    """
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    owner = models.CharField(max_length=64)
+    size = models.PositiveIntegerField()
+    expires_at = models.DateTimeField(db_index=True)
+    ciphertext = models.BinaryField()
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "expires_at", "size"], name="kept_by_owner")]
+
+    def __str__(self) -> str:
+        return f"{self.digest} until {self.expires_at:%Y-%m-%d %H:%M:%S}"
