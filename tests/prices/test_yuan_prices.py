@@ -8,7 +8,7 @@ import pytest
 
 from capabilities.core.prices import NANO, cost_of
 from capabilities.core.wire import Usage
-from routing_admin.limits.prices.yuan import yuan_price
+from routing_admin.limits.prices.listed import yuan_price
 
 NOW = date(2026, 11, 20)
 BEIJING = "https://dashscope.aliyuncs.com/compatible-mode/v1"

@@ -2,6 +2,8 @@
 
 Rates are converted once per model: the package's own calculation takes fifteen times as long and would run for every
 call. `tests/prices/test_listed_prices.py` compares both.
+
+Prices in yuan of Chinese hosts, which no package lists, are in `cny_prices.json`, each with its source and date.
 """
 
 from __future__ import annotations
@@ -9,21 +11,26 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import date, datetime
 from decimal import Decimal
+from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from capabilities.core.prices import Price, Rates, Tier, rate_of
 from capabilities.core.providers.catalogue.answers import read_data
 from capabilities.core.providers.catalogue.names import dollar_host
 from capabilities.core.providers.catalogue.price_rows import decode_prices
+from capabilities.core.providers.presets import preset_for_endpoint
 from capabilities.runtime import owned
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
+
 
 SORTS = {
     "input": "input_mtok",
@@ -124,3 +131,57 @@ def catalogued_prices(endpoint: str, model: str) -> tuple[Price, ...]:
 def _read() -> tuple[tuple[str, ...], Mapping[str, Mapping[str, str]]]:
     document = json.loads(gzip.decompress(read_data("prices.json.gz")))
     return tuple(f"{note['name']} {note['edition']}" for note in document["sources"]), document["prices"]
+
+
+YUAN_SORTS: Mapping[str, str] = {
+    "input": "input",
+    "output": "output",
+    "cacheRead": "cache_read",
+    "cacheWrite": "cache_write",
+    "thinkingOutput": "reasoning",
+}
+"""Token types in the file and the gateway's names for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class YuanRow:
+    """One row of the file: its hosts and models, and the first day it is valid; None means from the beginning."""
+
+    hosts: tuple[str, ...]
+    models: tuple[str, ...]
+    since: date | None
+    price: Price
+
+    def is_of(self, host: str, model: str, day: date) -> bool:
+        if host not in self.hosts or (self.since is not None and day < self.since):
+            return False
+        return any(fnmatchcase(model, pattern) for pattern in self.models)
+
+
+@lru_cache(maxsize=2000)
+def yuan_price(endpoint: str, model: str, day: date) -> Price | None:
+    """Return the price of a model at the endpoint's host on a day, or None if the file has no such price."""
+    preset = preset_for_endpoint(endpoint)
+    # Other host names of the same vendor serve other countries, where it bills in another currency.
+    if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
+        return None
+    matching = [row for row in _rows() if row.is_of(preset.name, model.lower(), day)]
+    # Prices change over time: the newest row that is valid on the day counts.
+    return max(matching, key=lambda row: row.since or date.min).price if matching else None
+
+
+@cache
+def _rows() -> tuple[YuanRow, ...]:
+    document = json.loads(files(__package__).joinpath("cny_prices.json").read_text("utf-8"))
+    return tuple(_row(raw, document["currency"]) for raw in document["rows"])
+
+
+def _row(raw: Mapping[str, Any], currency: str) -> YuanRow:
+    tiers, threshold = [], 0
+    for tier in raw["tiers"]:
+        rates = {rate_name: rate_of(Decimal(tier[name])) for name, rate_name in YUAN_SORTS.items() if name in tier}
+        tiers.append(Tier(threshold, Rates(**rates)))
+        threshold = tier["upTo"] or threshold
+    since = date.fromisoformat(raw["from"]) if raw.get("from") else None
+    price = Price(currency, tuple(tiers), raw["source"], date.fromisoformat(raw["checkedOn"]))
+    return YuanRow(tuple(raw["hosts"]), tuple(raw["models"]), since, price)

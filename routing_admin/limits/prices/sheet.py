@@ -16,8 +16,7 @@ from capabilities.core.providers.origins import is_embedded
 from capabilities.core.wire import Usage
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.limits.prices.listed import TIERS, catalogued_prices, changes_by_hour, listed_price
-from routing_admin.limits.prices.yuan import yuan_price
+from routing_admin.limits.prices.listed import TIERS, catalogued_prices, changes_by_hour, listed_price, yuan_price
 
 
 class PriceSheet:
