@@ -20,9 +20,9 @@ from capabilities.core.wire import Failure, Fault, UpstreamRequest
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Upstream
 from routing_admin.upstream.bodies import RequestBody
+from routing_admin.upstream.calls import Pools
 from routing_admin.upstream.connections import OpenConnections, Pool, ProviderConnector
 from routing_admin.upstream.exchange import PhaseTimer, read_body, send
-from routing_admin.upstream.pools import Pools
 from routing_admin.upstream.response import UpstreamResponse
 
 QUICK = Timeouts(2.0, 2.0, 2.0, 4.0)

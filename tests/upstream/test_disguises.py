@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from capabilities.core.providers.origins import OriginPolicy, check_addresses, policy_of, proxy_refusal, refusal
 from capabilities.core.wire import Failure, Fault, Target
 from routing_admin.upstream import Upstream
+from routing_admin.upstream.calls import CheckedResolver
 from routing_admin.upstream.connections import url_of
 from routing_admin.upstream.faults import ForbiddenAddressError
-from routing_admin.upstream.pools import CheckedResolver
 from tests.capabilities.disguises import RESOLVED, RESOLVING, TARGETS, ZONES, disguised_hosts, disguised_urls
 from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab

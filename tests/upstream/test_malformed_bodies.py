@@ -15,9 +15,9 @@ from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Answer, Delta, Failure, Fault, StreamEvent, Target, UpstreamRequest
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Stream, Upstream
+from routing_admin.upstream.calls import Pools
 from routing_admin.upstream.connections import Pool
 from routing_admin.upstream.exchange import PhaseTimer, read_body, send
-from routing_admin.upstream.pools import Pools
 from routing_admin.upstream.response import UpstreamResponse, end_with
 from tests.fallback.network_runs import HELLO, protocol
 from tests.lab.malformed import CHUNKS

@@ -28,9 +28,9 @@ from routing_admin.dispatch.provider_checks import ModelList
 from routing_admin.dispatch.send import NetworkTransport
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.bodies import media_blocks
+from routing_admin.upstream.calls import resolve
 from routing_admin.upstream.exchange import redact_failure
 from routing_admin.upstream.faults import fault_of
-from routing_admin.upstream.pools import resolve
 from tests.fallback.network_runs import HELLO, QUICK, NetworkRun, protocol
 from tests.fallback.scripted_runs import Stage
 from tests.lab import Lab
@@ -148,8 +148,8 @@ async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab)
 
 async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_connection_is_made(lab):
     """The host name is public, so the resolved address is checked at every connection (DNS rebinding)."""
+    from routing_admin.upstream.calls import CheckedResolver
     from routing_admin.upstream.faults import ForbiddenAddressError
-    from routing_admin.upstream.pools import CheckedResolver
 
     resolver = CheckedResolver(OriginPolicy())
     with pytest.raises(ForbiddenAddressError, match="ROUTING_ADMIN_ALLOWED_ORIGINS"):
