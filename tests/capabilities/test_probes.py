@@ -24,8 +24,7 @@ from capabilities.core.providers.probes.judgement import (
     conduct,
     read_answer,
 )
-from capabilities.core.providers.probes.questions import PROBES, request_of
-from capabilities.core.providers.probes.vocabulary import WORDS
+from capabilities.core.providers.probes.questions import PROBES, WORDS, request_of
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 from capabilities.core.wire import Fault
 from tests.lab.reading_model import word_in

@@ -12,8 +12,7 @@ from capabilities.core.message import ChatRequest
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.providers.probes.judgement import ProbeAnswer, ProbeOutcome, conduct
-from capabilities.core.providers.probes.questions import PROBES, Probe
-from capabilities.core.providers.probes.vocabulary import WORDS
+from capabilities.core.providers.probes.questions import PROBES, WORDS, Probe
 from capabilities.core.wire import Failure, Target
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.upstream import Upstream, run_sync

@@ -15,8 +15,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from capabilities.core.message import ChatRequest
-from capabilities.core.providers.probes.questions import Probe, request_of
-from capabilities.core.providers.probes.vocabulary import Sample
+from capabilities.core.providers.probes.questions import Probe, Sample, request_of
 from capabilities.core.wire import Fault
 
 REFUSALS = frozenset({Fault.HTTP_400, Fault.CAPABILITY_MISMATCH, Fault.HTTP_415, Fault.HTTP_422})
