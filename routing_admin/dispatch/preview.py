@@ -17,8 +17,7 @@ from artifacts.core.delivery.content_router import ArtifactContentRouter, Conten
 from artifacts.models import Artifact
 from artifacts.storage.content import open_artifact
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt, text_style_for
-from capabilities.core.delivery.decision import DeliveryForm, Outcome
-from capabilities.core.delivery.loss import Loss
+from capabilities.core.delivery.decision import DeliveryForm, Loss, Outcome
 from capabilities.core.delivery.model_description import DescriptionState, FindDescription
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared, encode_adapted
 from capabilities.core.delivery.obstacles import Reason, ReasonCode

@@ -8,8 +8,7 @@ import pytest
 from fake_content import FakeContent
 
 from capabilities.core.delivery.adaptation import PartDelivery, TextStyle, adapt, summary
-from capabilities.core.delivery.decision import DeliveryForm, Outcome
-from capabilities.core.delivery.loss import Loss, LossKind, loss_of
+from capabilities.core.delivery.decision import DeliveryForm, Loss, LossKind, Outcome, loss_of
 from capabilities.core.delivery.reader import Reader, policies_of
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.message import ChatRequest, Converted, FilePart, Message, Role, Text, blob_of

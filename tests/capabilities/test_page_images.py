@@ -8,8 +8,7 @@ import pytest
 from fake_content import FakeContent, FakeScan
 
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, summary
-from capabilities.core.delivery.decision import Outcome
-from capabilities.core.delivery.loss import Loss, LossKind
+from capabilities.core.delivery.decision import Loss, LossKind, Outcome
 from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.delivery.reader import Reader, policies_of
 from capabilities.core.delivery.slot_choice import slots_for

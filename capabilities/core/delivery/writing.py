@@ -13,14 +13,16 @@ from types import MappingProxyType
 from capabilities.core.delivery.decision import (
     ContentPolicy,
     Delivery,
+    Loss,
+    LossKind,
     Outcome,
     Position,
     Reader,
     decide,
     decide_description,
     decide_in_words,
+    loss_of,
 )
-from capabilities.core.delivery.loss import Loss, LossKind, loss_of
 from capabilities.core.delivery.model_description import (
     DescriptionState,
     FindDescription,
