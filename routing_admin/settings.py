@@ -9,7 +9,7 @@ from csp.constants import NONE, SELF
 from django.utils.translation import gettext_lazy as _
 
 from routing_admin.core.alerts.webhook import WebhookAddressError, parse_webhook
-from routing_admin.core.identity.providers import package_settings, read_identity_rules
+from routing_admin.core.identity import package_settings, read_identity_rules
 from routing_admin.environment import (
     BASE_DIR,
     PREFIX,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing_admin.core.identity.admission import Admission, Identity, Owner, decide_admission, suggest_username
+from routing_admin.core.identity import Admission, Identity, Owner, decide_admission, suggest_username
 
 INES = Identity(provider="oidc", subject="ines-1", username="ines", name="Ines B", email="ines@example.com")
 ACTIVE, GONE = Owner(7, True), Owner(7, False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing_admin.core.identity.providers import IdentityRules, package_settings, read_identity_rules
+from routing_admin.core.identity import IdentityRules, package_settings, read_identity_rules
 
 OIDC_SETTINGS = {"OIDC_URL": "https://id.example.com/", "OIDC_CLIENT_ID": "routing", "OIDC_CLIENT_SECRET": "s"}
 

@@ -24,8 +24,7 @@ from routing_admin.console.people.account import BACKEND
 from routing_admin.console.people.language import remember_language
 from routing_admin.console.people.queries import find_language, find_user, find_user_of_link
 from routing_admin.console.people.signin import build_visitor
-from routing_admin.core.identity.admission import Admission, Identity
-from routing_admin.core.identity.providers import KINDS, OIDC, IdentityProvider
+from routing_admin.core.identity import KINDS, OIDC, Admission, Identity, IdentityProvider
 
 CALLBACKS: tuple[tuple[str, dict[str, str], str], ...] = tuple(
     ("sign-in/<str:provider_id>/callback/", {}, "openid_connect_callback")

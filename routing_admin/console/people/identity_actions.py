@@ -16,7 +16,7 @@ from capabilities.errors import ConflictError, NotFoundError
 from routing_admin.configuration import revisions
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.people import actions as people
-from routing_admin.core.identity.admission import LET_IN, Admission, Identity, Owner, decide_admission, suggest_username
+from routing_admin.core.identity import LET_IN, Admission, Identity, Owner, decide_admission, suggest_username
 from routing_admin.models import LinkedIdentity
 
 

@@ -20,8 +20,7 @@ from allauth.socialaccount.providers.weixin.views import WeixinOAuth2Adapter
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from routing_admin.core.identity.admission import Identity
-from routing_admin.core.identity.providers import IdentityProvider
+from routing_admin.core.identity import Identity, IdentityProvider
 
 log = logging.getLogger(__name__)
 

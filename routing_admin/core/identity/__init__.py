@@ -1,1 +1,0 @@
-"""Rules for signing in with an external account."""
