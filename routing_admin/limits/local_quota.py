@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 
 from capabilities.core.services.agent_limits import Meter
-from routing_admin.core.limits.ledger import Booking, Order
-from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Period, Share, Window, window_at
+from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Booking, Order, Period, Share, Window, window_at
 
 REPORT_SECONDS = 2.0
 """How often usage is reported to the ledger, and how long a share may stay unused before it is returned."""

@@ -14,8 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 
 from capabilities.core.services.agent_limits import Meter
-from routing_admin.core.limits.ledger import Ledger, Order
-from routing_admin.core.limits.shares import PERIODS, Share, Window, window_at
+from routing_admin.core.limits.shares import PERIODS, Ledger, Order, Share, Window, window_at
 from routing_admin.limits.local_quota import LocalQuota, Waiter
 from routing_admin.platform.databases.outage_log import OutageLog
 

@@ -16,7 +16,7 @@ from capabilities.core.services.agents import NO_LABELS, LabelKind, Labels
 from capabilities.core.services.limit_holders import LimitHolder, label_holder, user_holder
 from capabilities.runtime import owned
 from routing_admin.core.configuration.specs import Configuration
-from routing_admin.core.limits.ledger import Booking, Order, book
+from routing_admin.core.limits.shares import Booking, Order, book
 from routing_admin.limits.local_quota import LEASE_SECONDS
 from routing_admin.models import LimitShare, LimitWindow
 from routing_admin.platform.databases.lock_timeout import lock_timeout

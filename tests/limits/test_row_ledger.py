@@ -13,8 +13,7 @@ from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
 from capabilities.core.services.agent_limits import Meter
-from routing_admin.core.limits.ledger import Booking, Order
-from routing_admin.core.limits.shares import MOMENT, Window
+from routing_admin.core.limits.shares import MOMENT, Booking, Order, Window
 from routing_admin.limits.rows import LEASE, RowLedger, list_used
 from routing_admin.platform.databases.router import LOGS
 

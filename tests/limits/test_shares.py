@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capabilities.core.services.agent_limits import Meter
-from routing_admin.core.limits.ledger import Order, book
-from routing_admin.core.limits.shares import GRANT_DIVISOR, Share, Window, size_of_grant
+from routing_admin.core.limits.shares import GRANT_DIVISOR, Order, Share, Window, book, size_of_grant
 
 DAY = Window("2026-11-22", datetime(2026, 11, 23, tzinfo=UTC))
 

@@ -16,8 +16,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 
 from capabilities.core.services.agent_limits import AgentLimits, Meter
 from capabilities.core.services.limit_holders import agent_holder
-from routing_admin.core.limits.ledger import Booking, Order, book
-from routing_admin.core.limits.shares import Window
+from routing_admin.core.limits.shares import Booking, Order, Window, book
 from routing_admin.limits.local_quota import Waiter
 from routing_admin.limits.quota_client import QuotaClient
 from routing_admin.limits.reservations import LimitReachedError, Reservation
