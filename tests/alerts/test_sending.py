@@ -22,8 +22,7 @@ from routing_admin.console.alerts import sending
 from routing_admin.console.alerts.actions import end_kind, note_trouble
 from routing_admin.console.alerts.queries import list_alerts
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, condition_of
-from routing_admin.core.alerts.shapes import ShapeName
-from routing_admin.core.alerts.webhook import parse_webhook
+from routing_admin.core.alerts.webhook import ShapeName, parse_webhook
 from routing_admin.upstream import Upstream
 from tests.engines.webhook import Chat, running_chat
 

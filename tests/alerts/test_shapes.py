@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from routing_admin.core.alerts.shapes import SHAPES, TEXT_BYTES, Notice, ShapeName, refusal_in, write
+from routing_admin.core.alerts.webhook import SHAPES, TEXT_BYTES, Notice, ShapeName, refusal_in, write
 
 NOTICE = Notice(
     ("[routing_admin] Critical – Key refused", "The provider a&b <x> refuses its key (401)."), {"kind": "k"}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing_admin.core.alerts.shapes import ShapeName
-from routing_admin.core.alerts.webhook import CHINESE, ENGLISH, WebhookAddressError, parse_webhook
+from routing_admin.core.alerts.webhook import CHINESE, ENGLISH, ShapeName, WebhookAddressError, parse_webhook
 
 HOOKS = {
     "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=k": (ShapeName.WECOM, CHINESE),

@@ -23,8 +23,7 @@ from capabilities.sentences import translate_sentence
 from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts.actions import RETRY_DELAYS, ClaimedAlert, log_begin
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity, condition_of
-from routing_admin.core.alerts.shapes import Notice, ShapeName, refusal_in, write
-from routing_admin.core.alerts.webhook import CHINESE, ENGLISH, Webhook
+from routing_admin.core.alerts.webhook import CHINESE, ENGLISH, Notice, ShapeName, Webhook, refusal_in, write
 from routing_admin.core.fallback.chain import Timeouts
 from routing_admin.platform.server.alert_file import KeptAlert, alert_file
 from routing_admin.upstream import process_upstream

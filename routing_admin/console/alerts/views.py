@@ -21,7 +21,7 @@ from routing_admin.console.alerts.actions import record_test
 from routing_admin.console.alerts.queries import AlertLine, list_alerts
 from routing_admin.console.alerts.sending import send_test
 from routing_admin.core.alerts.kinds import AlertKind
-from routing_admin.core.alerts.shapes import ShapeName
+from routing_admin.core.alerts.webhook import ShapeName
 
 SHAPES = {
     ShapeName.JSON: _("plain JSON"),

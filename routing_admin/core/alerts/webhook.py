@@ -2,18 +2,170 @@
 
 It is written `https://host/path#shape=feishu&secret=…&lang=zh`; the part after `#` is never sent. The format defaults
 to that of the host's chat service, the language to that of the format. The URL itself is a secret.
+
+The table of formats has each chat service's payload, signature, and responses that mean a refusal: a service that
+refuses a message responds with status 200 and an error code in the body. Sources:
+
+- WeCom: developer.work.weixin.qq.com/document/path/91770 (text of 2048 bytes at most, `errcode`)
+- DingTalk: open.dingtalk.com/document/robots/custom-robot-access and …/customize-robot-security-settings (`errcode`;
+  milliseconds and signature in the URL)
+- Feishu, Lark: open.feishu.cn/document/client-docs/bot-v3/add-custom-bot (`code`, earlier `StatusCode`; seconds and
+  signature in the body, made with an empty text)
+- Slack: docs.slack.dev/messaging/sending-messages-using-incoming-webhooks (`text`, with &, < and > escaped)
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlsplit
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
 
+from capabilities.core.json_codec import read_mended_json
 from capabilities.core.providers.origins import NO_URL, malformation
 from capabilities.core.providers.redaction import redact
-from capabilities.core.translatable import translatable
-from routing_admin.core.alerts.shapes import SHAPES, ShapeName
+from capabilities.core.translatable import Translatable, translatable
+
+TEXT_BYTES = 2000
+"""Maximum length of a message's text, below the smallest limit of any chat service."""
+SAID = 300
+"""Characters kept of a refusal's message."""
+
+
+class ShapeName(StrEnum):
+    """The value of `shape=`."""
+
+    JSON = "json"
+    WECOM = "wecom"
+    DINGTALK = "dingtalk"
+    FEISHU = "feishu"
+    SLACK = "slack"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A message as lines of text in the users' language, and as fields for programs."""
+
+    lines: tuple[str, ...]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The lines as one string, truncated at a character boundary."""
+        return "\n".join(self.lines).encode()[:TEXT_BYTES].decode(errors="ignore")
+
+
+Body = Mapping[str, Any]
+Signed = tuple[str, Body]
+"""A URL and a payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One chat service: its hosts, language, payload, signature, and the fields with its response's code.
+
+    A response means success if the first of `codes` that it contains is 0. Without `codes` only its status counts.
+    """
+
+    hosts: tuple[str, ...]
+    language: str
+    body: Callable[[Notice], Body]
+    sign: Callable[[str, Body, str, float], Signed] | None = None
+    codes: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    @property
+    def signs(self) -> bool:
+        return self.sign is not None
+
+
+def _plain(notice: Notice) -> Body:
+    return {**notice.fields, "text": notice.text}
+
+
+def _text(notice: Notice) -> Body:
+    return {"msgtype": "text", "text": {"content": notice.text}}
+
+
+def _feishu_text(notice: Notice) -> Body:
+    # A tag in the text would notify users: `<at user_id="all">`.
+    return {"msg_type": "text", "content": {"text": notice.text.replace("<", "‹")}}
+
+
+def _slack_text(notice: Notice) -> Body:
+    return {"text": notice.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
+
+
+def _sign_address(url: str, body: Body, secret: str, now: float) -> Signed:
+    stamp = str(round(now * 1000))
+    # DingTalk: the secret signs milliseconds and secret; timestamp and signature are added to the URL.
+    sign = _hmac(secret, f"{stamp}\n{secret}")
+    return f"{url}{'&' if '?' in url else '?'}timestamp={stamp}&sign={quote(sign, safe='')}", body
+
+
+def _sign_body(url: str, body: Body, secret: str, now: float) -> Signed:
+    stamp = str(int(now))
+    # Feishu: seconds and secret are the key, and the signed text is empty.
+    return url, {"timestamp": stamp, "sign": _hmac(f"{stamp}\n{secret}", ""), **body}
+
+
+def _hmac(key: str, text: str) -> str:
+    return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
+
+
+FEISHU_HOSTS = ("open.feishu.cn", "open.larksuite.com")
+SHAPES: Mapping[ShapeName, Shape] = MappingProxyType(
+    {
+        ShapeName.JSON: Shape((), "en", _plain),
+        ShapeName.WECOM: Shape(("qyapi.weixin.qq.com",), "zh-hans", _text, None, ("errcode",), ("errmsg",)),
+        ShapeName.DINGTALK: Shape(
+            ("oapi.dingtalk.com", "api.dingtalk.com"), "zh-hans", _text, _sign_address, ("errcode",), ("errmsg",)
+        ),
+        ShapeName.FEISHU: Shape(
+            *(FEISHU_HOSTS, "zh-hans", _feishu_text, _sign_body, ("code", "StatusCode"), ("msg", "StatusMessage")),
+        ),
+        ShapeName.SLACK: Shape(("hooks.slack.com", "hooks.slack-gov.com"), "en", _slack_text),
+    }
+)
+
+REFUSED = translatable("It answered with code %(code)s: %(words)s")
+STATUS = translatable("It answered with status %(status)s: %(words)s")
+NO_CODE = translatable("It answered with status %(status)s, but not like %(shape)s. Check the address.")
+
+
+def write(shape: ShapeName, notice: Notice, url: str, secret: str, now: float) -> Signed:
+    """Return the URL and payload of a notice; `now` is in seconds since 1970, for the signature."""
+    row = SHAPES[shape]
+    body = row.body(notice)
+    return row.sign(url, body, secret, now) if row.sign and secret else (url, body)
+
+
+def refusal_in(shape: ShapeName, status: int, body: bytes) -> Translatable | None:
+    """Return why the notice was refused according to the response, or None if it was accepted."""
+    row, text = SHAPES[shape], body.decode(errors="replace").strip()
+    answer = _object_in(text)
+    code = next((answer[name] for name in row.codes if name in answer), None)
+    if code not in (None, 0, "0"):
+        error_text = next((str(answer[name]) for name in row.words if answer.get(name)), text)
+        return translatable(REFUSED, code=str(code)[:40], words=error_text[:SAID])
+    if not 200 <= status < 300:
+        return translatable(STATUS, status=status, words=text[:SAID] or "-")
+    return translatable(NO_CODE, status=status, shape=shape.value) if row.codes and code is None else None
+
+
+def _object_in(text: str) -> Mapping[str, Any]:
+    try:
+        value = read_mended_json(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
 
 CHINESE, ENGLISH = "zh-hans", "en"
 LANGUAGES = {"zh": CHINESE, "zh-cn": CHINESE, "zh-hans": CHINESE, "en": ENGLISH}
