@@ -29,8 +29,13 @@ from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE
 from routing_admin.core.fallback.chain import RunResult
 from routing_admin.core.fallback.errors import RouterError, retry_headers
-from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
-from routing_admin.core.planning.model_names import NamedRoute, task_name
+from routing_admin.core.planning.model_names import (
+    NOT_ALLOWED,
+    ModelNotAllowedError,
+    NamedRoute,
+    check_allowed,
+    task_name,
+)
 from routing_admin.core.planning.plan import NoRouteError, resolve_route
 from routing_admin.core.planning.resolution import resolve_plan
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned

@@ -16,8 +16,7 @@ from capabilities.runtime import owned
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE
-from routing_admin.core.planning.allowed import ModelNotAllowedError, check_allowed
-from routing_admin.core.planning.model_names import NamedRoute, task_name
+from routing_admin.core.planning.model_names import ModelNotAllowedError, NamedRoute, check_allowed, task_name
 from routing_admin.core.planning.plan import default_route_to
 from routing_admin.dispatch.descriptions.describing import Describing
 from routing_admin.dispatch.model_endpoints import describing_route, find_describer

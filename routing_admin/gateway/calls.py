@@ -30,8 +30,14 @@ from capabilities.json_bodies import is_quick
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.chain import CANCELLED
 from routing_admin.core.fallback.table import TABLE
-from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
-from routing_admin.core.planning.model_names import NamedRoute, UnknownModelError, task_name
+from routing_admin.core.planning.model_names import (
+    NOT_ALLOWED,
+    ModelNotAllowedError,
+    NamedRoute,
+    UnknownModelError,
+    check_allowed,
+    task_name,
+)
 from routing_admin.core.planning.plan import NoRouteError
 from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.generated_media import store_generated

@@ -17,8 +17,13 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.offered_models import list_offered
 from routing_admin.configuration.snapshot import Snapshot, first_service
-from routing_admin.core.planning.allowed import NOT_ALLOWED, ModelNotAllowedError, check_allowed
-from routing_admin.core.planning.model_names import UnknownModelError, resolve_model
+from routing_admin.core.planning.model_names import (
+    NOT_ALLOWED,
+    ModelNotAllowedError,
+    UnknownModelError,
+    check_allowed,
+    resolve_model,
+)
 from routing_admin.gateway.admission import endpoint
 from routing_admin.gateway.errors import GatewayError, json_response
 from routing_admin.gateway.gemini.endpoints import write_model, write_page

@@ -1,10 +1,14 @@
-"""Resolve model names by the table in docs/data-plane.md, in its order."""
+"""Resolve model names by the table in docs/data-plane.md, in its order, and check which a caller may use.
+
+What a caller may use are routes and services, whatever name leads to them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.translatable import translatable
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec, ServiceSpec
 from routing_admin.core.planning.plan import resolve_route
@@ -137,3 +141,41 @@ def _direct(name: str, provider: str, model: str, service: ServiceSpec | None = 
 
 TABLE: tuple[Callable[[Configuration, str], NamedRoute | None], ...] = (_task, _service, _bare_task, _pair, _auto)
 """The rules after aliases, in documented order; the catch-all alias is tried last."""
+
+
+NOT_ALLOWED = "model_not_allowed"
+NOTHING = translatable("nothing")
+MAX_NAMES = 20
+"""Allowed names that a refusal lists."""
+
+
+class ModelNotAllowedError(LookupError):
+    """The caller may not use the route or service; `sentence` lists what it may use."""
+
+    def __init__(self, name: str, limits: AgentLimits) -> None:
+        allowed = sorted(limits.models or ()) or [NOTHING]
+        self.sentence = translatable(
+            "This key cannot use '%(name)s'. It can use: %(allowed)s. An administrator can allow more.",
+            name=name[:200],
+            # An ellipsis replaces further names.
+            allowed=(*allowed[:MAX_NAMES], *("…" for _ in allowed[MAX_NAMES : MAX_NAMES + 1])),
+        )
+        super().__init__(self.sentence)
+
+
+def check_allowed(limits: AgentLimits | None, configuration: Configuration, target: NamedRoute, name: str) -> None:
+    """Raise `ModelNotAllowedError` unless the caller may use what `name` leads to."""
+    if limits is None or limits.models is None:
+        return
+    # Candidates are not checked: permission for a route covers every model in its chain.
+    if not any(limits.allows(model_name) for model_name in names_of(configuration, target)):
+        raise ModelNotAllowedError(name, limits)
+
+
+def names_of(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
+    """Return the names that permit a target; none for a provider's model without a model service."""
+    if not target.direct:
+        return (task_name(target.route.task_type),)
+    first = target.route.primary
+    service = target.service or configuration.service_at(first.provider, first.model or "")
+    return (service.id,) if service is not None else ()
