@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from capabilities.core.wire import Failure
-from routing_admin.core.fallback.policy import Verdict
+from routing_admin.core.fallback.policy import MAX_NAMED_SECONDS, Verdict
 from routing_admin.core.fallback.table import Effect, Scope
-from routing_admin.core.fallback.waits import MAX_NAMED_SECONDS
 
 FAILURES_IN_A_ROW = 3
 STEP_SECONDS = 30.0

@@ -36,10 +36,9 @@ from routing_admin.core.fallback.chain import (
 )
 from routing_admin.core.fallback.context import RunContext
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused, error_of_exhaustion
-from routing_admin.core.fallback.policy import ErrorPreset
+from routing_admin.core.fallback.policy import ErrorPreset, pause, refine_wait
 from routing_admin.core.fallback.table import TABLE, Action, is_of_key
 from routing_admin.core.fallback.trial import CandidateRun, cooling_attempt
-from routing_admin.core.fallback.waits import pause, refine_wait
 
 logger = logging.getLogger("routing_admin.routing")
 
