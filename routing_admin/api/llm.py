@@ -36,8 +36,7 @@ from routing_admin.core.planning.model_names import (
     check_allowed,
     task_name,
 )
-from routing_admin.core.planning.plan import NoRouteError, resolve_route
-from routing_admin.core.planning.resolution import resolve_plan
+from routing_admin.core.planning.plan import NoRouteError, resolve_plan, resolve_route
 from routing_admin.dispatch.estimates import charge_failures, reserve_planned, settle_planned
 from routing_admin.dispatch.generated_media import store_generated
 from routing_admin.dispatch.plan import PlannedRequest, plan_request, record_plan

@@ -18,8 +18,7 @@ from routing_admin.core.configuration.specs import (
 from routing_admin.core.fallback.chain import SkipReason, Timeouts
 from routing_admin.core.fallback.policy import ErrorPreset, Policy
 from routing_admin.core.fallback.table import Action
-from routing_admin.core.planning.plan import NoRouteError, RoutingQuery, make_plan, policy_of, unusable_of
-from routing_admin.core.planning.resolution import resolve_plan
+from routing_admin.core.planning.plan import NoRouteError, RoutingQuery, make_plan, policy_of, resolve_plan, unusable_of
 from tests.fallback.scripted_runs import Stage
 
 KEYED = KeySpec(KeyKind.ENV, "LLM_PROVIDER_KEYED_API_KEY")

@@ -1,9 +1,9 @@
-"""Plan a request's run: its route, chain, parameters and language."""
+"""Plan a request's run: its route, chain, parameters and language, and what would become of each candidate now."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
 from types import MappingProxyType
@@ -27,7 +27,8 @@ from routing_admin.core.configuration.specs import (
     ProviderSpec,
     RouteSpec,
 )
-from routing_admin.core.fallback.chain import Plan, PlannedCandidate, PoolKey, SkipReason, Timeouts
+from routing_admin.core.fallback.chain import SKIP_SENTENCES, Plan, PlannedCandidate, PoolKey, SkipReason, Timeouts
+from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.core.fallback.policy import DEFAULT_RETRIES, ErrorPreset, Policy
 from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
@@ -317,3 +318,44 @@ def _policy_of(configuration: Configuration, provider: str, model: str | None) -
     service = configuration.service_at(provider, model or (found.default_model if found else ""))
     own = str((service.content or {}).get("policy") or "") if service else ""
     return own or configuration.content_policy or DEFAULT_POLICY
+
+
+READY = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedCandidate:
+    """A candidate's outlook: `ready`, or the outcome it would have without a call, with the reason."""
+
+    candidate: PlannedCandidate
+    outcome: str
+    reason: str = ""
+
+
+def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[ResolvedCandidate, ...]:
+    """Return every candidate's outlook now, without calling anything or claiming a cooldown probe."""
+    seen: set[tuple[str, str]] = set()
+    resolved = []
+    for candidate in plan.candidates:
+        resolved.append(_resolve(candidate, seen, cooldowns))
+        seen.add((candidate.provider, candidate.model))
+    return tuple(resolved)
+
+
+def _resolve(candidate: PlannedCandidate, seen: set[tuple[str, str]], cooldowns: Cooldowns) -> ResolvedCandidate:
+    if candidate.skip is not None:
+        return ResolvedCandidate(
+            candidate, candidate.skip.value, candidate.skip_detail or SKIP_SENTENCES[candidate.skip]
+        )
+    if (candidate.provider, candidate.model) in seen:
+        return ResolvedCandidate(candidate, SkipReason.DUPLICATE.value, SKIP_SENTENCES[SkipReason.DUPLICATE])
+    # `enter` would claim the probe.
+    cooling = cooldowns.look(candidate.provider, candidate.model)
+    if cooling is None:
+        return ResolvedCandidate(candidate, READY)
+    reason = translatable(
+        "In cooldown for another %(seconds)s s after %(fault)s.",
+        seconds=round(cooling.seconds),
+        fault=cooling.failure.fault.value,
+    )
+    return ResolvedCandidate(candidate, SkipReason.COOLING.value, reason)
