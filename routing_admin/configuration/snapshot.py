@@ -21,14 +21,13 @@ from capabilities.models import Agent
 from capabilities.runtime import owned
 from routing_admin.configuration import rows
 from routing_admin.configuration.catalogue_versions import find_catalogue
-from routing_admin.configuration.drills import find_open_drill
 from routing_admin.configuration.history import newest_number
 from routing_admin.configuration.keys import KeyState, ProviderKeys, keys_of
 from routing_admin.configuration.stamped_cache import StampedCache
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, ServiceSpec
 from routing_admin.core.fallback.scripts import DrillWindow
 from routing_admin.core.planning.plan import is_taken
-from routing_admin.models import Installation
+from routing_admin.models import FireDrill, Installation
 from routing_admin.platform.databases.router import one_moment
 
 
@@ -171,3 +170,19 @@ def is_model_disabled(configuration: Configuration, service: ServiceSpec) -> boo
         if (candidate.provider, candidate.model) == (service.provider, service.model)
     )
     return not any(candidate.enabled for candidate in same_model)
+
+
+def find_open_drill() -> DrillWindow | None:
+    """Return the newest drill whose end is not in the audit log yet, or None."""
+    row = FireDrill.objects.filter(noted_at=None).order_by("-id").first()
+    return None if row is None else window_of(row)
+
+
+def window_of(row: FireDrill) -> DrillWindow:
+    return DrillWindow(
+        number=row.pk,
+        provider=row.provider,
+        actor=row.actor,
+        began=row.started_at.timestamp(),
+        ends=row.ends_at.timestamp(),
+    )

@@ -17,8 +17,8 @@ from capabilities.acts import SYSTEM, Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.errors import ActionError, InvalidError, NotFoundError
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.drills import window_of
 from routing_admin.configuration.revisions import DRILL_END, DRILL_START, DRILL_STOP, ledger
+from routing_admin.configuration.snapshot import window_of
 from routing_admin.core.fallback.scripts import CHOICES, DrillWindow
 from routing_admin.models import FireDrill
 from routing_admin.request_log.drill_results import find_result
