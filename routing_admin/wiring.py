@@ -23,8 +23,8 @@ def _read_retention() -> Retention:
 def make_server_hooks() -> Hooks:
     """Return the server's readiness checks and sources of metrics (`settings.SERVER_HOOKS`)."""
     from routing_admin.console.dashboard.metrics import list_families, list_process_numbers
-    from routing_admin.platform.server.metrics import request_metrics
     from routing_admin.platform.server.health_checks import DependencyCheck, own_checks
+    from routing_admin.platform.server.metrics import request_metrics
     from routing_admin.platform.server.scrapes import list_load
     from routing_admin.request_log.counting import without_former_names
 
