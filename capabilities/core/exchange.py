@@ -87,7 +87,11 @@ def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) 
     if not _is_past(rate.day, today):
         yield Problem("day", translatable("The day cannot be in the future. Write it like 2026-11-22."), "range")
     if not rate.source.strip():
-        yield Problem("source", translatable("Enter where the rate is from: a bank, a page, a bill."), "required")
+        yield Problem(
+            "source",
+            translatable("Enter the source of the rate, for example the bank, a web page or an invoice."),
+            "required",
+        )
     for other_rate in others:
         if other_rate.into != rate.into or other_rate.currency == rate.into:
             sentence = translatable(

@@ -127,7 +127,7 @@ def test_page_shows_holders_of_the_link_what_the_agent_may_read(admin: Client, s
     assert "Anthropic(base_url=&quot;https://ra.example&quot;" in page
     assert "task:<wbr>planning" in page
     assert "vision-agent" in page
-    assert "handed to multimodal-agent" in page
+    assert "forwards to multimodal-agent" in page
 
 
 def test_without_a_call_the_page_says_how_one_is_made(admin: Client) -> None:

@@ -42,7 +42,7 @@ def test_the_list_says_what_each_agent_reads_and_whom_it_hands_over_to(admin: Cl
 def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> None:
     """An agent's page says for each kind of content which agents read it: this agent, others by name, or none."""
     page = text_of(admin.get("/agents/vision-agent/"))
-    assert "Hands audio to multimodal-agent." in page
+    assert "Can forward audio to multimodal-agent." in page
     assert "itself" in page
     assert "No agent reads: videos." in " ".join(page.split())
 
@@ -217,7 +217,7 @@ def test_of_many_who_can_take_something_a_few_are_named(admin, demo):
         Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)
     snapshot.refresh()
     page = text_of(admin.get("/agents/text-agent/"))
-    assert re.search(r"Hands images to eye-0(, [\w-]+){4} and 7 more\.", " ".join(page.split()))
+    assert re.search(r"Can forward images to eye-0(, [\w-]+){4} and 7 more\.", " ".join(page.split()))
 
 
 def test_many_agents_are_listed_in_pages_and_a_search_reaches_every_one(admin: Client) -> None:

@@ -74,11 +74,11 @@ def test_no_service_is_probed_at_night_until_chosen(admin: Client, gemini_servic
     The page shows the expected calls and tokens. The choice is audited and can be reverted.
     """
     page = text_of(admin.get("/services/gem/"))
-    assert "Not probed at night." in page
-    assert re.search(r"A nightly probe takes up to 13 calls and about \d+ tokens, as the last probe did\.", page)
+    assert "Nightly probe: off." in page
+    assert re.search(r"Each probe: up to 13 calls and about \d+ tokens, like the last one\.", page)
     assert list(claim_due(timezone.now() + timedelta(days=2))) == []
     admin.post("/nightly/gem/", {"on": "1"})
-    assert "Probed every night" in text_of(admin.get("/services/gem/"))
+    assert "Nightly probe: on, from 3:00." in text_of(admin.get("/services/gem/"))
     assert AuditEvent.objects.filter(action="service.nightly", details={"on": True}).exists()
     assert list(claim_due(timezone.now())) == []
     assert [row.service_id for row in claim_due(timezone.now() + timedelta(days=1))] == ["gem"]
@@ -91,22 +91,22 @@ def test_cost_of_a_night_is_estimated_before_the_first_probe(admin: Client, demo
     openai = Provider.objects.get(name="openai")
     save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
     page = text_of(admin.get("/services/four/"))
-    assert re.search(r"A nightly probe takes up to \d+ calls and about [\d,]+ tokens, by the vendor's formulas\.", page)
-    assert re.search(r"Its tokens are unknown for: [\w, ]*audio", page)
+    assert re.search(r"Each probe: up to \d+ calls and about [\d,]+ tokens, by the vendor's formulas\.", page)
+    assert re.search(r"Tokens unknown for: [\w, ]*audio", page)
 
 
 def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price(
     admin: Client, gemini_service: Service
 ) -> None:
     """A probe's cost is shown if the model has a price; otherwise the page says that it is unknown."""
-    assert "The cost is unknown: the model has no price." in text_of(admin.get("/services/gem/"))
+    assert "Cost unknown, because the model has no price." in text_of(admin.get("/services/gem/"))
     gemini_service.price = {"currency": "EUR", "input": 1000, "output": 1000}
     save_service(SYSTEM, gemini_service)
     probe_service(SYSTEM, gemini_service)
     page = text_of(admin.get("/services/gem/"))
-    tokens = re.search(r"about (\d+) tokens, as the last probe did", page)
+    tokens = re.search(r"about (\d+) tokens, like the last one", page)
     assert tokens is not None
-    assert f"That is about {int(tokens[1]) / 1000:.2f} EUR a night." in page
+    assert f"Estimated cost per night: {int(tokens[1]) / 1000:.2f} EUR." in page
     assert len(re.findall(r"\d+ tokens in total, as counted by the provider\.\s+0\.\d+ EUR", page)) == 4
 
 

@@ -140,7 +140,7 @@ class KeyTermsForm(forms.Form):
         label=gettext_lazy("Team"),
         max_length=LONGEST[LabelKind.TEAM],
         required=False,
-        help_text=gettext_lazy("All its calls count for this team, whatever they claim."),
+        help_text=gettext_lazy("All calls with this key count for this team, even if a request names another."),
     )
     project = forms.CharField(label=gettext_lazy("Project"), max_length=LONGEST[LabelKind.PROJECT], required=False)
 

@@ -20,9 +20,9 @@ from routing_admin.core.fallback.table import GROUPS, Action, Effect
 from routing_admin.core.planning.plan import policy_of
 
 ACTIONS: Mapping[Action, str | Promise] = {
-    Action.RETRY: gettext_lazy("retry, then the next"),
-    Action.NEXT: gettext_lazy("the next at once"),
-    Action.RAISE: gettext_lazy("raise at once"),
+    Action.RETRY: gettext_lazy("retry, then the next candidate"),
+    Action.NEXT: gettext_lazy("next candidate at once"),
+    Action.RAISE: gettext_lazy("stop, no fallback"),
 }
 """The actions a route can choose for an error class."""
 
@@ -127,9 +127,9 @@ def _pick_failure(word: str) -> tuple[Failure, ...]:
 def verdict_line(verdict: Verdict, policy: Policy) -> str:
     cools = verdict.effect in (Effect.NOW, Effect.MINUTE, Effect.LONG, Effect.EXACT)
     if verdict.action is Action.RAISE:
-        return _("raise at once, no fallback")
+        return _("stops here, no fallback")
     if verdict.action is Action.NEXT or policy.retries == 0:
-        return _("the next candidate at once; this one cools down") if cools else _("the next candidate at once")
+        return _("next candidate at once; this one cools down") if cools else _("next candidate at once")
     return ngettext(
         "%(count)d retry, then the next candidate", "%(count)d retries, then the next candidate", policy.retries
     ) % {"count": policy.retries}

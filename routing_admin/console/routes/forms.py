@@ -19,9 +19,9 @@ from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.planning.model_names import MAX_NAME
 
 PRESETS = (
-    (ErrorPreset.SEED.value, _("seed: retry, then the next; the caller's own mistakes are raised")),
-    (ErrorPreset.RESILIENT.value, _("resilient: a provider's 401, 403, 404, 413 and 422 move on to the next")),
-    (ErrorPreset.STRICT.value, _("strict: every 429 and 5xx is retried, nothing is refined")),
+    (ErrorPreset.SEED.value, _("standard: retry, then next candidate")),
+    (ErrorPreset.RESILIENT.value, _("resilient: next candidate also on 401, 403, 404, 413, 422")),
+    (ErrorPreset.STRICT.value, _("strict: retry every 429 and 5xx")),
 )
 DROPS = (
     ("", _("leave it out and tell the caller")),

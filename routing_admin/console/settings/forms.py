@@ -13,8 +13,8 @@ from routing_admin.configuration.installation import Keeping
 from routing_admin.console.base.content_policies import policy_choices
 from routing_admin.console.base.schemas import CENTURY_DAYS, MEBIBYTE
 
-CURRENCY = {"placeholder": "USD", "autocomplete": "off", "spellcheck": "false"}
-AMOUNT = {"class": "num", "placeholder": "7.1", "inputmode": "decimal", "autocomplete": "off"}
+CURRENCY = {"class": "input num", "placeholder": "USD", "autocomplete": "off", "spellcheck": "false"}
+AMOUNT = {"class": "input num", "placeholder": "7.1", "inputmode": "decimal", "autocomplete": "off"}
 PLAIN = {"class": "num", "inputmode": "numeric", "autocomplete": "off"}
 
 
@@ -55,16 +55,29 @@ class LanguageForm(forms.Form):
 class ExchangeRateForm(forms.Form):
     """The value of one unit of a currency in another, with its day and source."""
 
-    currency = forms.CharField(label=_("1 of"), max_length=3, widget=forms.TextInput(attrs=CURRENCY))
-    rate = forms.CharField(label=_("is"), max_length=20, widget=forms.TextInput(attrs=AMOUNT))
-    into = forms.CharField(label=_("of"), max_length=3, widget=forms.TextInput(attrs=CURRENCY))
+    currency = forms.CharField(
+        label=_("Currency"), max_length=3, widget=forms.TextInput(attrs={**CURRENCY, "aria-label": _("Currency")})
+    )
+    rate = forms.CharField(
+        label=_("Rate"), max_length=20, widget=forms.TextInput(attrs={**AMOUNT, "aria-label": _("Rate")})
+    )
+    into = forms.CharField(
+        label=_("Converted to"),
+        max_length=3,
+        widget=forms.TextInput(attrs={**CURRENCY, "placeholder": "CNY", "aria-label": _("Converted to")}),
+    )
     day = forms.CharField(label=_("Day"), max_length=10, widget=forms.TextInput(attrs={"type": "date"}))
     source = forms.CharField(
-        label=_("Where from"),
+        label=_("Source"),
         max_length=SOURCE_CHARS,
-        help_text=_("A bank, a page, a bill."),
+        help_text=_("For example the bank, a web page or an invoice."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
+
+    @property
+    def equation(self) -> Sequence[forms.BoundField]:
+        """The fields that the page shows as one line: 1 USD = 7.1 CNY."""
+        return (self["currency"], self["rate"], self["into"])
 
     def clean_currency(self) -> str:
         return str(self.cleaned_data["currency"]).upper()
