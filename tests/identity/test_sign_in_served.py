@@ -110,7 +110,7 @@ def test_failed_external_sign_in_is_explained(invited_only):
     state = parse_qs(urlsplit(browser.start_sign_in()).query)["state"][0]
     made_up = browser.pages.get(f"/sign-in/oidc/callback/?code=made-up&state={state}")
     assert (cancelled.status_code, foreign.status_code, made_up.status_code) == (400, 400, 502)
-    assert "You did not sign in" in cancelled.text
+    assert "reports that you canceled" in cancelled.text
     assert "sign-in attempt has expired" in foreign.text
     assert "Acme did not sign you in" in made_up.text
     assert browser.pages.get("/sign-in/feishu/callback/?code=1&state=2").status_code == 404

@@ -36,9 +36,9 @@ def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Cli
 
 
 def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, viewer: Client) -> None:
-    assert "This needs the editor role" in text_of(viewer.get(reverse("route_new")))
+    assert "This needs the editor role." in text_of(viewer.get(reverse("route_new")))
     refused = text_of(editor.get(reverse("provider_new")))
-    assert "This needs the administrator role" in refused
+    assert "This needs the administrator role." in refused
     assert "Ask an administrator" in refused
 
 

@@ -48,7 +48,7 @@ def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_
         echo.locator("summary").click()
     echo.get_by_role("button", name="Send to this model").click()
     echo.get_by_role("link", name="See it in the log").click()
-    page.locator("h1.sentence").wait_for()
+    page.locator("#main h1", has_text="Request").wait_for()
     assert RequestLog.objects.filter(surface="page").count() == 1
 
 
@@ -82,7 +82,8 @@ def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page
     page.get_by_role("link", name="Fell back").click()
     page.wait_for_url("**fallback**")
     page.get_by_role("link", name="design").click()
-    assert "without the image" in page.locator("h1").inner_text()
+    assert page.locator("h1").inner_text() == "Request"
+    assert "without the image" in page.locator("p.lead").inner_text()
 
 
 def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admin_page: Any, demo: str) -> None:

@@ -24,7 +24,7 @@ from routing_admin.platform.server.store_monitor import low_disk_space
 log = logging.getLogger(__name__)
 
 SILENT: tuple[Promise, Promise] = (
-    gettext_lazy("The database is not responding"),
+    gettext_lazy("The database is not responding."),
     gettext_lazy(
         "Another program has locked it, or its file cannot be read. Nothing was changed. Try again in a moment. The "
         "server log names the cause."
@@ -32,18 +32,18 @@ SILENT: tuple[Promise, Promise] = (
 )
 OUTAGES: Mapping[DatabaseFault | None, tuple[Promise, Promise]] = {
     DatabaseFault.READ_ONLY: (
-        gettext_lazy("The database is read-only"),
+        gettext_lazy("The database is read-only."),
         gettext_lazy(
             "Nothing was changed, and nothing can be until the server is connected to a database that takes writes. "
             "Calls that store nothing continue. The server log says what to do."
         ),
     ),
     DatabaseFault.FORBIDDEN: (
-        gettext_lazy("The database denies the server a right"),
+        gettext_lazy("The database denies the server a right."),
         gettext_lazy("Nothing was changed. The server log names the right that is missing."),
     ),
     DatabaseFault.OUTDATED: (
-        gettext_lazy("The database is being upgraded"),
+        gettext_lazy("The database is being upgraded."),
         gettext_lazy(
             "It lacks a table or column of this version. Nothing was changed. Try again in a few minutes; if this "
             "lasts, run: python manage.py bootstrap"
