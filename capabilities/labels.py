@@ -80,11 +80,13 @@ ACTORS: Mapping[str, str | Promise] = {"nightly probe": _("nightly probe")}
 """Labels of actors that are not users."""
 
 BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
-    "ok": ("ok", "check", pgettext_lazy("health", "Ok")),
+    "ok": ("ok", "check", _("Ready")),
     "slow": ("warn", "clock", pgettext_lazy("health", "Slow")),
-    "down": ("bad", "stop", pgettext_lazy("health", "Down")),
+    "down": ("bad", "stop", _("Unreachable")),
     "unknown": ("", "info", pgettext_lazy("health", "Unknown")),
-    "cooling": ("bad", "pause", _("Cooling down")),
+    "cooling": ("warn", "pause", _("Cooling")),
+    "no_key": ("warn", "key", _("No key")),
+    "rejected": ("bad", "x", pgettext_lazy("key or address", "Refused")),
     "native": ("ok", "check", pgettext_lazy("delivery", "As it is")),
     "converted": ("info", "convert", pgettext_lazy("delivery", "Converted")),
     "cut": ("warn", "warn", pgettext_lazy("delivery", "Not whole")),
@@ -101,12 +103,19 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "stored": ("ok", "check", _("Stored")),
     "error": ("bad", "stop", _("Error")),
     "warning": ("warn", "warn", _("Warning")),
-    "no_key": ("bad", "key", _("No key")),
+    "call_answered": ("ok", "check", _("Answered")),
+    "call_fallback": ("warn", "convert", _("Answered by fallback")),
+    "call_refused": ("", "x", pgettext_lazy("call", "Refused")),
+    "call_failed": ("bad", "stop", _("Failed")),
+    "call_cancelled": ("", "x", _("Cancelled")),
     "skipped": ("", "right", _("Skipped")),
     "revoked": ("bad", "x", _("Revoked")),
     "expired": ("warn", "clock", _("Expired")),
 }
-"""Status → (tone, icon, label). The status is never shown by colour alone: there is always an icon and a label."""
+"""Status → (tone, icon, label). The status is never shown by colour alone: there is always an icon and a label.
+
+`ok` to `rejected` are the states of a provider or a key, `call_…` the ends of a call.
+"""
 
 NOTE_ICONS: Mapping[str, str] = {"ok": "check", "info": "info", "warn": "warn", "bad": "stop", "": "info"}
 """The icon of a note by its tone."""

@@ -103,7 +103,7 @@ def test_a_page_says_where_the_store_is_and_what_to_do(admin: Client, row: Artif
         answer = admin.get(reverse(name, args=[row.pk]))
         text = answer.content.decode()
         assert (answer.status_code, answer["Retry-After"]) == (503, "2")
-        assert "The artifact store is not responding" in text
+        assert "Artifact store unavailable" in text
         assert f"s3://files at {silent_store}" in text
     answer = admin.post(
         reverse("artifact_upload"), {"file": SimpleUploadedFile("b.txt", b"x")}, headers={"accept": "application/json"}

@@ -168,7 +168,8 @@ def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
     page = text_of(admin.get("/providers/pool/"))
     assert "after http_401, then retried automatically" in page
-    assert page.count("In use") == 2
+    assert page.count("Ready</span>") == 2
+    assert page.count("Refused</span>") == 1
     dashboard = text_of(admin.get("/"))
     assert "pool refuses its key billing" in dashboard
     admin.post("/providers/pool/keys/test/", headers=HTMX)

@@ -432,9 +432,11 @@ def test_a_final_failure_looks_final(admin: Client) -> None:
     logged("req_1", outcome="upstream_429", status=429, chain=[chip])
     page = admin.get(reverse("requests")).content.decode()
     assert "×3" in page
-    assert re.search(r'<b class="ink bad">.*?Failed</b>', page, re.DOTALL)
+    assert re.search(r'<span class="badge bad">.*?Failed</span>', page, re.DOTALL)
     RequestLog.objects.update(outcome="upstream_400", ending="refused")
-    assert "<b class=" not in admin.get(reverse("requests")).content.decode()
+    page = admin.get(reverse("requests")).content.decode()
+    assert "badge bad" not in page
+    assert re.search(r'<span class="badge ">.*?Refused</span>', page, re.DOTALL)
 
 
 def test_every_fault_has_its_meaning_on_the_page(admin: Client) -> None:

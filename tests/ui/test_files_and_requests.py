@@ -79,7 +79,7 @@ def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page
     page.get_by_role("combobox", name="Search requests").fill("task:design")
     page.keyboard.press("Enter")
     page.wait_for_url("**q=task**")
-    page.get_by_role("link", name="Fell back").click()
+    page.get_by_role("link", name="Answered by fallback").click()
     page.wait_for_url("**fallback**")
     page.get_by_role("link", name="design").click()
     assert page.locator("h1").inner_text() == "Request"

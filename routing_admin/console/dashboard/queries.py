@@ -202,7 +202,7 @@ def figures_of(today: Day, yesterday: Day, first_content: FirstContent, now: dat
             count=_("since %(time)s") % {"time": f"{localtime(start):%m-%d %H:%M}"},
             search=Search((since,)).to_text(),
         ),
-        _share_figure(_("Answered by a fallback"), "fell_back", today, yesterday, ("warn", "fallback", since)),
+        _share_figure(_("Answered by fallback"), "fell_back", today, yesterday, ("warn", "fallback", since)),
         _share_figure(_("Failed"), "failed", today, yesterday, ("bad", "failed", since)),
         Figure(
             label=_("First content, median"),

@@ -221,7 +221,7 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
 
 LABELS: Mapping[EffectMeasure, str | Promise] = {
     EffectMeasure.FAILURES: gettext_lazy("failed"),
-    EffectMeasure.FALLBACKS: gettext_lazy("fell back"),
+    EffectMeasure.FALLBACKS: gettext_lazy("answered by fallback"),
     EffectMeasure.DURATION: gettext_lazy("median duration"),
 }
 TRENDS: Mapping[EffectTrend, tuple[str, str, str | Promise]] = {

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.core.providers.presets import HostPreset, preset_for_endpoint
+from capabilities.core.wire import Fault
 from capabilities.models import KeyTest, Provider, ProviderTest
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
@@ -48,6 +49,11 @@ class ProviderLine:
         return "stopped" if self.key.reason else "usable"
 
     @property
+    def badge(self) -> str:
+        """The state as `labels.BADGES` names it."""
+        return "disabled" if self.state == "disabled" else badge_of(self.key)
+
+    @property
     def rank(self) -> int:
         """The position in the list: stopped, then those with a failed test, then usable and disabled providers."""
         if self.state == "usable":
@@ -62,6 +68,13 @@ class ProviderLine:
     def preset(self) -> HostPreset | None:
         """The preset whose host the endpoint names."""
         return preset_for_endpoint(self.row.endpoint)
+
+
+def badge_of(key: KeyNote) -> str:
+    """Return the badge of a key: `ok`, `no_key`, or `rejected` if its provider's address is not allowed."""
+    if not key.reason:
+        return "ok"
+    return "no_key" if key.source == "missing" and not key.unconfirmed else "rejected"
 
 
 def explain_key(key: KeyNote) -> str:
@@ -266,13 +279,13 @@ class KeyRow:
     test: KeyTest | None = None
 
     @property
-    def state(self) -> str:
-        """`disabled`, `missing`, `resting` (in cooldown) or `in_use`: the first that applies."""
+    def badge(self) -> str:
+        """The state as `labels.BADGES` names it; `rejected` also if the provider refused the key."""
         if not self.health.enabled:
             return "disabled"
-        if self.health.note.reason:
-            return "missing"
-        return "resting" if self.health.rests_until else "in_use"
+        if self.health.note.reason or not self.health.rests_until:
+            return badge_of(self.health.note)
+        return "rejected" if TABLE[Fault(self.health.rest)].key_effect is Effect.LONG else "cooling"
 
 
 def list_key_rows(row: Provider) -> list[KeyRow]:

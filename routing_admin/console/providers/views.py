@@ -72,12 +72,10 @@ def summarize(lines: list[ProviderLine]) -> str:
     if not lines:
         return _("No provider yet.")
     if stopped:
-        text = _("Cannot be called: %(names)s (%(count)s of %(all)s).")
+        text = _("Not ready: %(names)s (%(count)s of %(all)s).")
         return text % {"count": len(stopped), "all": len(lines), "names": join_words(stopped[:4])}
     enabled = sum(line.row.enabled for line in lines)
-    text = ngettext(
-        "%(count)s enabled provider can be called.", "All %(count)s enabled providers can be called.", enabled
-    )
+    text = ngettext("%(count)s enabled provider is ready.", "All %(count)s enabled providers are ready.", enabled)
     return text % {"count": enabled}
 
 

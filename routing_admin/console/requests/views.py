@@ -20,7 +20,7 @@ from artifacts.storage.thumbnails import can_have_thumbnail
 from capabilities.access import actor_of, may
 from capabilities.core.permissions import PagePart
 from capabilities.core.prices import money_texts
-from capabilities.labels import KINDS
+from capabilities.labels import BADGES, KINDS
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.readings import note_body_read
@@ -99,10 +99,9 @@ def suggest_words(typed: str) -> list[str]:
     return suggest(typed, values)
 
 
+CALLS = ("failed", "refused", "fallback")
 QUICK = (
-    ("status", "failed", gettext_lazy("Failed"), "stop"),
-    ("status", "refused", gettext_lazy("Refused"), "x"),
-    ("status", "fallback", gettext_lazy("Fell back"), "convert"),
+    *(("status", word, label, icon) for word in CALLS for _tone, icon, label in [BADGES[f"call_{word}"]]),
     ("since", "1h", gettext_lazy("Last hour"), "clock"),
     ("since", "1d", gettext_lazy("Last day"), "clock"),
 )

@@ -26,9 +26,9 @@ Text = str | Promise
 FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
     Finding.MISSING: ("bad", "x", gettext_lazy("Provider is gone: will be skipped")),
     Finding.DISABLED: ("", "pause", gettext_lazy("Disabled: will be skipped")),
-    Finding.NO_KEY: ("bad", "key", gettext_lazy("No key: will be skipped")),
+    Finding.NO_KEY: ("warn", "key", gettext_lazy("No key: will be skipped")),
     Finding.ORIGIN_REFUSED: ("bad", "lock", gettext_lazy("Address refused: will be skipped")),
-    Finding.UNREACHABLE: ("warn", "copy", gettext_lazy("Unreachable: already earlier in the chain")),
+    Finding.UNREACHABLE: ("warn", "copy", gettext_lazy("Never reached: already earlier in the chain")),
     Finding.TEXT_ONLY: ("warn", "text", gettext_lazy("Text only: no model service")),
     Finding.PRIMARY: ("acc", "check", gettext_lazy("Primary")),
     Finding.CROSS_MODEL: ("info", "info", gettext_lazy("Cross-model")),
