@@ -95,7 +95,7 @@ def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) 
     for other_rate in others:
         if other_rate.into != rate.into or other_rate.currency == rate.into:
             sentence = translatable(
-                "The other rates convert to %(currency)s. Remove them first.", currency=other_rate.into
+                "The other rates convert to %(currency)s. Delete them first.", currency=other_rate.into
             )
             yield Problem("into", sentence, "range")
             return

@@ -65,9 +65,9 @@ def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary: 
 
 def test_one_button_goes_back_to_what_was_detected(admin: Client, binary: Artifact) -> None:
     """The button for the detected values exists only while something is corrected."""
-    assert page(admin, binary).button("Use the detected values") is None
+    assert page(admin, binary).button("Restore the detected values") is None
     fill(admin, binary, mime_type="text/plain")
-    assert page(admin, binary).button("Use the detected values")
+    assert page(admin, binary).button("Restore the detected values")
     admin.post(reverse("artifact_correct", args=[binary.pk]), {"back": "1"})
     row = Artifact.objects.get()
     assert (row.mime_type, row.kind, row.correction) == (binary.mime_type, binary.kind, None)

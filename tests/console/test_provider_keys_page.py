@@ -81,7 +81,7 @@ def test_a_key_is_added_named_switched_off_and_removed_and_each_is_a_revision_th
     acts = set(AuditEvent.objects.values_list("action", flat=True))
     assert {"provider.key_add", "provider.key_change", "provider.key_remove"} <= acts
     history = text_of(admin.get("/history/"))
-    assert "Provider key removed" in history
+    assert "Provider key deleted" in history
 
 
 def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):

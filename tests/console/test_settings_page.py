@@ -279,10 +279,10 @@ def test_bodies_are_recorded_only_after_a_confirmed_warning(admin: Client) -> No
 def test_demo_data_goes_with_one_click_and_comes_back_with_undo(admin: Client) -> None:
     """The section for removing the demo is shown only while there is demo data."""
     demo.load()
-    assert "Remove demo data" in admin.get("/settings/").content.decode()
+    assert "Delete demo data" in admin.get("/settings/").content.decode()
     admin.post(reverse("demo_remove"))
     assert snapshot.current().configuration.routes == ()
-    assert "Remove demo data" not in admin.get("/settings/").content.decode()
+    assert "Delete demo data" not in admin.get("/settings/").content.decode()
     admin.post(f"/undo/{Revision.objects.latest('number').number}/")
     assert snapshot.current().configuration.routes != ()
 

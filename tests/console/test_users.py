@@ -263,7 +263,7 @@ def test_a_viewer_reads_who_is_there_and_sees_no_button(admin_account: User, vie
     """A viewer sees the list of users without buttons, and which role is needed."""
     page = browser_of(viewer_account).get("/users/").content.decode()
     assert "needs the administrator role" in page
-    assert "Create invitation link" not in page
+    assert "Issue invitation link" not in page
     assert "Deactivate" not in browser_of(viewer_account).get(f"/users/{admin_account.pk}/").content.decode()
 
 

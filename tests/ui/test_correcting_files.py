@@ -66,9 +66,9 @@ def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: An
     page.keyboard.press("Enter")
     page.locator("#id_mime_type").fill("image/png")
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="Use the detected values").wait_for()
+    page.get_by_role("button", name="Restore the detected values").wait_for()
     expect(page.locator(".steps-found")).to_contain_text("image/png", use_inner_text=False)
-    page.get_by_role("button", name="Use the detected values").press("Enter")
+    page.get_by_role("button", name="Restore the detected values").press("Enter")
     expect(page.locator(".note.warn")).to_contain_text("big5")
     assert page.evaluate("window.same")
     assert Artifact.objects.get(pk=guess.pk).correction is None

@@ -90,10 +90,10 @@ def test_the_demo_goes_once_its_list_was_seen_and_comes_back_with_one_click(admi
     """The dashboard says that no route is left, and Undo restores everything."""
     page = admin_page
     page.goto("/")
-    page.get_by_role("button", name="Remove demo data").click()
-    dialog = page.get_by_role("dialog", name="Remove the demo data?")
+    page.get_by_role("button", name="Delete demo data").click()
+    dialog = page.get_by_role("dialog", name="Delete the demo data?")
     dialog.get_by_text("vision-agent").wait_for()
-    dialog.get_by_role("button", name="Remove demo data").click()
+    dialog.get_by_role("button", name="Delete demo data").click()
     page.get_by_text("No task route yet").wait_for()
     page.get_by_role("button", name="Undo").click()
     page.get_by_text("All 6 task routes are working").wait_for()

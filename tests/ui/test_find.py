@@ -56,7 +56,7 @@ def test_empty_dialog_shows_hints_and_destinations(admin_page: Any) -> None:
     admin_page.keyboard.press("Control+k")
     expect(admin_page.locator("#options")).to_contain_text("Try a provider")
     expect(admin_page.locator(OPTIONS, has_text="Task routes")).to_be_visible()
-    expect(admin_page.locator(OPTIONS, has_text="New route")).to_be_attached()
+    expect(admin_page.locator(OPTIONS, has_text="Add task route")).to_be_attached()
 
 
 def test_arrows_choose_and_enter_opens_what_is_chosen(admin_page: Any) -> None:

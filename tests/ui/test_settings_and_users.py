@@ -80,7 +80,7 @@ def test_an_invited_person_joins_in_chinese_with_a_password_of_their_own(
     admin_page.goto("/settings/")
     admin_page.locator("#main").get_by_role("link", name="Users").click()
     admin_page.fill("#id_username", "王芳")
-    admin_page.get_by_role("button", name="Create invitation link").click()
+    admin_page.get_by_role("button", name="Issue invitation link").click()
     link = admin_page.locator("#link").inner_text()
     hers = new_page(language="zh-CN")
     hers.goto("/join/" + link.split("/join/")[1])
@@ -99,7 +99,7 @@ def test_inviting_works_without_scripts(new_page: Callable[..., Any], sign_in: C
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/users/")
     page.fill("#id_username", "ines")
-    page.get_by_role("button", name="Create invitation link").click()
+    page.get_by_role("button", name="Issue invitation link").click()
     expect(page.locator("#link")).to_contain_text("/join/")
 
 

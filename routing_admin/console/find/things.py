@@ -206,10 +206,10 @@ def section(label: Any, place: str, *also: str, page: str = "settings") -> FindR
 
 
 ACTS = (
-    act(gettext_lazy("New route"), "route_new", "plus", "add task route", "create route", "添加任务路由"),
+    act(gettext_lazy("Add task route"), "route_new", "plus", "new route", "create route", "新建任务路由"),
     act(gettext_lazy("Add provider"), "provider_new", "plus", "new provider", "添加渠道", "新建提供商"),
     act(gettext_lazy("Add model service"), "service_new", "plus", "new service", "add model", "新建模型服务"),
-    act(gettext_lazy("New agent"), "agent_new", "plus", "add an agent", "create agent", "添加智能体"),
+    act(gettext_lazy("Add agent"), "agent_new", "plus", "new agent", "create agent", "新建智能体"),
     act(
         gettext_lazy("Issue a key"),
         "agents",
@@ -238,7 +238,7 @@ ACTS = (
         part=PagePart.EXPORTS,
     ),
     act(gettext_lazy("Import"), "config", "up", "json", "导入配置", place="#in", needs="config_import"),
-    act(gettext_lazy("Set a budget"), "budgets", "chart", "limit", "quota", "额度", needs="budget_save"),
+    act(gettext_lazy("Add budget"), "budgets", "chart", "set a budget", "limit", "quota", "额度", needs="budget_save"),
     act(gettext_lazy("Refresh the catalogue"), "catalogue", "refresh", "models", place="#refresh"),
     act(
         gettext_lazy("Invite a user"),
@@ -248,7 +248,16 @@ ACTS = (
         place="#invite",
         needs="user_invite",
     ),
-    act(gettext_lazy("Create a token"), "tokens", "key", "new token", "script", place="#make", needs="token_new"),
+    act(
+        gettext_lazy("Issue a token"),
+        "tokens",
+        "key",
+        "new token",
+        "create a token",
+        "script",
+        place="#make",
+        needs="token_new",
+    ),
     act(gettext_lazy("Send a test"), "alerts", "send", "alert", "webhook", place="#webhook", needs="alert_test"),
     act(gettext_lazy("Change password"), "password_change", "lock", "密码"),
     act(

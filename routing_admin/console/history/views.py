@@ -200,7 +200,7 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
         # The revision's page shows the consequences for routes and agents. Without `seen`, redirect to it first.
         if "seen" not in request.POST and foresee_restore(configuration_at(number)):
             messages.warning(
-                request, _("Restoring this revision concerns routes or agents. Check what it means, then restore.")
+                request, _("Restoring this revision affects routes or agents. Check the effects, then restore.")
             )
             return redirect("revision", number)
         change = act_restore(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))

@@ -147,7 +147,7 @@ def user_withdraw(request: HttpRequest, pk: int) -> HttpResponse:
         name = people.withdraw(actor_of(request), pk)
     except ActionError as refusal:
         return show_user(request, user_or_404(pk), refusal=translate_refusal(refusal), status=refusal.status)
-    messages.success(request, _("Invitation of %(name)s withdrawn") % {"name": name})
+    messages.success(request, _("Invitation of %(name)s revoked") % {"name": name})
     return redirect("users")
 
 

@@ -76,7 +76,7 @@ def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
-        add_toast(request, _("Key %(name)s removed") % {"name": key}, change.revision)
+        add_toast(request, _("Key %(name)s deleted") % {"name": key}, change.revision)
     return redirect("provider", name=name)
 
 

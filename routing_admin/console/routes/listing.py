@@ -225,7 +225,7 @@ def alias(request: HttpRequest) -> HttpResponse:
     removed = request.POST.get("remove", "")
     if removed:
         change = save_alias(actor_of(request), removed, "")
-        add_toast(request, _("Alias %(name)s is removed.") % {"name": removed}, change.revision)
+        add_toast(request, _("Alias %(name)s is deleted.") % {"name": removed}, change.revision)
         return redirect("routes")
     form = AliasForm(request.POST)
     if form.is_valid() and not is_target(snapshot.current().configuration, form.cleaned_data["target"]):

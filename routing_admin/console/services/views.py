@@ -302,7 +302,7 @@ def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
     """Forget that the model rejected a parameter. The next request sends the parameter again."""
     row, name = require_found(find_service(service_id)), request.POST.get("name", "")
     forget_refusal(row.provider.name, row.model, name)
-    add_toast(request, _("%(name)s is sent as usual again") % {"name": name})
+    add_toast(request, _("%(name)s is sent again") % {"name": name})
     return redirect("service", service_id=service_id)
 
 

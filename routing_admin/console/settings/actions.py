@@ -147,7 +147,7 @@ def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:
 
 def remove_rate(actor: Actor, currency: str) -> AuditedAction:
     """Remove the exchange rate of a currency. Raise `NotFoundError` if it has none."""
-    message = _("Removed the exchange rate of %(currency)s") % {"currency": currency}
+    message = _("Deleted the exchange rate of %(currency)s") % {"currency": currency}
     act = AuditedAction("exchange_rate.remove", "exchange_rate", currency, message=message)
     with ledger.change(actor, act):
         row = Installation.current()

@@ -100,7 +100,7 @@ def language_remove(request: HttpRequest) -> HttpResponse:
         change = actions.remove_language(actor_of(request), code)
     except ActionError as refusal:
         return section(request, "languages", refusal.status, refusal=translate_refusal(refusal))
-    return answer_saved(request, "languages", _("%(code)s removed") % {"code": code}, change.revision)
+    return answer_saved(request, "languages", _("%(code)s deleted") % {"code": code}, change.revision)
 
 
 @require_POST
@@ -134,7 +134,7 @@ def bodies(request: HttpRequest) -> HttpResponse:
 def demo_remove(request: HttpRequest) -> HttpResponse:
     """Remove the demo's configuration as one revision."""
     change = demo.remove(actor_of(request))
-    add_toast(request, _("Demo data removed"), change.revision)
+    add_toast(request, _("Demo data deleted"), change.revision)
     return redirect(find_return_url(request))
 
 
@@ -244,4 +244,4 @@ def rate_remove(request: HttpRequest) -> HttpResponse:
         change = actions.remove_rate(actor_of(request), currency)
     except ActionError as refusal:
         return section(request, "rates", refusal.status, rate_refusal=translate_refusal(refusal))
-    return answer_saved(request, "rates", _("%(code)s removed") % {"code": currency}, change.revision)
+    return answer_saved(request, "rates", _("%(code)s deleted") % {"code": currency}, change.revision)

@@ -23,7 +23,7 @@ def save_budget(actor: Actor, kind: LabelKind, name: str, limits: Mapping[str, A
     """
     if not limits:
         raise InvalidError(
-            [Problem("requestsPerMinute", _("Set at least one limit, or remove the budget."), "required")]
+            [Problem("requestsPerMinute", _("Set at least one limit, or delete the budget."), "required")]
         )
     if kind is LabelKind.USER and not Agent.objects.filter(agent_id=name).exists():
         raise InvalidError([Problem("name", _("There is no agent %(id)s.") % {"id": name}, "reference")])

@@ -326,5 +326,5 @@ def budget_save(request: HttpRequest) -> HttpResponse:
 def budget_delete(request: HttpRequest) -> HttpResponse:
     label = request.POST.get("label", "")
     change = delete_budget(actor_of(request), label)
-    add_toast(request, _("Budget of %(name)s removed") % {"name": label.partition(":")[2]}, change.revision)
+    add_toast(request, _("Budget of %(name)s deleted") % {"name": label.partition(":")[2]}, change.revision)
     return redirect("budgets")
