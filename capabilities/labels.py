@@ -36,6 +36,15 @@ CAPABILITY_LABELS: Mapping[str, str | Promise] = {
 }
 """Labels of capabilities. A custom one is shown by its id."""
 
+OUTPUT_LABELS: Mapping[str, str | Promise] = {
+    "text": pgettext_lazy("output capability", "text"),
+    "vision": pgettext_lazy("output capability", "images"),
+    "audio": pgettext_lazy("output capability", "audio"),
+    "video": pgettext_lazy("output capability", "video"),
+    "file": pgettext_lazy("output capability", "files"),
+}
+"""Labels of capabilities that differ on the output side, where a model writes what it otherwise reads."""
+
 PRICE_LABELS: Mapping[str, Any] = {
     "input": pgettext_lazy("price", "Input"),
     "output": pgettext_lazy("price", "Output"),
@@ -127,8 +136,9 @@ SOURCES = (
 """Names of sources in our own catalogue data, repeated here so that `makemessages` finds them."""
 
 
-def capability_label(name: str) -> str:
-    return str(CAPABILITY_LABELS.get(name, name))
+def capability_label(name: str, side: str = "input") -> str:
+    own = OUTPUT_LABELS.get(name) if side == "output" else None
+    return str(own or CAPABILITY_LABELS.get(name, name))
 
 
 def content_word(name: str) -> str:

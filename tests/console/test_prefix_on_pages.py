@@ -58,7 +58,7 @@ def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str)
     first, second = send_conversation(key, 1), send_conversation(key, 2)
     assert "This request starts its conversation, so there is no prefix to keep." in page_of(admin, first)
     assert "Prefix kept: earlier turns are sent unchanged." in page_of(admin, second)
-    assert "前缀保持：此前各轮的内容与当时收到的一致。" in page_of(admin, second, "zh-hans")
+    assert "前缀不变：此前各轮的内容与当时收到的一致。" in page_of(admin, second, "zh-hans")
 
 
 def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client, key: str) -> None:
@@ -130,7 +130,7 @@ def test_a_conversation_that_the_log_does_not_know_is_not_judged(admin: Client, 
     ("max_images", "language", "sentence"),
     [
         (2, "en", "Prefix kept if the next turn adds another file like this."),
-        (2, "zh-hans", "下一轮若再有一个这样的文件，前缀保持。"),
+        (2, "zh-hans", "下一轮若再有一个这样的文件，前缀不变。"),
         (
             1,
             "en",

@@ -125,7 +125,7 @@ def service_lines(cells: Iterable[CellChange]) -> Iterator[CellLine]:
             Source.CONTESTED: _("contested, and counts as no"),
             Source.UNKNOWN: _("unknown, and counts as no"),
         }.get(change.source, _("yes") if change.on else _("no"))
-        yield CellLine(change.service_id, change.side, str(capability_label(change.name)), text)
+        yield CellLine(change.service_id, change.side, capability_label(change.name, change.side), text)
 
 
 def fact_lines(change: EditionChange) -> Iterator[CellLine]:
@@ -135,4 +135,4 @@ def fact_lines(change: EditionChange) -> Iterator[CellLine]:
         text = explain_fact(after)
         if after is not None:
             text = _("%(value)s: %(who)s") % {"value": _("yes") if after.value else _("no"), "who": text}
-        yield CellLine(f"{model.host} / {model.name}", side, str(capability_label(name)), text)
+        yield CellLine(f"{model.host} / {model.name}", side, capability_label(name, side), text)

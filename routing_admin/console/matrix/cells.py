@@ -62,22 +62,22 @@ class CellRenderer:
         self.can_edit = can_edit
         self.sources = {word: escape(str(label)) for word, label in SOURCES.items()}
         self.labels = {side: escape(str(label)) for side, label in LABELS.items()}
-        self.names: dict[str, tuple[str, str, str]] = {}
+        self.names: dict[tuple[str, str], tuple[str, str, str]] = {}
         # The URLs are reversed once, with row 0 as a placeholder, rather than once per cell.
         self.cell_url = reverse("matrix_cell", args=[0])
         self.menu_url, self.probe_url = reverse("matrix_row", args=[0]), reverse("matrix_probe", args=[0])
         self.menu_label, self.dots = escape(_("Actions for %(name)s")), icon("more")
         self.disabled, self.doubtful = escape(_("disabled")), escape(_("doubtful"))
 
-    def name(self, name: str) -> tuple[str, str, str]:
+    def name(self, name: str, side: str) -> tuple[str, str, str]:
         """Return a capability's escaped id, its escaped label, and its id quoted for a URL."""
-        if name not in self.names:
-            self.names[name] = (escape(name), escape(capability_label(name)), quote(name, safe=""))
-        return self.names[name]
+        if (name, side) not in self.names:
+            self.names[name, side] = (escape(name), escape(capability_label(name, side)), quote(name, safe=""))
+        return self.names[name, side]
 
     def cell(self, pk: int, service_id: str, square: Square) -> str:
         """Return the HTML of a switch, disabled without the right to edit. `service_id` must be escaped."""
-        name, label, quoted = self.name(square.name)
+        name, label, quoted = self.name(square.name, square.side)
         source = self.sources.get(square.source, "")
         title = escape(explain_contest(square.fact)) if square.fact else source
         if square.in_doubt:

@@ -112,7 +112,7 @@ def change_sentence(row: Service, side: str, name: str, on: bool) -> str:
         ("output", True): _("%(service)s now writes %(capability)s"),
         ("output", False): _("%(service)s no longer writes %(capability)s"),
     }
-    return insert_facts(texts[side, on], {"service": row.service_id, "capability": capability_label(name)})
+    return insert_facts(texts[side, on], {"service": row.service_id, "capability": capability_label(name, side)})
 
 
 def matrix_row(request: HttpRequest, pk: int) -> HttpResponse:

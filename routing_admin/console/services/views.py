@@ -166,7 +166,7 @@ def find_switch_differences(form: ServiceForm, current: Service) -> list[Differe
     found = []
     for side, label in (("input", _("Reads (input)")), ("output", _("Writes (output)"))):
         theirs, mine = (
-            join_words(str(capability_label(square.name)) for square in squares if square.side == side and square.on)
+            join_words(capability_label(square.name, side) for square in squares if square.side == side and square.on)
             for squares in (stored, submitted)
         )
         if theirs != mine:

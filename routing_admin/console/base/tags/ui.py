@@ -152,16 +152,17 @@ def join_contents(names: Iterable[str]) -> str:
     return join_words(content_word(name) for name in names)
 
 
-def _capability(name: str) -> SafeString:
-    label = capability_label(name)
+def _capability(name: str, side: str) -> SafeString:
+    label = capability_label(name, side)
     if label.replace(" ", "_") == name:
         return format_html("<li>{}{}</li>", type_icon(name), label)
     return format_html('<li>{}{} <code class="xs">{}</code></li>', type_icon(name), label, name)
 
 
 @register.simple_tag
-def caps(names: Iterable[str]) -> SafeString:
-    return format_html('<ul class="caps">{}</ul>', format_html_join("", "{}", ((_capability(name),) for name in names)))
+def caps(names: Iterable[str], side: str = "input") -> SafeString:
+    items = format_html_join("", "{}", ((_capability(name, side),) for name in names))
+    return format_html('<ul class="caps">{}</ul>', items)
 
 
 @register.simple_tag
