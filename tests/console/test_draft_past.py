@@ -126,7 +126,7 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
     assert texts(answer)[-1] == "Not known: 3 would reach echo/echo-vision, which was not called for them then"
     assert answer.context["rows"][-1].hint == "echo/echo-vision was not called in these 24 hours."
     response = admin.post(reverse("route_new"), {**data, "task_type": "", "act": "past"})
-    assert "See what this draft would have changed" in response.content.decode()
+    assert "What this draft would have changed for the requests" in response.content.decode()
 
 
 def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:

@@ -36,7 +36,7 @@ def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -
     page = text_of(admin.get("/providers/"))
     assert "Not ready: openai, anthropic, example (3 of 4)." in page
     assert "No key. Set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store a key here." in page
-    assert "needs none" in page
+    assert "not needed" in page
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> N
         snapshot.refresh()
         lab.play({"own": "parameter:param=max_tokens"})
         page = admin.post("/providers/own/test/", headers=HTMX).content.decode()
-    assert "It took these options: max_tokens_field = max_completion_tokens." in page
+    assert "It answered with these options: max_tokens_field = max_completion_tokens." in page
     parameters_sent = [
         sorted({"max_tokens", "max_completion_tokens"} & request.json.keys()) for request in lab.requests
     ]

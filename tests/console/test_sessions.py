@@ -53,7 +53,7 @@ def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_a
     assert "Firefox on Linux" in page
     assert "Safari on iPhone" in page
     assert "198.51.100.4" in page
-    assert page.index("This one") < page.index("Safari on iPhone")
+    assert page.index("This session") < page.index("Safari on iPhone")
     assert page.count('name="session"') == 1
 
 

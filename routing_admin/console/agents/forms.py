@@ -213,12 +213,12 @@ class AgentLinkForm(forms.Form):
     """The form of a link: its recipient, its expiry, and whether it shows recorded bodies."""
 
     name = forms.CharField(
-        label=gettext_lazy("Who it is for"),
+        label=gettext_lazy("Recipient"),
         max_length=100,
         help_text=gettext_lazy("Only administrators read it."),
     )
     days = forms.TypedChoiceField(
-        label=gettext_lazy("It works for"),
+        label=gettext_lazy("Valid for"),
         choices=[
             ("7", gettext_lazy("7 days")),
             ("30", gettext_lazy("30 days")),

@@ -102,7 +102,7 @@ def _form(card: DeliveryCard) -> str:
 FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
     (gettext_lazy("How it is received"), _form),
     (gettext_lazy("Why"), lambda card: card.reason),
-    (gettext_lazy("What does not arrive"), lambda card: card.loss),
+    (gettext_lazy("Missing parts"), lambda card: card.loss),
     (gettext_lazy("Place in the message"), lambda card: card.slot),
     (gettext_lazy("Tokens"), lambda card: f"≈ {card.tokens}" if card.tokens else _("tokens unknown")),
     (gettext_lazy("Request"), lambda card: size_text(card.preview.bytes) if card.preview.payload else _("skipped")),
@@ -130,7 +130,7 @@ def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
 def _texts(left: DeliveryCard, right: DeliveryCard) -> list[ComparedText]:
     texts = [(_("Payload"), *(json_text(card.preview.payload or "") for card in (left, right)))]
     if left.preview.text is not None and right.preview.text is not None:
-        texts.insert(0, (_("What it sees"), left.preview.text, right.preview.text))
+        texts.insert(0, (_("What the model sees"), left.preview.text, right.preview.text))
     return [compare_texts(*text) for text in texts]
 
 

@@ -19,7 +19,7 @@ LONGEST = 100
 
 KIND_NAMES: dict[FoundKind, Any] = {
     FoundKind.PAGE: gettext_lazy("Page"),
-    FoundKind.ACT: gettext_lazy("Act"),
+    FoundKind.ACT: gettext_lazy("Action"),
     FoundKind.ROUTE: gettext_lazy("Task route"),
     FoundKind.PROVIDER: gettext_lazy("Provider"),
     FoundKind.SERVICE: gettext_lazy("Model service"),

@@ -119,5 +119,5 @@ class AliasForm(forms.Form):
         label=pgettext_lazy("alias", "Model name callers use"), max_length=200, validators=[text_that_can_be_stored]
     )
     target = forms.CharField(
-        label=pgettext_lazy("alias", "Leads to"), max_length=MAX_NAME, validators=[text_that_can_be_stored]
+        label=pgettext_lazy("alias", "Points to"), max_length=MAX_NAME, validators=[text_that_can_be_stored]
     )

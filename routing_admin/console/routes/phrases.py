@@ -24,7 +24,7 @@ from routing_admin.core.planning.plan import DescribeRouteState, describe_route_
 Text = str | Promise
 
 FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
-    Finding.MISSING: ("bad", "x", gettext_lazy("Provider is gone: will be skipped")),
+    Finding.MISSING: ("bad", "x", gettext_lazy("Provider deleted: will be skipped")),
     Finding.DISABLED: ("", "pause", gettext_lazy("Disabled: will be skipped")),
     Finding.NO_KEY: ("warn", "key", gettext_lazy("No key: will be skipped")),
     Finding.ORIGIN_REFUSED: ("bad", "lock", gettext_lazy("Address refused: will be skipped")),
@@ -47,7 +47,7 @@ HINTS: Mapping[Finding, Text] = {
     Finding.UNREACHABLE: gettext_lazy(
         "The same provider and model are already higher in the chain. Remove one of them."
     ),
-    Finding.READS_MORE: gettext_lazy("Put it higher if files matter for this task."),
+    Finding.READS_MORE: gettext_lazy("Move it up if files matter for this task."),
 }
 NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
     DescribeRouteState.MISSING: gettext_lazy("There is no task route describe, so no model describes files."),

@@ -51,7 +51,7 @@ OUTCOMES: Mapping[str, Text] = {
 """The outcomes to choose from, in this order. These are all outcomes that the simulation knows."""
 
 SKIPPED: Mapping[str, Text] = {
-    SkipReason.MISSING.value: gettext_lazy("skipped: provider is gone"),
+    SkipReason.MISSING.value: gettext_lazy("skipped: provider deleted"),
     SkipReason.DISABLED.value: gettext_lazy("skipped: disabled"),
     SkipReason.DUPLICATE.value: gettext_lazy("skipped: already earlier in the chain"),
     SkipReason.CANNOT_READ.value: gettext_lazy("skipped: cannot read this"),
