@@ -35,7 +35,7 @@ def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -
     """Providers without a key are listed first, and their line says which variable to set."""
     page = text_of(admin.get("/providers/"))
     assert "Not ready: openai, anthropic, example (3 of 4)." in page
-    assert "No key. Set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store a key here." in page
+    assert "Set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store a key here." in page
     assert "not needed" in page
 
 

@@ -80,7 +80,7 @@ def badge_of(key: KeyNote) -> str:
 def explain_key(key: KeyNote) -> str:
     """Return why a provider with this key cannot be called, or an empty string if it can."""
     if key.source == "missing" and key.variable and not key.unconfirmed:
-        return _("No key. Set %(variable)s in the environment, or store a key here.") % {"variable": key.variable}
+        return _("Set %(variable)s in the environment, or store a key here.") % {"variable": key.variable}
     return translate_sentence(key.reason)
 
 
