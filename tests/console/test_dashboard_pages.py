@@ -25,7 +25,7 @@ from routing_admin.console.dashboard.queries import figures_of, percent_text
 from routing_admin.console.dashboard.views import configured_models, tiles_of
 from routing_admin.console.people.actions import choose_password
 from routing_admin.core.configuration.specs import EMPTY, LabelBudgetSpec
-from routing_admin.models import AttemptLog, Installation, RequestLog
+from routing_admin.models import AttemptLog, Candidate, Installation, RequestLog, TaskRoute
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.request_log import health
 from routing_admin.request_log.health import Sample, judge, quantile
@@ -187,6 +187,38 @@ def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None)
     text = admin.get(reverse("dashboard")).content.decode()
     assert "6 of 6 task routes cannot answer" in text
     assert "has no key" in text
+
+
+def test_routes_that_cannot_answer_are_one_row_with_causes(admin: Client, demo: None) -> None:
+    """The row counts the routes by cause, names the first, and each count leads to the list of just these routes."""
+    echo = Provider.objects.get(name="echo")
+    Provider.objects.filter(name="echo").update(enabled=False)
+    for number in range(8):
+        route = TaskRoute.objects.create(task_type=f"alone-{number}", position=100 + number)
+        Candidate.objects.create(route=route, position=1, provider=echo)
+    snapshot.refresh()
+    page = Page(admin.get(reverse("dashboard")))
+    links = [link for link in page.controls if "cause=" in (link.attributes.get("href") or "")]
+    counts = {link.name.split(maxsplit=1)[1]: int(link.name.split()[0]) for link in links}
+    assert counts == {"only disabled providers": 12, "several causes": 2}
+    assert page.link("14 task routes cannot answer")
+    assert page.link("and 9 more")
+    for link in links:
+        listed = Page(admin.get(link.attributes["href"]))
+        assert len(names_of_routes(listed)) == int(link.name.split()[0])
+
+
+def names_of_routes(page: Page) -> list[str]:
+    return [row.name for row in page.controls if row.tag == "th" and row.attributes.get("scope") == "row"]
+
+
+@pytest.mark.parametrize(("state", "count"), [("ready", 5), ("unable", 0), ("disabled", 1), ("", 6)])
+def test_the_list_of_routes_is_filtered_by_state(admin: Client, demo: None, state: str, count: int) -> None:
+    TaskRoute.objects.filter(task_type="design").update(enabled=False)
+    snapshot.refresh()
+    page = Page(admin.get(reverse("routes"), {"state": state}))
+    selected = [option.attributes["value"] for option in page.controls if "selected" in option.attributes]
+    assert (len(names_of_routes(page)), selected) == (count, [state] if state else [])
 
 
 def test_empty_installation_lists_what_is_missing(admin: Client) -> None:

@@ -23,11 +23,11 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts.queries import count_open
-from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found
 from routing_admin.console.catalogue.actions import replace_model
 from routing_admin.console.catalogue.queries import list_endings
 from routing_admin.console.dashboard.actions import try_again
+from routing_admin.console.dashboard.notices import list_notices
 from routing_admin.console.dashboard.queries import (
     figures_of,
     find_first_steps,
@@ -120,9 +120,7 @@ def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]
 
 
 NAMED = 4
-"""How many providers with problems the sentence names."""
-MAX_BUDGETS = 5
-"""How many low budgets are listed."""
+"""How many routes and providers with problems the sentence names."""
 MAX_DRIFTS = 5
 """How many drifts, which are doubts about models or changes in them, are listed."""
 
@@ -187,7 +185,6 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     standings = list_standings(state)
     tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
     drifts = render_drifts(list_drifts())
-    low_budgets = list_low_budgets(state.configuration)
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
@@ -198,17 +195,15 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "unlogged_in_memory": len(journal().waiting) if journal().disk_is_full else 0,
         "log_dropped": journal().lost,
         "disk_space": low_disk_space(),
-        "low_quotas": list_low_quotas(),
         **_count_alerts(),
         "state": state,
         "endings": list_endings(),
         "cooling": list_cooling_lines(process_run_context().cooldowns),
-        "key_refusals": list_key_refusals(state),
-        "blocked": [standing for standing in standings if not standing.ready],
+        "notices": list_notices(
+            standings, list_low_budgets(state.configuration), list_key_refusals(state), list_low_quotas()
+        ),
         "drifts": drifts[:MAX_DRIFTS],
         "more_drifts": len(drifts[MAX_DRIFTS:]),
-        "low_budgets": [(LIMITS[budget.meter][0], budget) for budget in low_budgets[:MAX_BUDGETS]],
-        "more_low_budgets": len(low_budgets[MAX_BUDGETS:]),
         "tiles": tiles[:SHOWN],
         "more_tiles": len(tiles[SHOWN:]),
         "figures": figures_of(*health.two_days(now), health.first_content(now), now),
@@ -227,7 +222,10 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
         return _("No task route yet, so no request can be answered.")
     unable = list_unable(standings)
     count = len(standings)
-    if unable:
+    if len(unable) > NAMED:
+        # The row of these routes below names the first and the causes.
+        first = _("%(count)s of %(all)s task routes cannot answer.") % {"count": len(unable), "all": count}
+    elif unable:
         first = ngettext(
             "%(names)s cannot answer.", "%(count)s of %(all)s task routes cannot answer: %(names)s.", len(unable)
         ) % {"names": _(", ").join(unable), "count": len(unable), "all": count}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +13,9 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of
@@ -28,7 +31,16 @@ from routing_admin.console.routes import phrases as words
 from routing_admin.console.routes.actions import check_can_delete_route, delete_route, save_alias, save_route
 from routing_admin.console.routes.forms import AliasForm
 from routing_admin.console.routes.phrases import warnings_of
-from routing_admin.console.routes.queries import Traffic, find_route, list_standings, list_unable, map_traffic
+from routing_admin.console.routes.queries import (
+    CAUSES,
+    UNABLE,
+    Standing,
+    Traffic,
+    find_route,
+    list_standings,
+    list_unable,
+    map_traffic,
+)
 from routing_admin.console.services.queries import map_drifts
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
@@ -42,6 +54,12 @@ if TYPE_CHECKING:
     from routing_admin.models import TaskRoute
 
 PER_PAGE = 20
+STATES = {
+    "ready": gettext_lazy("Ready"),
+    UNABLE: gettext_lazy("Cannot answer"),
+    "disabled": gettext_lazy("Disabled"),
+}
+"""The states of routes, as their list is filtered by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +134,8 @@ def _candidate(candidate: CheckedCandidate) -> ListedCandidate:
     return ListedCandidate(name, media, "off" if candidate.skipped else "", str(skips[2]) if skips else "")
 
 
-def sentence(state: Snapshot) -> str:
+def sentence(routes: Sequence[Standing]) -> str:
     """Return the page's summary: how many of the enabled routes can answer."""
-    routes = list_standings(state)
     able = len(routes) - len(list_unable(routes))
     if not routes:
         return _("All task routes are disabled.")
@@ -126,6 +143,43 @@ def sentence(state: Snapshot) -> str:
         return ngettext("The task route works.", "All %(count)d task routes are working.", able) % {"count": able}
     text = _("%(able)d of %(count)d task routes are working. The others have no candidate that can be called.")
     return text % {"able": able, "count": len(routes)}
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFilter:
+    """Words in a route's task type or candidates, a state of `STATES`, and a cause of `CAUSES`; empty for all."""
+
+    q: str = ""
+    state: str = ""
+    cause: str = ""
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> RouteFilter:
+        return cls(*(query.get(name, "").strip() for name in ("q", "state", "cause")))
+
+    def select(self, configuration: Configuration, standings: Iterable[Standing]) -> list[RouteSpec]:
+        """Return the matching routes, in the configuration's order."""
+        causes = {standing.task_type: standing.cause for standing in standings}
+        return [
+            route
+            for route in find_routes(configuration, self.q)
+            if self.state in ("", state_of(route, causes))
+            and (not self.cause or causes.get(route.task_type) == self.cause)
+        ]
+
+
+def state_of(route: RouteSpec, causes: Mapping[str, str]) -> str:
+    """Return the route's state, a key of `STATES`; `causes` are those of the enabled routes."""
+    if not route.enabled:
+        return "disabled"
+    return UNABLE if causes[route.task_type] else "ready"
+
+
+def count_states(configuration: Configuration, standings: Iterable[Standing]) -> list[tuple[str, Promise, int]]:
+    """Return the states with their labels and how many routes have them."""
+    causes = {standing.task_type: standing.cause for standing in standings}
+    counts = Counter(state_of(route, causes) for route in configuration.routes)
+    return [(state, label, counts[state]) for state, label in STATES.items()]
 
 
 def find_routes(configuration: Configuration, q: str) -> list[RouteSpec]:
@@ -161,16 +215,22 @@ def language_view(configuration: Configuration) -> LanguageView:
 
 
 def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
-    q = request.GET.get("q", "").strip()
-    page = Paginator(find_routes(state.configuration, q), PER_PAGE).get_page(request.GET.get("page"))
+    wanted, standings = RouteFilter.from_query(request.GET), list_standings(state)
+    routes = wanted.select(state.configuration, standings)
+    page = Paginator(routes, PER_PAGE).get_page(request.GET.get("page"))
     return {
-        "q": q,
+        "filter": wanted,
+        "states": count_states(state.configuration, standings),
+        "causes": [
+            (cause, CAUSES[cause], count)
+            for cause, count in Counter(standing.cause for standing in standings if standing.cause).most_common()
+        ],
         "page": page,
         "rows": route_rows(state, page),
         "total": len(state.configuration.routes),
-        "sentence": sentence(state),
+        "sentence": sentence(standings),
         "default_language": language_view(state.configuration),
-        "aliases": state.configuration.aliases,
+        "aliases": sorted(state.configuration.aliases, key=lambda entry: natural_key(entry.name)),
         # The alias for all names that have no other alias is shown separately.
         "catch_all": next((entry for entry in state.configuration.aliases if entry.name == CATCH_ALL), None),
         "alias_form": form or AliasForm(),
@@ -179,6 +239,12 @@ def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None
             state.configuration, *(route for route in state.configuration.routes if route.enabled)
         ),
     }
+
+
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a key by which `alias-2` comes before `alias-10`."""
+    parts = re.split(r"(\d+)", name.casefold())
+    return [(int(part), "") if position % 2 else (0, part) for position, part in enumerate(parts)]
 
 
 def targets(configuration: Configuration) -> list[str]:

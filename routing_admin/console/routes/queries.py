@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, Q
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 
 from capabilities.core.providers.origins import is_embedded
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec
-from routing_admin.core.fallback.chain import PlannedCandidate
+from routing_admin.core.fallback.chain import PlannedCandidate, SkipReason
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.core.planning.plan import RoutingQuery
 from routing_admin.dispatch.decisions import decisions_of
@@ -76,13 +78,31 @@ def find_route_with_chain(task_type: str) -> TaskRoute | None:
 # Disabled routes are left out, since their tasks use `default`. Cooldowns are ignored, since they end by themselves.
 
 
-@dataclass(frozen=True, slots=True)
+UNABLE = "unable"
+"""The state of an enabled route that cannot answer, in URLs."""
+NO_CANDIDATE, SEVERAL = "no_candidate", "several"
+CAUSES: Mapping[str, Promise] = {
+    SkipReason.NO_KEY: gettext_lazy("no key"),
+    SkipReason.DISABLED: gettext_lazy("only disabled providers"),
+    SkipReason.MISSING: gettext_lazy("unknown providers"),
+    SkipReason.ORIGIN_REFUSED: gettext_lazy("addresses not allowed"),
+    NO_CANDIDATE: gettext_lazy("no candidate"),
+    SEVERAL: gettext_lazy("several causes"),
+}
+"""Why a route cannot answer. `SEVERAL` is for candidates that are skipped for different reasons."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Whether a route can answer: the number of candidates that can be called now, and why the others cannot."""
+    """Whether a route can answer: the number of candidates that can be called now, and why the others cannot.
+
+    `cause` is a key of `CAUSES` for a route that cannot answer, else empty.
+    """
 
     task_type: str
     ready: int
     reasons: tuple[str, ...]
+    cause: str
     is_echo_only: bool
 
 
@@ -106,8 +126,20 @@ def _standing(state: Snapshot, route: RouteSpec) -> Standing:
     # Several candidates often share a reason, such as a missing key.
     reasons = tuple(dict.fromkeys(translate_sentence(candidate.skip_detail) or candidate.name for candidate in skipped))
     return Standing(
-        route.task_type, len(ready), reasons, all(_is_embedded(state, candidate.provider) for candidate in ready)
+        task_type=route.task_type,
+        ready=len(ready),
+        reasons=reasons,
+        cause="" if ready else _cause({candidate.skip for candidate in skipped}),
+        is_echo_only=all(_is_embedded(state, candidate.provider) for candidate in ready),
     )
+
+
+def _cause(skips: Collection[SkipReason | None]) -> str:
+    """Return the key in `CAUSES`. A duplicate of a skipped candidate is no cause of its own."""
+    causes = sorted(str(skip) for skip in skips if skip and skip is not SkipReason.DUPLICATE)
+    if len(causes) > 1:
+        return SEVERAL
+    return causes[0] if causes and causes[0] in CAUSES else SEVERAL if causes else NO_CANDIDATE
 
 
 def _plan(state: Snapshot, route: RouteSpec) -> Sequence[PlannedCandidate]:

@@ -1,0 +1,173 @@
+"""What needs a person, on the dashboard: one row for each kind of problem, with its number, its causes and a link."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.urls import NoReverseMatch, reverse
+from django.utils.http import urlencode
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from capabilities.core.translatable import insert_facts
+from capabilities.quantities import size_text
+from routing_admin.console.base.form_fields import LIMITS
+from routing_admin.console.dashboard.queries import LowBudget, QuotaUse
+from routing_admin.console.providers.queries import KeyRefusal
+from routing_admin.console.routes.queries import CAUSES, UNABLE, Standing
+
+MAX_LINES = 5
+"""How many objects a row names. Its link leads to all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeLine:
+    """An object with a problem: its name, its page's URL (or empty), and a sentence."""
+
+    name: str
+    url: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A cause of several problems, how many it has, and the URL of their list."""
+
+    label: str
+    count: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeGroup:
+    """The problems of one kind. A single problem is shown as its line, several are counted in `sentence`."""
+
+    tone: str
+    icon: str
+    sentence: str
+    url: str
+    lines: Sequence[NoticeLine]
+    causes: Sequence[Cause] = ()
+
+    @property
+    def first_lines(self) -> Sequence[NoticeLine]:
+        return self.lines[:MAX_LINES]
+
+    @property
+    def more(self) -> int:
+        return len(self.lines[MAX_LINES:])
+
+
+def list_notices(
+    standings: Iterable[Standing],
+    budgets: Sequence[LowBudget],
+    refusals: Sequence[KeyRefusal],
+    quotas: Sequence[QuotaUse],
+) -> list[NoticeGroup]:
+    """Return a group for each kind of problem that there is, the most severe first."""
+    groups = (_group_routes(standings), _group_budgets(budgets), _group_refusals(refusals), _group_quotas(quotas))
+    return [group for group in groups if group.lines]
+
+
+def _group_routes(standings: Iterable[Standing]) -> NoticeGroup:
+    unable = [standing for standing in standings if not standing.ready]
+    counts = Counter(standing.cause for standing in unable)
+    routes_url = reverse("routes")
+    return NoticeGroup(
+        tone="bad",
+        icon="stop",
+        sentence=ngettext("%(count)s task route cannot answer", "%(count)s task routes cannot answer", len(unable))
+        % {"count": len(unable)},
+        url=f"{routes_url}?{urlencode({'state': UNABLE})}",
+        lines=[
+            NoticeLine(each.task_type, _page_url("route", each.task_type), " ".join(each.reasons)) for each in unable
+        ],
+        causes=[
+            Cause(str(CAUSES[cause]), count, f"{routes_url}?{urlencode({'state': UNABLE, 'cause': cause})}")
+            for cause, count in counts.most_common()
+        ],
+    )
+
+
+def _group_budgets(budgets: Sequence[LowBudget]) -> NoticeGroup:
+    url = reverse("budgets")
+    return NoticeGroup(
+        tone="bad" if any(budget.percent >= 100 for budget in budgets) else "warn",
+        icon="warn",
+        sentence=ngettext("%(count)s budget runs out", "%(count)s budgets run out", len(budgets))
+        % {"count": len(budgets)},
+        url=url,
+        lines=[
+            NoticeLine(
+                budget.label or budget.agent,
+                url if budget.label else _page_url("agent", budget.agent),
+                insert_facts(
+                    _("%(label)s: %(percent)s%% used, resets at %(moment)s."),
+                    {
+                        "label": LIMITS[budget.meter][0],
+                        "percent": budget.percent,
+                        "moment": f"{localtime(budget.resets_at):%Y-%m-%d %H:%M}" if budget.resets_at else "–",
+                    },
+                ),
+            )
+            for budget in budgets
+        ],
+    )
+
+
+def _group_refusals(refusals: Sequence[KeyRefusal]) -> NoticeGroup:
+    return NoticeGroup(
+        tone="warn",
+        icon="key",
+        sentence=ngettext(
+            "%(count)s key is refused by its provider", "%(count)s keys are refused by their providers", len(refusals)
+        )
+        % {"count": len(refusals)},
+        url=reverse("providers"),
+        lines=[
+            NoticeLine(
+                refusal.provider,
+                _page_url("provider", refusal.provider),
+                insert_facts(
+                    _("refuses its key %(key)s (%(fault)s). Its other keys still work. Replace this one."),
+                    {"key": refusal.key, "fault": refusal.fault},
+                ),
+            )
+            for refusal in refusals
+        ],
+    )
+
+
+def _group_quotas(quotas: Sequence[QuotaUse]) -> NoticeGroup:
+    url = f"{reverse('settings')}#retention"
+    return NoticeGroup(
+        tone="warn",
+        icon="warn",
+        sentence=ngettext(
+            "%(count)s storage quota is nearly used up", "%(count)s storage quotas are nearly used up", len(quotas)
+        )
+        % {"count": len(quotas)},
+        url=url,
+        lines=[
+            NoticeLine(
+                quota.agent or _("Artifacts"),
+                url,
+                insert_facts(
+                    _("%(used)s of %(quota)s stored. Beyond that, files are refused."),
+                    {"used": size_text(quota.used), "quota": size_text(quota.quota)},
+                ),
+            )
+            for quota in quotas
+        ],
+    )
+
+
+def _page_url(page: str, name: str) -> str:
+    """Return the URL of the object's page, or an empty string for a name that no URL can carry."""
+    try:
+        return reverse(page, args=[name])
+    except NoReverseMatch:
+        return ""
