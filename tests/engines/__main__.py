@@ -33,9 +33,9 @@ FILES: Mapping[str, Sequence[str]] = {
         "wrong_bodies",
         "racing_writes",
     ),
-    "artifacts": ("leftovers", "get_artifact"),
+    "artifacts": ("orphaned_bytes", "get_artifact"),
     "permissions": ("last_administrator",),
-    "console": ("requests_pages", "dashboard_pages", "undo", "signin_throttle", "draft_past", "revision_effect"),
+    "console": ("requests_pages", "dashboard_pages", "undo", "signin_throttle", "draft_comparison", "revision_effect"),
 }
 """Tests that read, write, count or lock rows, some concurrently. Most tests of pages use the same queries."""
 

@@ -27,7 +27,7 @@ PACED: Mapping[str, str] = {
 }
 """Files in which the passing of time is part of the test."""
 
-WITHOUT_A_ROOM: Mapping[str, str] = {
+OF_THE_WHOLE_REPOSITORY: Mapping[str, str] = {
     "bench": "what is measured",
     "chaos": "what a served installation must not lose",
     "clients": "what other people's clients ask of /v1",
@@ -140,8 +140,8 @@ def private_names(tree: ast.AST) -> Iterator[str]:
 def misnamed_folders(folders: Iterable[str]) -> list[str]:
     """Return the folders of tests that are not named after a package, an app or a module."""
     source = [path for app in ("capabilities", "artifacts", "routing_admin") for path in (ROOT / app).rglob("*.py")]
-    rooms = {path.parent.name for path in source} | {path.stem for path in source}
-    return [folder for folder in folders if folder not in rooms and folder not in WITHOUT_A_ROOM]
+    subjects = {path.parent.name for path in source} | {path.stem for path in source}
+    return [folder for folder in folders if folder not in subjects and folder not in OF_THE_WHOLE_REPOSITORY]
 
 
 def is_private(name: object) -> bool:
@@ -219,4 +219,4 @@ def test_every_file_listed_for_postgresql_exists() -> None:
 def test_every_exception_is_still_needed() -> None:
     sources = sources_of_tests()
     assert [path for path in PACED if "sleep(" not in sources[path]] == []
-    assert [name for name in WITHOUT_A_ROOM if not (TESTS / name).is_dir()] == []
+    assert [name for name in OF_THE_WHOLE_REPOSITORY if not (TESTS / name).is_dir()] == []

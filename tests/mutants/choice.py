@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.house.test_tests import WITHOUT_A_ROOM
+from tests.house.test_tests import OF_THE_WHOLE_REPOSITORY
 from tests.mutants.mutations import Mutation, find_mutations, is_sound
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,7 +97,7 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
     folders = FOLDERS.get(path, named)
     files = [name for name, folder in roomed.items() if folder in folders]
     if not any(near.get(name) == 1 for name in files):
-        others = [name for name, folder in roomed.items() if folder not in WITHOUT_A_ROOM and name in near]
+        others = [name for name, folder in roomed.items() if folder not in OF_THE_WHOLE_REPOSITORY and name in near]
         closest = min((near[name] for name in others), default=0)
         files += [name for name in others if near[name] == closest and name not in files]
     files.sort(key=lambda name: (near.get(name, len(graph)), [*folders, roomed[name]].index(roomed[name]), name))

@@ -251,7 +251,7 @@ def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol:
     base, request = (ready(body, protocol).request for body in (base_body, full_body))
     new = set(request.dropped_params) - set(base.dropped_params)
     assert new == ({path} if treatment is Treatment.DROPPED else set())
-    if treatment is not Treatment.RETURNED:  # tests/protocols/test_thoughts.py covers returned ones
+    if treatment is not Treatment.RETURNED:  # tests/protocols/test_reasoning.py covers returned ones
         assert (json.dumps(request.elide()) == json.dumps(base.elide())) is (treatment is Treatment.DROPPED)
     if treatment is Treatment.PASSED and name in TOP and protocol != "gemini":
         assert request.payload[name] == full_body[name]
