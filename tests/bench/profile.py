@@ -39,9 +39,9 @@ IN_FLIGHT = {"plain": 16, "stream": 8, "paced": 8, "image": 2, "failover": 1}
 THREADS = ("journal", "upkeep", "upstream")
 """The names of our threads."""
 LIBRARIES = "site-packages/"
-NO_ROOM = "loop and interpreter"
+NO_AREA = "loop and interpreter"
 
-ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
+AREAS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("server", (
         "uvicorn/protocols/", "routing_admin/asgi.py", "routing_admin/platform/server/",
         "routing_admin/gateway/application.py", "routing_admin/gateway/http.py",
@@ -79,31 +79,31 @@ ROOMS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 @lru_cache(maxsize=10_000)
-def room_of(file: str) -> str | None:
+def area_of(file: str) -> str | None:
     """Return the part that a source file belongs to, or None if its time counts for its caller."""
     _, library, path = file.rpartition(LIBRARIES)
     path = path if library else file.removeprefix(f"{ROOT}/")
-    return next((room for room, parts in ROOMS if path.startswith(parts)), None)
+    return next((area for area, parts in AREAS if path.startswith(parts)), None)
 
 
 class Sampler:
     """Counts samples by the part and by the function that the main thread is in."""
 
     def __init__(self) -> None:
-        self.rooms: Counter[str] = Counter()
+        self.areas: Counter[str] = Counter()
         self.functions: Counter[tuple[str, str]] = Counter()
 
     def take_sample(self, _number: int, frame: FrameType | None) -> None:
         """Take a sample: count the innermost frame that belongs to a part."""
         while frame is not None:
             code = frame.f_code
-            room = room_of(code.co_filename)
-            if room is not None:
-                self.rooms[room] += 1
-                self.functions[(room, f"{Path(code.co_filename).stem}.{code.co_qualname}")] += 1
+            area = area_of(code.co_filename)
+            if area is not None:
+                self.areas[area] += 1
+                self.functions[(area, f"{Path(code.co_filename).stem}.{code.co_qualname}")] += 1
                 return
             frame = frame.f_back
-        self.rooms[NO_ROOM] += 1
+        self.areas[NO_AREA] += 1
 
     def start(self) -> None:
         signal.setitimer(signal.ITIMER_PROF, EVERY_SECONDS, EVERY_SECONDS)
@@ -120,11 +120,11 @@ class Profile:
     sampler: Sampler
     threads: dict[str, float]
 
-    def rooms(self) -> Iterator[tuple[str, float, str]]:
+    def areas(self) -> Iterator[tuple[str, float, str]]:
         """Yield each part with its µs of CPU per call and its share of the main thread's time."""
-        samples = self.sampler.rooms.total()
-        for room, count in self.sampler.rooms.most_common():
-            yield room, self._each(self.threads["main"] * count / samples), f"{count / samples:.0%}"
+        samples = self.sampler.areas.total()
+        for area, count in self.sampler.areas.most_common():
+            yield area, self._each(self.threads["main"] * count / samples), f"{count / samples:.0%}"
 
     def others(self) -> Iterator[tuple[str, float, str]]:
         """Yield each thread except the main thread, and the total."""
@@ -135,9 +135,9 @@ class Profile:
 
     def functions(self) -> Iterator[tuple[str, str, float]]:
         """Yield the functions that take most of the time, with their part and their µs of CPU per call."""
-        samples = self.sampler.rooms.total()
-        for (room, function), count in self.sampler.functions.most_common(FUNCTIONS):
-            yield function, room, self._each(self.threads["main"] * count / samples)
+        samples = self.sampler.areas.total()
+        for (area, function), count in self.sampler.functions.most_common(FUNCTIONS):
+            yield function, area, self._each(self.threads["main"] * count / samples)
 
     def _each(self, seconds: float) -> float:
         return seconds / self.calls * 1e6
@@ -229,8 +229,8 @@ def main() -> None:
         os.environ.update(environment)
         profile = measure(workload, free_port(), key)
     title = f"{workload}: {profile.calls} calls, {IN_FLIGHT[workload]} at a time"
-    show(title, ("where", "CPU µs per call", "share"), [*profile.rooms(), *profile.others()])
-    show("the functions that take most", ("function", "room", "CPU µs per call"), [*profile.functions()])
+    show(title, ("where", "CPU µs per call", "share"), [*profile.areas(), *profile.others()])
+    show("the functions that take most", ("function", "area", "CPU µs per call"), [*profile.functions()])
 
 
 if __name__ == "__main__":

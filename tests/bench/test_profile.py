@@ -10,10 +10,10 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.bench.profile import NO_ROOM, ROOMS, room_of
+from tests.bench.profile import AREAS, NO_AREA, area_of
 from tests.gateway.serving import ROOT
 
-PARTS = [part for _, parts in ROOMS for part in parts]
+PARTS = [part for _, parts in AREAS for part in parts]
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -29,7 +29,7 @@ def test_no_part_is_in_two_rooms():
 
 
 @pytest.mark.parametrize(
-    ("file", "room"),
+    ("file", "area"),
     [
         ("routing_admin/gateway/application.py", "server"),
         ("routing_admin/dispatch/plan.py", "planning"),
@@ -40,9 +40,9 @@ def test_no_part_is_in_two_rooms():
         ("capabilities/core/json_codec.py", None),
     ],
 )
-def test_file_belongs_to_the_first_room_that_names_it(file, room):
+def test_file_belongs_to_the_first_area_that_names_it(file, area):
     """The time in a file without a part, such as one that all parts use, counts for its caller."""
-    assert room_of(f"{ROOT}/{file}") == room
+    assert area_of(f"{ROOT}/{file}") == area
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="clocks of threads are read as Linux has them")
@@ -59,7 +59,7 @@ def test_short_profile_attributes_most_of_the_time_to_rooms():
         timeout=120,
         check=True,
     ).stdout
-    shares = {room.strip(): int(share) for room, share in re.findall(r"^(.+?)\s+[\d.]+\s+(\d+)%$", output, re.M)}
+    shares = {area.strip(): int(share) for area, share in re.findall(r"^(.+?)\s+[\d.]+\s+(\d+)%$", output, re.M)}
     assert {"server", "way out", "the chain"} <= set(shares)
-    assert shares.get(NO_ROOM, 0) < 50
+    assert shares.get(NO_AREA, 0) < 50
     assert re.search(r"^thread: journal +[\d.]+$", output, re.M)

@@ -60,7 +60,7 @@ def tree_in(text: str) -> str:
     return next(block for block in BLOCK.findall(text) if block.startswith("capabilities/"))
 
 
-def rooms_in(tree: str, *, coming: bool = False) -> Iterator[str]:
+def folders_in(tree: str, *, coming: bool = False) -> Iterator[str]:
     """Yield the folders in a drawing, relative to the root: the existing ones, or with `coming` the planned ones."""
     app = ""
     for line in tree.splitlines():
@@ -102,10 +102,10 @@ def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
     """The drawing has at most thirty lines, and folders marked as coming do not exist yet."""
     tree = tree_in(text_of("README.md"))
     assert len(tree.splitlines()) <= 30
-    rooms = list(rooms_in(tree))
-    assert len(rooms) > 20
-    assert [room for room in rooms if not (ROOT / room).is_dir()] == []
-    assert [room for room in rooms_in(tree, coming=True) if (ROOT / room).exists()] == []
+    folders = list(folders_in(tree))
+    assert len(folders) > 20
+    assert [folder for folder in folders if not (ROOT / folder).is_dir()] == []
+    assert [folder for folder in folders_in(tree, coming=True) if (ROOT / folder).exists()] == []
 
 
 def test_each_of_twelve_questions_is_answered_in_at_most_three_files() -> None:
@@ -133,8 +133,8 @@ def test_missing_module_and_folder_are_found() -> None:
     """The check finds a module in a command and a folder in the drawing, unless the folder is marked as coming."""
     assert missing_modules("Run `python -m tests.bench.bench_attic`.") != []
     tree = "capabilities/  Who?\n  core/attic/  what is old?\n  core/limits/  (coming) what may it cost?\n"
-    assert list(rooms_in(tree)) == ["capabilities/", "capabilities/core/attic/"]
-    assert list(rooms_in(tree, coming=True)) == ["capabilities/core/limits/"]
+    assert list(folders_in(tree)) == ["capabilities/", "capabilities/core/attic/"]
+    assert list(folders_in(tree, coming=True)) == ["capabilities/core/limits/"]
 
 
 def test_answer_with_no_file_or_four_is_found() -> None:

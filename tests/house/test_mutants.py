@@ -78,7 +78,7 @@ def test_the_same_seed_chooses_the_same_mutants_of_every_file() -> None:
     assert set(Counter(each.path for each in chosen).values()) == {1}
 
 
-def test_a_mutant_is_tested_by_its_own_room_and_the_nearest_tests_first() -> None:
+def test_a_mutant_is_tested_by_its_own_folder_and_the_nearest_tests_first() -> None:
     """Tests that import the module come before those of its package, and these before the others."""
     module = "capabilities.core.protocols.urls"
     graph = {
@@ -91,7 +91,7 @@ def test_a_mutant_is_tested_by_its_own_room_and_the_nearest_tests_first() -> Non
     assert group_tests("capabilities/core/protocols/urls.py", graph) == expected
 
 
-def test_a_module_that_its_room_does_not_import_is_tested_where_it_is() -> None:
+def test_a_module_that_its_folder_does_not_import_is_tested_where_it_is() -> None:
     graph = {
         "tests.protocols.test_a": ["capabilities.core.values"],
         "tests.gateway.test_d": ["capabilities.core.protocols.urls"],

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("capabilities", "artifacts", "routing_admin")
 CONSOLE = "routing_admin.console"
-CONTRACT = "rows are read and written in their rooms alone"
+CONTRACT = "rows are read and written in their packages alone"
 
 MANAGERS = {"objects", "_default_manager", "_base_manager"}
 SHORTCUTS = {"get_object_or_404", "get_list_or_404", "aget_object_or_404", "aget_list_or_404"}
@@ -40,12 +40,12 @@ IN_THE_CONSOLE = re.compile(
 """Modules of the console that may read or write rows. Its pages, forms and API may not."""
 
 
-def rooms() -> tuple[str, ...]:
+def packages() -> tuple[str, ...]:
     """Return the modules outside the console that may use rows: those that the contract lists."""
     contract_values = contract()
     return (
         *contract_values["protected_modules"],
-        *(room for room in contract_values["allowed_importers"] if room != CONSOLE),
+        *(package for package in contract_values["allowed_importers"] if package != CONSOLE),
     )
 
 
@@ -74,10 +74,12 @@ def row_words(source: str) -> set[str]:
     return found
 
 
-def test_rows_are_used_only_in_their_rooms() -> None:
+def test_rows_are_used_only_in_their_packages() -> None:
     """Pages, APIs and commands read rows through modules with queries and write them through modules with actions."""
     outside = (
-        (name, file) for name, file in modules() if not is_within(name, rooms()) and not IN_THE_CONSOLE.fullmatch(name)
+        (name, file)
+        for name, file in modules()
+        if not is_within(name, packages()) and not IN_THE_CONSOLE.fullmatch(name)
     )
     violations = {name: words for name, file in outside if (words := row_words(file.read_text("utf-8")))}
     assert violations == {}
@@ -110,7 +112,7 @@ def test_code_that_only_resembles_a_query_is_no_violation() -> None:
     assert row_words(source) == set()
 
 
-def test_every_listed_room_exists() -> None:
+def test_every_listed_package_exists() -> None:
     """A module that no longer exists must be removed from the list."""
     names = {name for name, _ in modules()}
-    assert {room for room in rooms() if room not in names and not room.endswith(".migrations")} == set()
+    assert {package for package in packages() if package not in names and not package.endswith(".migrations")} == set()

@@ -1,4 +1,4 @@
-"""`python -m tests.mutants`: change one place of the source at a time, and see whether a test of its room fails.
+"""`python -m tests.mutants`: change one place of the source at a time, and see whether a test of its area fails.
 
 A mutant that survives is either equivalent or a test that is missing. One process loads all tests and judges each
 mutant in a fork, by exchanging functions. What differs during imports is changed in a copy of the files, one by one.
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.table import show
-from tests.mutants.choice import ROOMS, ROOT, Mutant, choose, group_tests, imports
+from tests.mutants.choice import AREAS, ROOT, Mutant, choose, group_tests, imports
 
 SEED, COUNT, SECONDS = 1, 100, 60
 HUNG, NOTHING_FAILED = 124, (0, 5)  # as timeout(1) says it, and pytest: passed, or nothing selected
@@ -211,11 +211,11 @@ def run(mutants: Sequence[Mutant], jobs: int, seconds: float) -> list[Verdict]:
 
 def report(verdicts: Sequence[Verdict]) -> None:
     rows = []
-    for room in [*ROOMS, "together"]:
-        own = [each for each in verdicts if room in (each.mutant.room, "together")]
+    for area in [*AREAS, "together"]:
+        own = [each for each in verdicts if area in (each.mutant.area, "together")]
         caught = sum(each.noticed_by is not None for each in own)
-        rows.append((room, len(own), caught, len(own) - caught, round(sum(each.seconds for each in own))))
-    show("mutants by room", ("room", "mutants", "caught", "survived", "seconds"), [row for row in rows if row[1]])
+        rows.append((area, len(own), caught, len(own) - caught, round(sum(each.seconds for each in own))))
+    show("mutants by area", ("area", "mutants", "caught", "survived", "seconds"), [row for row in rows if row[1]])
     for each in verdicts:
         if each.noticed_by is None:
             source = (ROOT / each.mutant.path).read_bytes()

@@ -1,4 +1,4 @@
-"""Choose the mutants of a run, and the tests of each: those of its own room, nearest by imports first."""
+"""Choose the mutants of a run, and the tests of each: those of its own area, nearest by imports first."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.house.test_tests import OF_THE_WHOLE_REPOSITORY
 from tests.mutants.mutations import Mutation, find_mutations, is_sound
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = (
+AREAS = (
     *("capabilities/core/delivery", "capabilities/core/protocols", "capabilities/core", "capabilities/access.py"),
     *("artifacts/core", "routing_admin/core", "routing_admin/limits", "routing_admin/platform/auth"),
     *("routing_admin/dispatch", "routing_admin/upstream", "routing_admin/gateway"),
 )
-"""What is mutated; a file belongs to the first room that it is below."""
+"""What is mutated; a file belongs to the first area that it is below."""
 FOLDERS: Mapping[str, Sequence[str]] = {"capabilities/access.py": ("permissions", "server", "api")}
 """Where the tests of a module are, if no folder has its name."""
 Graph = Mapping[str, Sequence[str]]
@@ -29,14 +29,14 @@ TOPS = ("capabilities", "artifacts", "routing_admin", "tests")
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    room: str
+    area: str
     path: str
     mutation: Mutation
 
 
 def choose(seed: int, count: int, only: str = "") -> list[Mutant]:
-    """Return so many mutants, evenly over rooms, then files; the choice in one room ignores the other rooms."""
-    queues = [_mutants_of(room, only, random.Random(f"{seed} {room}")) for room in ROOMS]
+    """Return so many mutants, evenly over areas, then files; the choice in one area ignores the other areas."""
+    queues = [_mutants_of(area, only, random.Random(f"{seed} {area}")) for area in AREAS]
     chosen: list[Mutant] = []
     while queues and len(chosen) < count:
         for queue in list(queues):
@@ -45,18 +45,18 @@ def choose(seed: int, count: int, only: str = "") -> list[Mutant]:
                 queues.remove(queue)
             elif len(chosen) < count:
                 chosen.append(mutant)
-    return sorted(chosen, key=lambda each: (ROOMS.index(each.room), each.path, each.mutation.line))
+    return sorted(chosen, key=lambda each: (AREAS.index(each.area), each.path, each.mutation.line))
 
 
-def room_of(path: str) -> str | None:
-    return next((room for room in ROOMS if path == room or path.startswith(f"{room}/")), None)
+def area_of(path: str) -> str | None:
+    return next((area for area in AREAS if path == area or path.startswith(f"{area}/")), None)
 
 
-def _mutants_of(room: str, only: str, chance: random.Random) -> Iterator[Mutant]:
+def _mutants_of(area: str, only: str, chance: random.Random) -> Iterator[Mutant]:
     """Yield one mutant of each file in turn, until every file is used up."""
-    files = [ROOT / room] if room.endswith(".py") else sorted((ROOT / room).rglob("*.py"))
+    files = [ROOT / area] if area.endswith(".py") else sorted((ROOT / area).rglob("*.py"))
     paths = [path.relative_to(ROOT).as_posix() for path in files]
-    paths = [path for path in paths if path.startswith(only) and room_of(path) == room]
+    paths = [path for path in paths if path.startswith(only) and area_of(path) == area]
     chance.shuffle(paths)
     left: dict[str, list[Mutation]] = {}
     while paths:
@@ -67,7 +67,7 @@ def _mutants_of(room: str, only: str, chance: random.Random) -> Iterator[Mutant]
                 chance.shuffle(left[path])
             mutation = _take(left[path], source, chance)
             if mutation:
-                yield Mutant(room=room, path=path, mutation=mutation)
+                yield Mutant(area=area, path=path, mutation=mutation)
             else:
                 paths.remove(path)
 
@@ -84,23 +84,23 @@ def _take(left: list[Mutation], source: bytes, chance: random.Random) -> Mutatio
 
 
 def group_tests(path: str, graph: Graph) -> list[list[str]]:
-    """Return the test files of a module's room: those that import the module, those of its package, and the others.
+    """Return the test files of a module's area: those that import the module, those of its package, and the others.
 
-    The room's folder is named after the module or the innermost package that has tests. If no test in there imports
+    The area's folder is named after the module or the innermost package that has tests. If no test in there imports
     the module, the nearest tests of other folders are added. Each list begins with the nearest by imports.
     """
     module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     near = _distances(module, graph)
     tests = [name for name in graph if name.startswith("tests.") and name.rpartition(".")[2].startswith("test_")]
-    roomed = {name: name.split(".")[1] for name in tests if name.count(".") > 1}
-    named = [part for part in reversed(module.split(".")) if part in roomed.values()][:1]
+    folder_of = {name: name.split(".")[1] for name in tests if name.count(".") > 1}
+    named = [part for part in reversed(module.split(".")) if part in folder_of.values()][:1]
     folders = FOLDERS.get(path, named)
-    files = [name for name, folder in roomed.items() if folder in folders]
+    files = [name for name, folder in folder_of.items() if folder in folders]
     if not any(near.get(name) == 1 for name in files):
-        others = [name for name, folder in roomed.items() if folder not in OF_THE_WHOLE_REPOSITORY and name in near]
+        others = [name for name, folder in folder_of.items() if folder not in OF_THE_WHOLE_REPOSITORY and name in near]
         closest = min((near[name] for name in others), default=0)
         files += [name for name in others if near[name] == closest and name not in files]
-    files.sort(key=lambda name: (near.get(name, len(graph)), [*folders, roomed[name]].index(roomed[name]), name))
+    files.sort(key=lambda name: (near.get(name, len(graph)), [*folders, folder_of[name]].index(folder_of[name]), name))
     package = module.rpartition(".")[0]
     groups: list[list[str]] = [[], [], []]
     for name in files:

@@ -68,7 +68,7 @@ UNITS = (
     *('W/"a",', "> ", "[附件", "- a: b\n", "\U0001f600", "\ud83d", "\0", "a/b;q=0.1,", "status:a ", "(artifact:", "\r"),
     *("key: ", "{}", "[1,", "null,", "ß", "İ", "http://a:b@c ", "basic 0", "?key=a"),
 )
-ROOMS = re.compile(
+SCANNED = re.compile(
     r"\.core\.|^routing_admin\.(server|gateway)\.|search_words$|templatetags|upload_tokens|postgresql\.text|history\.fields"
     r"|routes\.errors|redis_link\.faults|capabilities\.(sentences|body_limits)$|^artifacts\.sniffer$"
 )
@@ -76,7 +76,7 @@ BOUNDED = re.compile(
     r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._places$|\.sniffer\.|_cut$|new_id$|places_of$"
     r"|errors\._pattern_of$"  # only compiles the patterns of a table when the program starts; 64 KiB of `|` take 165 ms
 )
-"""Functions in modules that `ROOMS` matches which read no external text, or only a sample in a separate thread."""
+"""Functions in modules that `SCANNED` matches which read no external text, or only a sample in a separate thread."""
 
 
 def redact_line(text: str) -> None:
@@ -152,9 +152,9 @@ def test_every_computed_pattern_was_reviewed() -> None:
 
 
 def test_no_function_of_one_text_is_slow() -> None:
-    """No function with one text argument in the modules that `ROOMS` matches is slow for repeated text."""
+    """No function with one text argument in the modules that `SCANNED` matches is slow for repeated text."""
     slow = []
-    functions = functions_of_one_text(lambda module: bool(ROOMS.search(module)))
+    functions = functions_of_one_text(lambda module: bool(SCANNED.search(module)))
     for name, (function, is_bytes) in functions.items():
         if not BOUNDED.search(name):
             slow += [f"{name}: {unit!r}" for unit in UNITS if is_slow(function, repeated(unit, is_bytes))][:1]
