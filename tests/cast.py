@@ -23,7 +23,7 @@ from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.models import Agent
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.agents.actions import issue_key
+from routing_admin.configuration.agents.actions import issue_key, save_agent
 from routing_admin.console.demo import load
 from routing_admin.console.people.actions import issue_token
 from routing_admin.models import Person
@@ -100,6 +100,13 @@ def browser_of(account: Any = None, **options: Any) -> Client:
     if account is not None:
         client.force_login(account)
     return client
+
+
+def limit_agent(agent: str = "text-agent", /, **limits: Any) -> None:
+    """Set an agent's limits, by the names of the API."""
+    row = Agent.objects.get(agent_id=agent)
+    row.limits = limits
+    save_agent(SYSTEM, row)
 
 
 def key_of(agent: str, **options: Any) -> str:

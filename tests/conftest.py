@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings as configured
@@ -19,9 +19,13 @@ from hypothesis import HealthCheck, settings
 from capabilities.core.permissions import SCOPES
 from capabilities.runtime import renew
 from routing_admin.configuration.audit import NOTED
+from routing_admin.limits.reservations import keeper
 from routing_admin.platform.databases.append_only import statements_to_allow
 from tests.cast import AgentProgram, browser_of, key_of, load_demo, person
 from tests.engines.redis import RedisServer, redis_running
+
+if TYPE_CHECKING:
+    from tests.gateway.asgi_caller import Loopback
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("deep", max_examples=200, deadline=None, suppress_health_check=QUIET)
@@ -140,6 +144,22 @@ def _store(request: pytest.FixtureRequest) -> None:
 def patient_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait longer for the limits' quotas, so that a busy machine does not cause a 503."""
     monkeypatch.setattr("routing_admin.limits.quota_client.WAIT_SECONDS", 60.0)
+
+
+@pytest.fixture
+def returned_quotas(db: None) -> Iterator[None]:
+    """Return this process's unused parts of the limits after the test."""
+    yield
+    keeper().stop()
+
+
+@pytest.fixture
+def loopback(demo: None) -> Iterator[Loopback]:
+    """Create providers behind a real socket, which a test serves with `loopback.serve()`."""
+    from tests.gateway.asgi_caller import loopback_providers
+
+    with loopback_providers() as providers:
+        yield providers
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ from capabilities.acts import SYSTEM, Actor
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.services.agent_limits import Meter
 from capabilities.errors import InvalidError
-from capabilities.models import Agent, Provider
+from capabilities.models import Provider
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.alerts.conditions import watch
 from routing_admin.console.alerts.queries import list_alerts
 from routing_admin.console.exchange.actions import import_configuration
@@ -28,7 +27,7 @@ from routing_admin.models import Candidate, LimitWindow, TaskRoute
 from routing_admin.platform.server import store_monitor
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.journal import journal
-from tests.cast import key_of
+from tests.cast import key_of, limit_agent
 from tests.engines.webhook import Chat, running_chat
 from tests.gateway.plane import chat_body, post
 
@@ -134,9 +133,7 @@ def test_budget_alerts_when_low_and_when_exhausted(chat, demo):
     A limit per minute is not a budget.
     """
     limits = {"tokensPerDay": 100, "requestsPerMinute": 1}
-    row = Agent.objects.get(agent_id="text-agent")
-    row.limits = limits
-    save_agent(SYSTEM, row)
+    limit_agent(**limits)
     key = key_of("vision-agent", terms={"limits": {"tokensPerMonth": 1000}})
     snapshot.refresh()
     for agent_tokens, key_tokens in ((85, 150), (100, 900)):

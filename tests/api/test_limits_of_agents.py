@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,25 +13,15 @@ from django.test import Client
 
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent
-from routing_admin.configuration.agents.actions import put_agent, save_agent
-from routing_admin.limits.reservations import keeper
-from tests.cast import AgentProgram, key_of
+from routing_admin.configuration.agents.actions import put_agent
+from tests.cast import AgentProgram, key_of, limit_agent
 from tests.console.visits import text_of
 from tests.gateway.asgi_caller import Call
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-
-
-@pytest.fixture(autouse=True)
-def _shares_go_back() -> Iterator[None]:
-    yield
-    keeper().stop()
-
-
-def limit(**limits: int) -> None:
-    row = Agent.objects.get(agent_id="text-agent")
-    row.limits = dict(limits)
-    save_agent(SYSTEM, row)
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("returned_quotas"),
+]
 
 
 def amounts(program: AgentProgram) -> dict[str, Any]:
@@ -41,7 +31,7 @@ def amounts(program: AgentProgram) -> dict[str, Any]:
 def test_an_agent_sees_its_own_limits_and_what_it_used(text_agent: AgentProgram) -> None:
     """Each limit has its remaining amount and the time of its reset; without limits the value is null."""
     assert text_agent.get("/agents/me").json()["limits"] is None
-    limit(tokensPerDay=10_000, inFlight=3)
+    limit_agent(tokensPerDay=10_000, inFlight=3)
     response = text_agent.post("/llm/send", {"prompt": "hello"})
     tokens_used = response.json()["usage"]["totalTokens"]
     own_amounts = amounts(text_agent)
@@ -64,7 +54,7 @@ def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: A
 
     Its key ends with the creator.
     """
-    limit(bytesPerDay=400)
+    limit_agent(bytesPerDay=400)
     put_agent(SYSTEM, "text-agent", "made")
     put_agent(SYSTEM, "made", "made-of-made")
     child, grandchild = (AgentProgram(name, key_of(name)) for name in ("made", "made-of-made"))
@@ -84,7 +74,7 @@ def test_a_key_of_an_agent_made_at_run_time_uses_its_makers_budget(text_agent: A
 @pytest.mark.parametrize("budget", ["tokensPerDay", "bytesPerDay"])
 def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: AgentProgram, budget: str) -> None:
     """Sending beyond a budget returns 429 with `Retry-After` and is recorded in the request log."""
-    limit(**{budget: 5})
+    limit_agent(**{budget: 5})
     refused = text_agent.post("/llm/send", {"prompt": "hello"})
     assert (refused.status_code, refused.json()["error"]) == (429, "budget_exceeded")
     assert int(refused.headers["Retry-After"]) > 0
@@ -95,7 +85,7 @@ def test_sending_beyond_a_budget_is_429_in_the_words_of_the_api(text_agent: Agen
 
 def test_files_count_by_their_bytes(text_agent: AgentProgram) -> None:
     """The bytes of uploads to both APIs count together."""
-    limit(bytesPerDay=2000)
+    limit_agent(bytesPerDay=2000)
     text_agent.stored("a.txt", b"x" * 500, "text/plain")
     headers = {"authorization": f"Bearer {text_agent.key}"}
     upload = {"purpose": "user_data", "file": open(__file__, "rb")}  # noqa: SIM115
@@ -107,7 +97,7 @@ def test_files_count_by_their_bytes(text_agent: AgentProgram) -> None:
 
 def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
     """Counting tokens counts as a request. Over Anthropic's Messages API the error has Anthropic's format."""
-    limit(requestsPerMinute=1)
+    limit_agent(requestsPerMinute=1)
     body = {"model": "task:planning", "messages": [{"role": "user", "content": "hello"}]}
     headers = {"x-api-key": text_agent.key}
     answers = [
@@ -122,7 +112,7 @@ def test_counting_tokens_is_a_request_too(text_agent: AgentProgram) -> None:
 async def test_calls_over_mcp_are_requests(demo: None) -> None:
     """MCP calls count as requests and are rejected before MCP reads the request."""
     key = await asyncio.to_thread(key_of, "text-agent")
-    await asyncio.to_thread(limit, requestsPerMinute=1)
+    await asyncio.to_thread(limit_agent, requestsPerMinute=1)
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
     headers = [
         (b"host", b"127.0.0.1"),
@@ -157,10 +147,10 @@ def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_ag
 
     Rates are not listed, since they recover by themselves.
     """
-    limit(tokensPerDay=10**6, requestsPerMinute=1)
+    limit_agent(tokensPerDay=10**6, requestsPerMinute=1)
     text_agent.post("/llm/send", {"prompt": "hello"})
     assert "% used, resets" not in text_of(admin.get("/"))
-    limit(bytesPerDay=100, requestsPerMinute=1000)
+    limit_agent(bytesPerDay=100, requestsPerMinute=1000)
     while text_agent.post("/llm/send", {"prompt": "hello"}).status_code == 200:
         pass
     page = " ".join(text_of(admin.get("/")).split())

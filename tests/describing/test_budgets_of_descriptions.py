@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,27 +11,15 @@ from django.urls import reverse
 from artifacts.library import store_bytes
 from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import Meter
-from capabilities.models import Agent
-from routing_admin.configuration.agents.actions import save_agent
-from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses
-from tests.cast import AgentProgram
+from tests.cast import AgentProgram, limit_agent
 from tests.describing.describers import LOOK, WORDS, bodies_to, describing_lab
 from tests.gateway.plane import PNG, chat_body, image, logged, post
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-
-
-@pytest.fixture(autouse=True)
-def _keeper(demo: None) -> Iterator[None]:
-    yield
-    keeper().stop()
-
-
-def limit(**limits: Any) -> None:
-    row = Agent.objects.get(agent_id="text-agent")
-    row.limits = limits
-    save_agent(SYSTEM, row)
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("demo", "returned_quotas"),
+]
 
 
 def used_tokens() -> int:
@@ -47,7 +34,7 @@ def test_tokens_of_describer_and_answer_are_both_counted(key: str) -> None:
     """The tokens of the describer and of the answer count. If the description is cached, only the answer's tokens
     count.
     """
-    limit(tokensPerDay=1_000_000)
+    limit_agent(tokensPerDay=1_000_000)
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])
         (delivery,) = row.attempts.get().deliveries
@@ -62,7 +49,7 @@ def test_file_is_not_described_if_the_budget_has_no_room_for_it(key: str) -> Non
     """If there are only enough tokens for the answer, the file is not described, the call is answered, and the log has
     the reason.
     """
-    limit(tokensPerDay=5_000)
+    limit_agent(tokensPerDay=5_000)
     with describing_lab() as lab:
         answer = ask(key)
         assert bodies_to(lab, "seer") == []
@@ -74,7 +61,7 @@ def test_file_is_not_described_if_the_budget_has_no_room_for_it(key: str) -> Non
 
 def test_llm_send_describes_files_and_counts_their_tokens(text_agent: AgentProgram) -> None:
     """`/llm/send` describes files and counts the descriptions' tokens as the chat API does."""
-    limit(tokensPerDay=1_000_000)
+    limit_agent(tokensPerDay=1_000_000)
     with describing_lab():
         ref = text_agent.stored("dot.png", PNG, "image/png")["ref"]
         attachment = {"type": "image", "artifactRef": ref}

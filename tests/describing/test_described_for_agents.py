@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.acts import SYSTEM
-from capabilities.models import Agent
-from routing_admin.configuration.agents.actions import save_agent
-from tests.cast import AgentProgram
+from tests.cast import AgentProgram, limit_agent
 from tests.describing.describers import WORDS, bodies_to, describing_lab
 from tests.gateway.plane import PNG, logged
 
@@ -97,9 +94,7 @@ def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentPr
 
 def test_an_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentProgram) -> None:
     """If an agent's limits do not allow the route `describe`, the agent receives only the facts."""
-    row = Agent.objects.get(agent_id="text-agent")
-    row.limits = {"models": ["task:planning"]}
-    save_agent(SYSTEM, row)
+    limit_agent(models=["task:planning"])
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]
         assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]

@@ -10,13 +10,19 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from capabilities.models import Provider
+from capabilities.acts import SYSTEM
+from capabilities.models import Provider, Service
 from routing_admin.asgi import application
 from routing_admin.configuration import snapshot
+from routing_admin.console.services.actions import save_service
 from routing_admin.upstream import process_upstream
 from tests.bench import upstream
 
 PATH = "/v1/chat/completions"
+TOKENS, COST = 18, 11 * 10_000 + 7 * 100_000
+"""The usage of each answer, and its cost in nanos at the price of `price_plain_provider`: 11 tokens at 10 per million,
+7 at 100.
+"""
 PROVIDER_NAMES = ("plain", "stream", "silent", "stall", "calls", "uncounted")
 
 
@@ -103,6 +109,14 @@ def loopback_providers() -> Iterator[Loopback]:
         yield Loopback(listening)
 
 
+def price_plain_provider(**price: Any) -> None:
+    """Give the provider `plain` a price in dollars, at which each of its answers costs `COST`."""
+    provider = Provider.objects.get(name="plain")
+    service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
+    service.price = {"currency": "USD", "input": 10, "output": 100, **price}
+    save_service(SYSTEM, service)
+
+
 @dataclass
 class Call:
     """One request, passed to the application in `pieces` as by a server, and the messages that the application sent."""
@@ -150,6 +164,11 @@ class Call:
     @property
     def status(self) -> int:
         return int(self.sent[0]["status"])
+
+    @property
+    def error_code(self) -> str:
+        """Return the error's code, or an empty string for a 200."""
+        return str(json.loads(self.answer)["error"]["code"]) if self.status != 200 else ""
 
     @property
     def answer_headers(self) -> dict[str, str]:

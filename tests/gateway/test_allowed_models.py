@@ -10,19 +10,13 @@ from django.test import Client
 
 from capabilities.acts import SYSTEM
 from capabilities.models import Agent
-from routing_admin.configuration.agents.actions import put_agent, save_agent
+from routing_admin.configuration.agents.actions import put_agent
 from routing_admin.models import Revision
-from tests.cast import AgentProgram, key_of
+from tests.cast import AgentProgram, key_of, limit_agent
 from tests.console.visits import text_of
 from tests.gateway.plane import chat_body, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-
-
-def allow(*names: str, agent: str = "text-agent") -> None:
-    row = Agent.objects.get(agent_id=agent)
-    row.limits = {"models": list(names)} if names else {}
-    save_agent(SYSTEM, row)
 
 
 def listed_models(key: str) -> list[str]:
@@ -37,7 +31,7 @@ def error_of(answer: Any) -> tuple[int, str]:
 @pytest.mark.parametrize("name", ["task:planning", "planning", "text-model"])
 def test_every_name_of_an_allowed_route_or_service_is_accepted(key: str, name: str) -> None:
     """A route is allowed by its task type, a service by its id or by its provider and model."""
-    allow("task:planning", "text-model")
+    limit_agent(models=["task:planning", "text-model"])
     answer = post(key, chat_body("hello", model=name))
     assert answer.status_code != 403
 
@@ -55,7 +49,7 @@ def test_other_names_are_403_and_the_error_lists_the_allowed_ones(key: str, path
     """A name that is not allowed is a 403. So is an unknown task, because it uses the default route, which is not
     allowed.
     """
-    allow("task:planning", "text-model")
+    limit_agent(models=["task:planning", "text-model"])
     answer = post(key, chat_body("hello", model=name, **more), path)
     assert answer.status_code == 403
     error = answer.json()["error"]
@@ -66,7 +60,7 @@ def test_other_names_are_403_and_the_error_lists_the_allowed_ones(key: str, path
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/input_tokens"])
 def test_responses_api_refuses_a_model_that_is_not_allowed(key: str, path: str) -> None:
     """The Responses API refuses a model that is not allowed, both for a response and for its token count."""
-    allow("task:planning")
+    limit_agent(models=["task:planning"])
     answer = post(key, {"model": "task:design", "input": "hello"}, path)
     assert error_of(answer) == (403, "model_not_allowed")
 
@@ -74,17 +68,17 @@ def test_responses_api_refuses_a_model_that_is_not_allowed(key: str, path: str) 
 def test_list_of_models_has_only_what_the_agent_may_use(key: str) -> None:
     """`/v1/models` lists only the models that the agent may use, and all models once the limit is removed."""
     everything = listed_models(key)
-    allow("task:planning", "text-model")
+    limit_agent(models=["task:planning", "text-model"])
     assert listed_models(key) == ["task:planning", "text-model"]
     answer = Client().get("/v1/models/task:design", headers={"authorization": f"Bearer {key}"})
     assert error_of(answer) == (403, "model_not_allowed")
-    allow()
+    limit_agent()
     assert listed_models(key) == everything
 
 
 def test_fallback_of_an_allowed_route_needs_no_permission(key: str) -> None:
     """An allowed route may fall back to candidates that the agent may not call directly."""
-    allow("task:design")
+    limit_agent(models=["task:design"])
     answer = post(key, chat_body("hello", model="task:design"))
     assert (answer.status_code, answer.headers["x-routing-attempts"]) == (200, "2")
 
@@ -92,7 +86,7 @@ def test_fallback_of_an_allowed_route_needs_no_permission(key: str) -> None:
 def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]) -> None:
     """The agents' API refuses both sending to and resolving a route that is not allowed."""
     program = caller("text-agent")
-    allow("task:planning")
+    limit_agent(models=["task:planning"])
     for path in ("/llm/send", "/llm/resolve"):
         assert program.post(path, {"prompt": "hello", "taskType": "planning"}).status_code == 200
         refused = program.post(path, {"prompt": "hello"})
@@ -103,14 +97,14 @@ def test_agent_created_at_run_time_has_its_creators_limits(demo: None) -> None:
     """An agent cannot escape its limits by creating another agent."""
     key = key_of("text-agent", scopes=["route", "agents:write"])
     put_agent(SYSTEM, "text-agent", "made")
-    allow("task:planning")
+    limit_agent(models=["task:planning"])
     answer = post(key, chat_body("hello", model="task:design"), **{"x-agent-id": "made"})
     assert error_of(answer) == (403, "model_not_allowed")
 
 
 def test_key_of_a_created_agent_is_bound_by_its_creators_limits(demo: None) -> None:
     """A key of an agent created at run time may use only the names that the key and all its ancestors allow."""
-    allow("task:planning", "text-model")
+    limit_agent(models=["task:planning", "text-model"])
     put_agent(SYSTEM, "text-agent", "made")
     put_agent(SYSTEM, "made", "made-of-made")
     own = {"limits": {"models": ["text-model", "vision-model"]}}

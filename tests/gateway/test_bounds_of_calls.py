@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from capabilities.fair_slots import FairSlots, heavy_work
 from routing_admin.gateway.counts import MANY
 from routing_admin.platform.server.fair_semaphore import LARGE_BODIES_MIB, bodies, parses
 from tests.cast import AgentProgram
-from tests.gateway.asgi_caller import Call, Loopback, chat_call, headers, loopback_providers
+from tests.gateway.asgi_caller import Call, Loopback, chat_call, headers
 from tests.gateway.plane import chat_body, post
 
 rows = pytest.mark.django_db(databases=["default", "logs"])
@@ -27,12 +27,6 @@ COUNTS = {"/v1/messages/count_tokens": "/v1/messages", "/v1/responses/input_toke
 WORD = {"role": "user", "content": "x"}
 PART = {"/v1/responses": {"type": "input_text", "text": "x"}}
 TOOL = {"type": "function", "name": "f", "function": {"name": "f"}, "input_schema": {}}
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
 
 
 @pytest.fixture
@@ -150,7 +144,7 @@ async def test_compressed_body_reserves_memory_for_its_decompressed_size(key: st
         for name, count in (("second", LARGE_BODIES_MIB // 2), ("third", LARGE_BODIES_MIB // 2 - 3)):
             bodies().leave(name, count)
         served = await calls[1].run()
-    assert (refused.status, json.loads(refused.answer)["error"]["code"]) == (503, "overloaded")
+    assert (refused.status, refused.error_code) == (503, "overloaded")
     assert served.status == 200
     assert (bodies().in_use, parses().in_use) == (0, 0)
 

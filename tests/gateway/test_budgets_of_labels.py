@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,64 +13,35 @@ from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.agents import LabelKind
 from capabilities.errors import InvalidError
-from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import integrity
-from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.history.actions import undo
-from routing_admin.console.services.actions import save_service
 from routing_admin.console.usage.actions import save_budget
 from routing_admin.limits.reservations import keeper
 from routing_admin.limits.rows import MAX_USERS, OTHERS, CountedUsers
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import AuditEvent, LabelBudget
-from tests.cast import key_of
+from tests.cast import key_of, limit_agent
 from tests.console.visits import text_of
-from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.gateway.asgi_caller import COST, TOKENS, chat_call, price_plain_provider
 from tests.gateway.plane import chat_body, post
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
-    pytest.mark.usefixtures("patient_calls"),
+    pytest.mark.usefixtures("patient_calls", "returned_quotas"),
 ]
-TOKENS, COST = 18, 11 * 10_000 + 7 * 100_000
-"""The provider's usage for each call, and its cost in nanos: 11 tokens at 10 per million, 7 at 100."""
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
-    keeper().stop()
 
 
 def budget(kind: LabelKind, name: str, **limits: Any) -> int | None:
     return save_budget(SYSTEM, kind, name, limits).revision
 
 
-def limit(agent: str, **limits: Any) -> None:
-    row = Agent.objects.get(agent_id=agent)
-    row.limits = limits
-    save_agent(SYSTEM, row)
-
-
-def price_the_provider() -> None:
-    provider = Provider.objects.get(name="plain")
-    service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
-    service.price = {"currency": "USD", "input": 10, "output": 100}
-    save_service(SYSTEM, service)
-
-
-def code_of(call: Call) -> str:
-    return str(json.loads(call.answer)["error"]["code"]) if call.status != 200 else ""
-
-
 async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopback):
     """A team's spending limit holds across agents, together with one agent's token limit and the keys' rate limits.
     Unused reservations are released in all of them.
     """
-    await asyncio.to_thread(price_the_provider)
+    await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", moneyPerDay="1.00", currency="USD")
-    await asyncio.to_thread(limit, "text-agent", tokensPerDay=10**6, inFlight=150)
+    await asyncio.to_thread(limit_agent, "text-agent", tokensPerDay=10**6, inFlight=150)
     terms = {"team": "search", "limits": {"requestsPerMinute": 10**6}}
     keys = [await asyncio.to_thread(key_of, agent, terms=terms) for agent in ("text-agent", "vision-agent")]
     async with loopback.serve():
@@ -85,7 +55,7 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
     assert uses["label:team=search", Meter.MONEY_PER_DAY] == answered * COST
     assert uses["agent:text-agent", Meter.TOKENS_PER_DAY] % TOKENS == 0
     assert uses["agent:text-agent", Meter.IN_FLIGHT] == 0
-    refused = next(call for call in calls if code_of(call) == "budget_exceeded")
+    refused = next(call for call in calls if call.error_code == "budget_exceeded")
     assert json.loads(refused.answer)["error"]["message"].startswith(
         "The team search has a daily spending limit of 1.00 USD"
     )
@@ -98,7 +68,7 @@ async def test_cancelled_call_releases_its_reservations(key, loopback, provider)
     """A cancelled call releases its reservations for agent, team and end user. Tokens that were streamed before stay
     counted in all three.
     """
-    await asyncio.to_thread(limit, "text-agent", tokensPerDay=5000)
+    await asyncio.to_thread(limit_agent, "text-agent", tokensPerDay=5000)
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", tokensPerDay=5000)
     await asyncio.to_thread(budget, LabelKind.USER, "text-agent", tokensPerDay=5000)
     async with loopback.serve():

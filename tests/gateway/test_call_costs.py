@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,15 +16,13 @@ from asgiref.sync import SyncToAsync
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 import routing_admin
-from capabilities.acts import SYSTEM
 from capabilities.core.message import ChatRequest
-from capabilities.models import Agent
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.gateway import application
 from routing_admin.limits.reservations import keeper
-from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.cast import limit_agent
+from tests.gateway.asgi_caller import Call, chat_call
 from tests.gateway.plane import logged
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -76,12 +74,6 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
     return costs
 
 
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
-
-
 async def cost_of(key: str, provider: str, costs: Costs, **body: Any) -> Call:
     """Make a call after another call has filled the caches. Repeat it if the configuration's stamp was read meanwhile.
 
@@ -129,7 +121,7 @@ async def test_call_within_its_share_of_a_limit_uses_no_rows_or_threads(key, loo
     later.
     """
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", HOUR)
-    await asyncio.to_thread(limit, requestsPerMinute=10**6, tokensPerDay=10**9, inFlight=1000)
+    await asyncio.to_thread(limit_agent, requestsPerMinute=10**6, tokensPerDay=10**9, inFlight=1000)
     provider = "stream" if stream else "plain"
     async with loopback.serve():
         call = await cost_of(key, provider, costs, stream=stream)
@@ -138,12 +130,6 @@ async def test_call_within_its_share_of_a_limit_uses_no_rows_or_threads(key, loo
     assert call.answer_headers["x-ratelimit-limit-requests"] == str(10**6)
     assert {event.rpartition(" ")[2] for event in rows} <= {"limits"}
     assert (threads, costs.ours) == ([], [])
-
-
-def limit(**limits: int) -> None:
-    row = Agent.objects.get(agent_id="text-agent")
-    row.limits = limits
-    save_agent(SYSTEM, row)
 
 
 @pytest.mark.parametrize(("provider", "stream"), [("plain", False), ("stream", True)])

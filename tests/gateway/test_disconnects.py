@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from routing_admin.gateway import application
-from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.gateway.asgi_caller import Call, chat_call
 from tests.gateway.plane import logged
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 ID = (b"x-request-id", b"the-call")
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
 
 
 async def outcome() -> tuple[str, int, list[str]]:

@@ -28,14 +28,13 @@ from capabilities.core.wire import (
     ToolCallDelta,
     Usage,
 )
-from capabilities.models import Agent
 from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError, GatewayError
 from routing_admin.gateway.gemini.events import GeminiChunks
 from routing_admin.gateway.gemini.fields import read_fields
 from routing_admin.gateway.gemini.parsing import needs_thread, parse
 from routing_admin.gateway.gemini.rendering import blocked_json, response_json
-from tests.cast import key_of
+from tests.cast import key_of, limit_agent
 from tests.gateway.plane import PNG, logged, post
 from tests.lab.recordings import RECORDINGS
 from tests.lab.response_recordings import RESPONSE_RECORDINGS
@@ -545,9 +544,7 @@ def test_contents_parts_and_functions_are_bounded_each_by_its_setting(key, setti
 
 
 def test_a_model_that_the_agent_may_not_use_is_refused(key):
-    row = Agent.objects.get(agent_id="text-agent")
-    row.limits = {"models": ["task:planning"]}
-    row.save()
+    limit_agent(models=["task:planning"])
     error = ask(key, gemini_body("hi"), "echo-vision").json()["error"]
     assert (error["status"], error["details"][0]["reason"]) == ("PERMISSION_DENIED", "MODEL_NOT_ALLOWED")
 

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from routing_admin.models import IdempotencyRecord
-from tests.gateway.asgi_caller import Loopback, chat_call, loopback_providers
+from tests.gateway.asgi_caller import Loopback, chat_call
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 KEY = (b"idempotency-key", b"k")
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
 
 
 async def test_replayed_stream_has_the_same_bytes_and_headers(key: str, loopback: Loopback) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from capabilities.core.protocols.openai import stream as openai_stream
 from capabilities.core.wire import Delta
 from routing_admin.gateway.chat import rendering
 from routing_admin.upstream import calls
-from tests.gateway.asgi_caller import Loopback, chat_call, loopback_providers
+from tests.gateway.asgi_caller import Loopback, chat_call
 from tests.gateway.plane import logged
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -27,12 +26,6 @@ class UnforeseenError(Exception):
 
 def fail(*_: Any, **__: Any) -> Any:
     raise UnforeseenError
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
 
 
 async def play(key: str, loopback: Loopback, provider: str, *, stream: bool) -> tuple[int, bytes, str, list[str]]:

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import Meter
-from capabilities.models import Agent, Provider
+from capabilities.models import Provider
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.gateway import keep_alive
-from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import Candidate, IdempotencyRecord, TaskRoute
 from routing_admin.platform.server.draining import draining
-from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.cast import limit_agent
+from tests.gateway.asgi_caller import Call, Loopback, chat_call
 from tests.gateway.plane import logged
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
-    pytest.mark.usefixtures("patient_calls"),
+    pytest.mark.usefixtures("patient_calls", "returned_quotas"),
 ]
 SOON = 0.001
 """Seconds after which a stream of these routes begins early."""
@@ -45,17 +43,15 @@ EACH_API = pytest.mark.parametrize("path", BODIES)
 
 
 @pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
+def loopback(loopback: Loopback) -> Loopback:
     """Create providers and routes. In `slow`, a test triggers the response of the first candidate, and a second
     candidate responds at once. `alone` has only the first candidate. `never` does not begin a stream early.
     """
-    with loopback_providers() as providers:
-        add_route("slow", "silent", "stream", seconds=SOON)
-        add_route("alone", "silent", seconds=SOON)
-        add_route("never", "silent", seconds=0)
-        snapshot.refresh()
-        yield providers
-    keeper().stop()
+    add_route("slow", "silent", "stream", seconds=SOON)
+    add_route("alone", "silent", seconds=SOON)
+    add_route("never", "silent", seconds=0)
+    snapshot.refresh()
+    return loopback
 
 
 def add_route(task_type: str, *providers: str, seconds: float) -> None:
@@ -327,13 +323,7 @@ async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopb
 @pytest.mark.parametrize(("ending", "tokens"), [("fail", 0), ("stream", None)])
 async def test_a_begun_stream_settles_its_limits_once(key, loopback, ending, tokens):
     """Reservations are released or counted exactly as for a stream that did not begin early."""
-
-    def limit() -> None:
-        row = Agent.objects.get(agent_id="text-agent")
-        row.limits = {"tokensPerDay": 10**6, "requestsPerMinute": 10**6, "inFlight": 5}
-        save_agent(SYSTEM, row)
-
-    await asyncio.to_thread(limit)
+    await asyncio.to_thread(limit_agent, tokensPerDay=10**6, requestsPerMinute=10**6, inFlight=5)
     counts = []
     async with loopback.serve():
         for route in ("alone", "never"):

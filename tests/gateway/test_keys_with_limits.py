@@ -4,7 +4,6 @@ undone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,34 +12,24 @@ from django.test import Client
 
 from capabilities.acts import SYSTEM
 from capabilities.errors import InvalidError
-from capabilities.models import Agent, AgentKey
+from capabilities.models import AgentKey
 from routing_admin.configuration import integrity
-from routing_admin.configuration.agents.actions import change_key, roll_key, save_agent
+from routing_admin.configuration.agents.actions import change_key, roll_key
 from routing_admin.console.history.actions import restore, undo
-from routing_admin.limits.reservations import keeper
 from routing_admin.models import AuditEvent, Revision
-from tests.cast import key_of
+from tests.cast import key_of, limit_agent
 from tests.console.visits import text_of
 from tests.gateway.plane import chat_body, post
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("demo", "returned_quotas"),
+]
 PLANNING = {"limits": {"models": ["task:planning"]}}
-
-
-@pytest.fixture(autouse=True)
-def _shares_go_back(demo: None) -> Iterator[None]:
-    yield
-    keeper().stop()
 
 
 def row_of(key: str) -> AgentKey:
     return AgentKey.objects.select_related("agent").get(public_id=key.split("_")[1])
-
-
-def allow(*names: str) -> None:
-    row = Agent.objects.get(agent_id="text-agent")
-    row.limits = {"models": list(names)}
-    save_agent(SYSTEM, row)
 
 
 def forbids(key: str) -> bool:
@@ -61,7 +50,7 @@ def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
     assert post(narrow, chat_body("hi", model="task:planning")).status_code == 200
     listed = Client().get("/v1/models", headers={"authorization": f"Bearer {narrow}"}).json()["data"]
     assert [model["id"] for model in listed] == ["task:planning"]
-    allow("text-model")
+    limit_agent(models=["text-model"])
     refused = post(narrow, chat_body("hi", model="task:planning"))
     assert (refused.status_code, "It can use: nothing." in refused.json()["error"]["message"]) == (403, True)
 
@@ -72,7 +61,7 @@ def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
 )
 def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> None:
     """A key cannot be issued or changed to allow an unknown name or a name that its agent may not use."""
-    allow("task:planning")
+    limit_agent(models=["task:planning"])
     key = row_of(key_of("text-agent"))
     terms = {"limits": {"models": [name]}}
     for action in (

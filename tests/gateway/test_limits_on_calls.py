@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,39 +13,20 @@ import pytest
 from capabilities.acts import SYSTEM
 from capabilities.core.exchange import ExchangeRate
 from capabilities.core.services.agent_limits import Meter
-from capabilities.models import Agent, Provider, Service
+from capabilities.models import Provider
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.agents.actions import save_agent
-from routing_admin.console.services.actions import save_service
 from routing_admin.console.settings import actions as exchange
-from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import Candidate, TaskRoute
 from tests.bench.upstream import NAME
-from tests.cast import key_of
-from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.cast import key_of, limit_agent
+from tests.gateway.asgi_caller import COST, TOKENS, Call, chat_call, price_plain_provider
 from tests.gateway.plane import logged
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
-    pytest.mark.usefixtures("patient_calls"),
+    pytest.mark.usefixtures("patient_calls", "returned_quotas"),
 ]
-
-TOKENS = 18
-"""The provider's usage for each call."""
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
-    keeper().stop()
-
-
-def limit(**limits: Any) -> None:
-    row = Agent.objects.get(agent_id="text-agent")
-    row.limits = limits
-    save_agent(SYSTEM, row)
 
 
 async def find_used() -> Mapping[Meter, int]:
@@ -53,12 +34,8 @@ async def find_used() -> Mapping[Meter, int]:
     return {meter: amount for (_, meter), amount in uses.items()}
 
 
-def code_of(call: Call) -> str:
-    return str(json.loads(call.answer)["error"]["code"]) if call.status != 200 else ""
-
-
 def refusals_of(calls: list[Call]) -> set[str]:
-    return {code_of(call) for call in calls if call.status != 200}
+    return {call.error_code for call in calls if call.status != 200}
 
 
 async def call_concurrently(count: int, *arguments: Any) -> list[Call]:
@@ -69,7 +46,7 @@ async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
     """No more calls than the limit are answered per minute. Every other call is a 429 with the seconds until the next
     minute.
     """
-    await asyncio.to_thread(limit, requestsPerMinute=37)
+    await asyncio.to_thread(limit_agent, requestsPerMinute=37)
     async with loopback.serve():
         began = datetime.now(UTC).minute
         calls = await call_concurrently(200, key, "plain")
@@ -79,7 +56,7 @@ async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
             last = await chat_call(key, "plain").run()
     assert sum(call.status == 200 for call in calls) <= 37 * minutes
     assert refusals_of(calls) == {"rate_limit_exceeded"}
-    assert code_of(last) == "rate_limit_exceeded"
+    assert last.error_code == "rate_limit_exceeded"
     assert 1 <= int(last.answer_headers["retry-after"]) <= 60
     assert last.answer_headers["x-should-retry"] == "true"
     assert "its limit of requests per minute (37)" in json.loads(last.answer)["error"]["message"]
@@ -89,7 +66,7 @@ async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
 
 async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
     """Each call first reserves its maximum, so the budget suffices even if all accepted calls use their maximum."""
-    await asyncio.to_thread(limit, tokensPerDay=10_000)
+    await asyncio.to_thread(limit_agent, tokensPerDay=10_000)
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", max_tokens=900).run() for _ in range(200)))
         answered = sum(call.status == 200 for call in calls)
@@ -102,10 +79,10 @@ async def test_used_up_budget_says_when_it_resets(key, loopback):
     """The message and Retry-After say when the limit resets. The client is asked not to retry, and the refusal is
     logged.
     """
-    await asyncio.to_thread(limit, tokensPerMonth=100)
+    await asyncio.to_thread(limit_agent, tokensPerMonth=100)
     async with loopback.serve():
         call = await chat_call(key, "plain", (b"x-request-id", b"refused"), max_tokens=101).run()
-    assert (call.status, code_of(call)) == (429, "budget_exceeded")
+    assert (call.status, call.error_code) == (429, "budget_exceeded")
     message = json.loads(call.answer)["error"]["message"]
     assert "has a monthly token limit of 100: 100 left" in message
     assert "The limit resets at 20" in message
@@ -118,7 +95,7 @@ async def test_used_up_budget_says_when_it_resets(key, loopback):
 
 async def test_a_caller_is_warned_from_80_percent_on(key, loopback):
     """From 80 % usage on, a header names the limit and the percentage used."""
-    await asyncio.to_thread(limit, tokensPerDay=90)
+    await asyncio.to_thread(limit_agent, tokensPerDay=90)
     async with loopback.serve():
         calls = [await chat_call(key, "plain", max_tokens=1).run() for _ in range(4)]
     assert [call.answer_headers.get("x-routing-budget-warning") for call in calls] == [
@@ -131,7 +108,7 @@ async def test_a_caller_is_warned_from_80_percent_on(key, loopback):
 @pytest.mark.parametrize("stream", [False, True])
 async def test_disconnect_releases_the_reservation(key, loopback, stream):
     """A disconnect before the answer counts no tokens and releases the concurrency slot."""
-    await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=1)
+    await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=1)
     async with loopback.serve():
         call = chat_call(key, "silent", stream=stream)
         running = asyncio.create_task(call.run())
@@ -144,7 +121,7 @@ async def test_disconnect_releases_the_reservation(key, loopback, stream):
 
 async def test_cut_stream_counts_the_text_received_so_far(key, loopback):
     """For a stream that was cut off, the prompt and the text received so far are counted, not the reservation."""
-    await asyncio.to_thread(limit, tokensPerDay=5000)
+    await asyncio.to_thread(limit_agent, tokensPerDay=5000)
     async with loopback.serve():
         call = chat_call(key, "stall", stream=True)
         running = asyncio.create_task(call.run())
@@ -163,7 +140,7 @@ def several(provider: str) -> None:
 
 async def test_each_of_several_answers_counts(key, loopback):
     await asyncio.to_thread(several, "plain")
-    await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=3)
+    await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=3)
     async with loopback.serve():
         call = await chat_call(key, "plain", n=3, task_type="several").run()
         assert call.status == 200
@@ -175,10 +152,10 @@ async def test_each_of_several_answers_counts(key, loopback):
 async def test_several_answers_are_accepted_together_or_not_at_all(key, loopback):
     """If the limit does not allow all of the answers, no upstream call is made and no reservation remains."""
     await asyncio.to_thread(several, "plain")
-    await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=2)
+    await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=2)
     async with loopback.serve():
         call = await chat_call(key, "plain", n=3, task_type="several").run()
-        assert (call.status, code_of(call)) == (429, "rate_limit_exceeded")
+        assert (call.status, call.error_code) == (429, "rate_limit_exceeded")
         assert await find_used() == {Meter.TOKENS_PER_DAY: 0, Meter.IN_FLIGHT: 0}
         assert (await chat_call(key, "plain", n=2, task_type="several").run()).status == 200
 
@@ -187,7 +164,7 @@ async def test_several_answers_are_accepted_together_or_not_at_all(key, loopback
 async def test_disconnect_ends_all_of_several_answers(key, loopback, provider, stream):
     """A disconnect ends every answer and releases its concurrency slot."""
     await asyncio.to_thread(several, provider)
-    await asyncio.to_thread(limit, tokensPerDay=5000, inFlight=3)
+    await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=3)
     async with loopback.serve():
         call = chat_call(key, provider, (b"x-request-id", b"left"), n=3, task_type="several", stream=stream)
         running = asyncio.create_task(call.run())
@@ -204,7 +181,7 @@ async def test_reasoning_and_tool_calls_are_estimated_without_usage(key, loopbac
     """Without usage from the provider, 400 characters of reasoning and of arguments are estimated at 100 tokens each,
     in a complete stream and in one that was cut off.
     """
-    await asyncio.to_thread(limit, tokensPerDay=5000)
+    await asyncio.to_thread(limit_agent, tokensPerDay=5000)
     async with loopback.serve():
         call = chat_call(key, provider, stream=True)
         running = asyncio.create_task(call.run())
@@ -218,7 +195,7 @@ async def test_reasoning_and_tool_calls_are_estimated_without_usage(key, loopbac
 
 async def test_failed_call_releases_its_reservation(key, loopback):
     """A failed call counts as a request and uses no tokens."""
-    await asyncio.to_thread(limit, tokensPerDay=5000, requestsPerMinute=10**6)
+    await asyncio.to_thread(limit_agent, tokensPerDay=5000, requestsPerMinute=10**6)
     call = chat_call(key, "plain")
     failing = Call([json.dumps({"model": "echo/echo-503", "messages": [{"role": "user", "content": "x"}]}).encode()])
     # This header has the length of another body.
@@ -229,7 +206,7 @@ async def test_failed_call_releases_its_reservation(key, loopback):
 
 async def test_calls_beyond_the_concurrency_limit_are_refused(key, loopback):
     """Calls beyond the concurrency limit are a 429 until another call ends."""
-    await asyncio.to_thread(limit, inFlight=2)
+    await asyncio.to_thread(limit_agent, inFlight=2)
     async with loopback.serve():
         silent = [chat_call(key, "silent") for _ in range(2)]
         running = [asyncio.create_task(call.run()) for call in silent]
@@ -241,23 +218,23 @@ async def test_calls_beyond_the_concurrency_limit_are_refused(key, loopback):
         served = await chat_call(key, "plain").run()
         silent[1].disconnected.set()
         await running[1]
-    assert (refused.status, code_of(refused), served.status) == (429, "rate_limit_exceeded", 200)
+    assert (refused.status, refused.error_code, served.status) == (429, "rate_limit_exceeded", 200)
 
 
 async def test_request_bytes_are_limited_per_day(key, loopback):
     """A request larger than the rest of the daily byte limit is refused."""
-    await asyncio.to_thread(limit, bytesPerDay=400)
+    await asyncio.to_thread(limit_agent, bytesPerDay=400)
     async with loopback.serve():
         first = chat_call(key, "plain")
         size = sum(len(piece) for piece in first.pieces)
         assert (await first.run()).status == 200
         assert await find_used() == {Meter.BYTES_PER_DAY: size}
         large = await chat_call(key, "plain", user="x" * 400).run()
-    assert (large.status, code_of(large)) == (429, "budget_exceeded")
+    assert (large.status, large.error_code) == (429, "budget_exceeded")
 
 
 async def test_agent_without_limits_has_no_headers_and_no_rows(key, loopback):
-    await asyncio.to_thread(limit, requestsPerMinute=1)
+    await asyncio.to_thread(limit_agent, requestsPerMinute=1)
     other = await asyncio.to_thread(key_of, "vision-agent")
     async with loopback.serve():
         calls = [await chat_call(other, "plain").run() for _ in range(3)]
@@ -266,21 +243,10 @@ async def test_agent_without_limits_has_no_headers_and_no_rows(key, loopback):
     assert await asyncio.to_thread(find_uses, ["agent:vision-agent"]) == {}
 
 
-def price_the_provider(**price: Any) -> None:
-    provider = Provider.objects.get(name="plain")
-    service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
-    service.price = {"currency": "USD", "input": 10, "output": 100, **price}
-    save_service(SYSTEM, service)
-
-
-COST = 11 * 10_000 + 7 * 100_000
-"""The cost of a call in nanos: 11 tokens at 10 per million, 7 at 100."""
-
-
 async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
     """A call reserves its maximum cost. After the call, its actual cost is counted."""
-    await asyncio.to_thread(price_the_provider)
-    await asyncio.to_thread(limit, moneyPerDay="1.00", currency="USD")
+    await asyncio.to_thread(price_plain_provider)
+    await asyncio.to_thread(limit_agent, moneyPerDay="1.00", currency="USD")
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", max_tokens=900).run() for _ in range(200)))
         answered = [call for call in calls if call.status == 200]
@@ -299,21 +265,21 @@ def set_rate() -> None:
 
 async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
     """If an exchange rate is set, calls priced in dollars count towards a budget in yuan."""
-    await asyncio.to_thread(price_the_provider)
+    await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(set_rate)
-    await asyncio.to_thread(limit, moneyPerMonth="0.000001", currency="CNY")
+    await asyncio.to_thread(limit_agent, moneyPerMonth="0.000001", currency="CNY")
     async with loopback.serve():
         refused = await chat_call(key, "plain").run()
-    assert code_of(refused) == "budget_exceeded"
+    assert refused.error_code == "budget_exceeded"
 
 
 async def test_money_of_another_currency_and_without_a_price_is_not_counted(key, loopback):
     """Without an exchange rate or a price, a call is not counted. Different currencies are never added, and costs are
     not guessed.
     """
-    await asyncio.to_thread(limit, moneyPerMonth="0.000001", currency="CNY")
+    await asyncio.to_thread(limit_agent, moneyPerMonth="0.000001", currency="CNY")
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200
-        await asyncio.to_thread(price_the_provider)
+        await asyncio.to_thread(price_plain_provider)
         assert (await chat_call(key, "plain").run()).status == 200
     assert not any((await find_used()).values())

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.asgi_caller import PATH, Loopback, chat_call, loopback_providers
+from tests.gateway.asgi_caller import PATH, chat_call
 from tests.gateway.serving import Server, served
 
 MB = 1_000_000
@@ -42,12 +42,6 @@ def files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(os, "open", recording_open)
     monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", recording_rollover)
     return created
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])

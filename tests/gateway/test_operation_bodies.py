@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,11 +15,9 @@ from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
 from capabilities.core.operations.table import OPERATIONS, BodyShape
 from capabilities.json_bodies import body_limit
-from capabilities.models import Agent
-from routing_admin.configuration.agents.actions import save_agent
 from routing_admin.console.settings import actions as installation
-from tests.cast import key_of
-from tests.gateway.asgi_caller import Call, Loopback, headers, loopback_providers
+from tests.cast import key_of, limit_agent
+from tests.gateway.asgi_caller import Call, Loopback, headers
 from tests.gateway.plane import logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -125,9 +122,7 @@ def test_file_above_the_upload_limit_is_refused(key, settings) -> None:
 
 def test_model_that_is_not_allowed_is_403(key) -> None:
     """The model is checked before the rest of the call."""
-    row = Agent.objects.get(agent_id="text-agent")
-    row.limits = {"models": ["task:planning"]}
-    save_agent(SYSTEM, row)
+    limit_agent(models=["task:planning"])
     refused = post(key, {"model": "task:design", "input": "a"}, EMBEDDINGS)
     assert refused.status_code == 403
     assert logged(refused.headers["x-request-id"]).status == 403
@@ -148,12 +143,6 @@ def test_operation_that_only_the_demo_could_answer_is_refused(key) -> None:
     refused = post(key, {"model": "auto", "input": "a"}, EMBEDDINGS)
     assert error_of(refused) == (400, "operation_not_offered", "model")
     assert logged(refused.headers["x-request-id"]).attempts.first().outcome == "skipped_protocol"
-
-
-@pytest.fixture
-def loopback(transactional_db: None, demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])

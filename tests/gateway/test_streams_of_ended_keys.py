@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -14,7 +13,7 @@ from capabilities.acts import Actor
 from capabilities.models import AgentKey
 from routing_admin.configuration.agents.actions import revoke_key, roll_key
 from routing_admin.gateway.open_streams import open_streams
-from tests.gateway.asgi_caller import Call, Loopback, headers, loopback_providers
+from tests.gateway.asgi_caller import Call, Loopback, headers
 from tests.gateway.plane import logged
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
@@ -26,12 +25,6 @@ LAST = {
     "/v1/messages": ("event: error", "authentication_error"),
     "/v1/responses": ("event: response.failed", "key_ended"),
 }
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
 
 
 def stalled(key: str, path: str = "/v1/chat/completions") -> Call:

@@ -4,52 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import AgentLimits, Meter, UnpricedPolicy, limits_of
-from capabilities.models import Agent, Provider, Service
-from routing_admin.configuration.agents.actions import save_agent
+from capabilities.models import Agent
 from routing_admin.console.agents.forms import AgentForm
 from routing_admin.console.base.api import limit_fields
-from routing_admin.console.services.actions import save_service
-from routing_admin.limits.reservations import keeper
 from routing_admin.limits.uses import find_uses
 from routing_admin.models import LabelBudget
 from routing_admin.request_log.journal import journal
+from tests.cast import limit_agent
 from tests.console.visits import text_of
-from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.gateway.asgi_caller import TOKENS, chat_call, price_plain_provider
 from tests.gateway.plane import logged
 
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
-    pytest.mark.usefixtures("patient_calls"),
+    pytest.mark.usefixtures("patient_calls", "returned_quotas"),
 ]
 BUDGET = {"moneyPerMonth": "1", "currency": "USD"}
-TOKENS = 18
-"""The provider's usage for each call."""
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
-    keeper().stop()
-
-
-def limit(**limits: Any) -> None:
-    row = Agent.objects.get(agent_id="text-agent")
-    row.limits = limits
-    save_agent(SYSTEM, row)
-
-
-def code_of(call: Call) -> str:
-    return str(json.loads(call.answer)["error"]["code"]) if call.status != 200 else ""
 
 
 async def find_used() -> Mapping[tuple[str, Meter], int]:
@@ -62,7 +39,7 @@ async def test_uncounted_call_is_reported_in_header_page_and_doctor(
     """By default, calls without a price pass. A header, the agent's page and `doctor` report that they were not
     counted.
     """
-    await asyncio.to_thread(limit, **BUDGET)
+    await asyncio.to_thread(limit_agent, **BUDGET)
     async with loopback.serve():
         whole = await chat_call(key, "plain").run()
         streamed = await chat_call(key, "plain", stream=True).run()
@@ -80,10 +57,10 @@ async def test_budget_that_refuses_unpriced_calls_says_how_to_set_a_price(key, l
     """A refused call is a 429 with an error code for unpriced calls. It asks the client not to retry and reserves
     nothing.
     """
-    await asyncio.to_thread(limit, **BUDGET, unpriced="refuse")
+    await asyncio.to_thread(limit_agent, **BUDGET, unpriced="refuse")
     async with loopback.serve():
         call = await chat_call(key, "plain", (b"x-request-id", b"unpriced")).run()
-    assert (call.status, code_of(call)) == (429, "budget_unpriced")
+    assert (call.status, call.error_code) == (429, "budget_unpriced")
     message = json.loads(call.answer)["error"]["message"]
     assert "This agent has a spending limit in USD that refuses calls without a known price" in message
     assert "set a price on the page of its model service" in message
@@ -96,27 +73,20 @@ async def test_budget_that_refuses_unpriced_calls_says_how_to_set_a_price(key, l
 
 async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
     """Tokens without a price are reserved and settled at the price that is set in the limit."""
-    await asyncio.to_thread(limit, **BUDGET, unpriced="count", unpricedPrice="1000")
+    await asyncio.to_thread(limit_agent, **BUDGET, unpriced="count", unpricedPrice="1000")
     async with loopback.serve():
         call = await chat_call(key, "plain", max_tokens=10).run()
         assert (call.status, "x-routing-budget-uncounted" in call.answer_headers) == (200, False)
         assert await find_used() == {("agent:text-agent", Meter.MONEY_PER_MONTH): TOKENS * 1_000_000}
         refused = await chat_call(key, "plain", max_tokens=1000).run()
-    assert code_of(refused) == "budget_exceeded"
-
-
-def price_the_provider() -> None:
-    provider = Provider.objects.get(name="plain")
-    service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
-    service.price = {"currency": "USD", "input": 10, "output": 100}
-    save_service(SYSTEM, service)
+    assert refused.error_code == "budget_exceeded"
 
 
 @pytest.mark.parametrize("policy", [{"unpriced": "refuse"}, {"unpriced": "count", "unpricedPrice": "1000"}])
 async def test_priced_call_counts_at_its_price_whatever_the_policy(key, loopback, policy: dict[str, str]):
     """The price set in the limit applies only to calls that have no price."""
-    await asyncio.to_thread(price_the_provider)
-    await asyncio.to_thread(limit, **BUDGET, **policy)
+    await asyncio.to_thread(price_plain_provider)
+    await asyncio.to_thread(limit_agent, **BUDGET, **policy)
     async with loopback.serve():
         assert (await chat_call(key, "plain", max_tokens=10).run()).status == 200
     assert await find_used() == {("agent:text-agent", Meter.MONEY_PER_MONTH): 11 * 10_000 + 7 * 100_000}
@@ -124,7 +94,7 @@ async def test_priced_call_counts_at_its_price_whatever_the_policy(key, loopback
 
 def test_free_call_is_not_unpriced(text_agent):
     """The embedded provider is free in every currency."""
-    limit(**BUDGET, unpriced="refuse")
+    limit_agent(**BUDGET, unpriced="refuse")
     answer = text_agent.post("/llm/send", {"prompt": "hello", "taskType": "planning"})
     assert answer.status_code == 200
 

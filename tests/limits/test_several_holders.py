@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,16 +10,13 @@ from capabilities.core.prices import Price, Rates, Tier
 from capabilities.core.services.agent_limits import AgentLimits, Meter
 from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder
 from capabilities.core.wire import Usage
-from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, reservation_of
+from routing_admin.limits.reservations import LimitReachedError, Reservation, reservation_of
 from routing_admin.limits.uses import find_uses
 
-pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-
-
-@pytest.fixture(autouse=True)
-def _return_shares() -> Iterator[None]:
-    yield
-    keeper().stop()
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("returned_quotas"),
+]
 
 
 def holders(agent: dict[Meter, int], key: dict[Meter, int]) -> tuple[LimitHolder, ...]:

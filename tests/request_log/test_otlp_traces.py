@@ -26,7 +26,7 @@ from routing_admin.request_log.journal import journal
 from routing_admin.request_log.tracing import Tracing, is_wanted, tracing
 from tests.bench.upstream import NAME
 from tests.cast import key_of
-from tests.gateway.asgi_caller import Call, Loopback, chat_call, loopback_providers
+from tests.gateway.asgi_caller import Call, Loopback, chat_call
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
@@ -72,12 +72,6 @@ def values_of(thing: Any) -> dict[str, Any]:
         value = getattr(attribute.value, kind)
         attributes[attribute.key] = [item.string_value for item in value.values] if kind == "array_value" else value
     return attributes
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
 
 
 @pytest.fixture

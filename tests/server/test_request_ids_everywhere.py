@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from tests.gateway.asgi_caller import Call, Loopback, chat_call, headers, loopback_providers
+from tests.gateway.asgi_caller import Call, Loopback, chat_call, headers
 from tests.gateway.plane import logged
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 OWN = (b"x-request-id", b"my-call.1")
 TOO_LONG = (b"content-length", b"99999999999")
-
-
-@pytest.fixture
-def loopback(demo: None) -> Iterator[Loopback]:
-    with loopback_providers() as providers:
-        yield providers
 
 
 def call(path: str, key: str = "", *extra: tuple[bytes, bytes], method: str = "GET", body: bytes = b"") -> Call:
