@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.engines.webhook import Chat, running_chat
 from tests.gateway.serving import Server, served
+from tests.processes import wait_until
 
 PATIENCE = 60
 HELLO = json.dumps({"model": "one/lab", "messages": [{"role": "user", "content": "hello"}]}).encode()
@@ -31,15 +31,6 @@ def server(tmp_path: Any, chat: Chat) -> Iterator[Server]:
     settings = {"ALERT_WEBHOOK": f"{chat.base}/hook/swordfish-swordfish", "ALLOWED_ORIGINS": "*"}
     with served(tmp_path, settings=settings, options=("--workers", "2")) as started:
         yield started
-
-
-def until(is_so: Callable[[], bool]) -> bool:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if is_so():
-            return True
-        time.sleep(0.1)
-    return False
 
 
 def open_alerts(server: Server, kind: str) -> bool:
@@ -59,15 +50,15 @@ def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, cha
     server.lab.play({"one": "http_401"})
     for _ in range(8):
         call(server)
-    assert until(lambda: bool(chat.received))
-    assert until(lambda: open_alerts(server, "key_refused"))
+    wait_until(lambda: bool(chat.received), PATIENCE)
+    wait_until(lambda: open_alerts(server, "key_refused"), PATIENCE)
     server.lab.play({})
 
     def is_healthy() -> bool:
         call(server)
         return not open_alerts(server, "key_refused")
 
-    assert until(is_healthy)
+    wait_until(is_healthy, PATIENCE)
     bodies = [message.body for message in chat.received if message.body["kind"] == "key_refused"]
     assert [(body["event"], body["subject"]) for body in bodies] == [("begun", "one")]
     assert "swordfish" not in server.log
@@ -75,13 +66,13 @@ def test_two_processes_report_a_refused_key_and_its_end_once(server: Server, cha
 
 def test_killed_process_is_reported_once(server: Server, chat: Chat) -> None:
     """A killed process is detected once, by the other process or the replacement."""
-    assert until(lambda: len(children(server)) == 2)
+    wait_until(lambda: len(children(server)) == 2, PATIENCE)
     victim = int(children(server)[-1])
     os.kill(victim, signal.SIGKILL)
-    assert until(lambda: bool(chat.received))
+    wait_until(lambda: bool(chat.received), PATIENCE)
     (body,) = [message.body for message in chat.received]
     assert (body["event"], body["kind"]) == ("begun", "process_crashed")
-    assert until(lambda: len(children(server)) == 2)
+    wait_until(lambda: len(children(server)) == 2, PATIENCE)
     server.process.terminate()
     server.process.wait(timeout=60)
     assert list((server.directory / "processes").glob("*")) == []

@@ -19,6 +19,7 @@ from artifacts.core.store import ByteStore, Upload
 from artifacts.storage import bucket_client
 from artifacts.storage.bucket_store import BucketStore
 from tests.engines.s3 import CREDENTIALS, s3_server
+from tests.processes import free_port
 
 SHA = "0" * 64
 LARGE = bytes(6 * 1024 * 1024)
@@ -35,12 +36,6 @@ CALLS: dict[str, Callable[[ByteStore], Any]] = {
     "list": lambda store: list(store.digests()),
     "sweep": lambda store: store.sweep(),
 }
-
-
-def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def store_at(bucket: Bucket, tmp_path: Path) -> BucketStore:
@@ -102,7 +97,7 @@ def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
     bucket = s3_server().place()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_METADATA_ENDPOINT", f"http://127.0.0.1:{closed_port()}")
+    monkeypatch.setenv("AWS_METADATA_ENDPOINT", f"http://127.0.0.1:{free_port()}")
     with pytest.raises(StoreAwayError) as error:
         store_at(bucket, tmp_path).check()
     assert "There are no credentials" in error.value.details
@@ -112,7 +107,7 @@ def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call: str) -> None:
     """The message for callers contains no address, but the details for operators do."""
-    store = store_at(replace(s3_server().place(), endpoint=f"http://127.0.0.1:{closed_port()}"), tmp_path)
+    store = store_at(replace(s3_server().place(), endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
     with pytest.raises(StoreAwayError) as error:
         CALLS[call](store)
     assert "is not responding" in error.value.details
@@ -123,7 +118,7 @@ def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call
 def test_during_an_outage_calls_fail_at_once_until_one_succeeds(tmp_path: Path) -> None:
     """After calls without a response `is_silent` is true, so that further calls fail at once."""
     bucket = s3_server().place()
-    store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{closed_port()}"), tmp_path)
+    store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
     for _ in range(20):
         with pytest.raises(StoreAwayError):
             store.check()

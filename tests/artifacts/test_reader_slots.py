@@ -13,6 +13,7 @@ from samples import pdf
 from artifacts.extract import process
 from artifacts.extract.process import Budget, Result, long_slots, quick_slots, run
 from capabilities.fair_slots import FairSlots, heavy_work, requester
+from tests.processes import wait_until
 
 OPTIONS = {"reader": "pdf", "max_chars": 99}
 
@@ -35,13 +36,6 @@ class Reading:
         self._thread.join(60)
         assert self.result is not None
         return self.result
-
-
-def wait_for(slots: FairSlots, waiting: int) -> None:
-    """Return as soon as this many callers wait for a slot."""
-    pause = threading.Event()
-    while slots.waiting != waiting:
-        pause.wait(0.01)
 
 
 @contextmanager
@@ -82,9 +76,9 @@ def test_others_compute_while_an_extraction_waits(write_file: Any) -> None:
     with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "many", 1):
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
-        wait_for(quick_slots(), 1)
+        wait_until(lambda: quick_slots().waiting == 1)
         assert heavy_work().acquire_at_once("other")
-    wait_for(heavy_work(), 1)
+    wait_until(lambda: heavy_work().waiting == 1)
     heavy_work().release("other")
     thread.join(60)
     assert b"long" in done[0].payload
@@ -98,7 +92,7 @@ def test_file_that_exceeds_the_quick_time_is_read_in_a_long_slot(
     monkeypatch.setattr(process, "QUICK", Budget(0.001))
     with held_slots(long_slots(), "many", 2) as long_work:
         reading = Reading(write_file(pdf("long")), "other", [])
-        wait_for(long_slots(), 1)
+        wait_until(lambda: long_slots().waiting == 1)
         assert quick_slots().acquire_at_once("a third one")
         quick_slots().release("a third one")
         long_work.close()
@@ -112,7 +106,7 @@ def test_file_that_exceeds_the_quick_cpu_time_is_read_in_a_long_slot(
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 0.001))
     with held_slots(long_slots(), "many", 2) as long_work:
         reading = Reading(write_file(pdf("long")), "other", [])
-        wait_for(long_slots(), 1)
+        wait_until(lambda: long_slots().waiting == 1)
         long_work.close()
     assert b"long" in reading.end().payload
 
@@ -125,7 +119,7 @@ def test_many_files_of_one_agent_do_not_delay_another(write_file: Any) -> None:
         file, readings = write_file(pdf("words")), []
         for count in range(1, 5):
             readings.append(Reading(file, "many", done))
-            wait_for(quick_slots(), count)
+            wait_until(lambda count=count: quick_slots().waiting == count)
         assert Reading(file, "other", done).end().reason == ""
         assert (done, quick_slots().waiting) == (["other"], 4)
         quick.close()

@@ -24,7 +24,8 @@ from artifacts.core.bucket import Bucket
 from tests.bench.processes import Served, started
 from tests.bench.table import median, show
 from tests.engines.s3 import CREDENTIALS, S3Server
-from tests.gateway.serving import free_port, manage
+from tests.gateway.serving import manage
+from tests.processes import free_port
 
 MIB = 1024 * 1024
 SIZE = 24 * MIB

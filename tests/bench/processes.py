@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.bench.upstream import NAME
-from tests.gateway.serving import ROOT, free_port, manage
+from tests.gateway.serving import ROOT, manage
+from tests.processes import free_port, is_listening
 
 OURS = ("DJANGO", "ROUTING_ADMIN_", "LLM_", "DATABASE_URL", "REDIS_URL")
 FAILOVERS = 10
@@ -71,7 +71,7 @@ def started(name: str, command: list[str], port: int, key: str, environment: dic
     began = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
     try:
-        while not listens(port):
+        while not is_listening(port):
             if process.poll() is not None or time.perf_counter() - began > 60:
                 raise RuntimeError(f"{name} does not listen: {' '.join(command)}")
             time.sleep(0.01)
@@ -79,11 +79,6 @@ def started(name: str, command: list[str], port: int, key: str, environment: dic
     finally:
         process.terminate()
         process.wait(timeout=60)
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager

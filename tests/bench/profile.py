@@ -26,9 +26,10 @@ from typing import Any
 
 from tests.bench.bench_data_plane import MB, model_of, picture
 from tests.bench.load import closed_loop, request_bytes
-from tests.bench.processes import install, listens, upstream
+from tests.bench.processes import install, upstream
 from tests.bench.table import show
-from tests.gateway.serving import ROOT, free_port
+from tests.gateway.serving import ROOT
+from tests.processes import free_port, is_listening, wait_until
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
 FUNCTIONS = int(os.environ.get("BENCH_FUNCTIONS", "25"))
@@ -206,9 +207,7 @@ def measure(workload: str, port: int, key: str) -> Profile:
 def _drive(workload: str, port: int, request: bytes, sampler: Sampler) -> Profile:
     """Make the other process send calls twice: first to warm up, then while samples are taken."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as callers:
-        until = time.monotonic() + 60
-        while not listens(port) and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: is_listening(port))
         callers.submit(call, port, request, IN_FLIGHT[workload], WARM_SECONDS).result()
         before = clocks()
         sampler.start()

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.engines.programs import find_program
-from tests.gateway.serving import ROOT, free_port
+from tests.gateway.serving import ROOT
 from tests.lab.certificate import self_signed
+from tests.processes import free_port, is_listening, wait_until
 
 CONF = ROOT / "deploy/nginx.conf"
 RESOLVES = (1, 27, 3)
@@ -90,22 +88,7 @@ def running_nginx(folder: Path, name: str, text: str, port: int) -> Iterator[Non
     file.write_text(f"daemon off; pid {home}/pid; events {{}}\nhttp {{ access_log off;\n{paths}{text}}}\n")
     with subprocess.Popen([find_nginx(), "-e", f"{home}/log", "-c", str(file)]) as process:
         try:
-            wait_for(f"http://127.0.0.1:{port}/healthz", any_status=True)
+            wait_until(lambda: is_listening(port))
             yield
         finally:
             process.terminate()
-
-
-def wait_for(url: str, *, any_status: bool = False) -> None:
-    """Wait until the URL responds successfully, or with any status if `any_status` is true."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            urllib.request.urlopen(url, timeout=2).close()
-        except OSError as error:
-            if any_status and isinstance(error, urllib.error.HTTPError):
-                return
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError(f"{url} is not responding")

@@ -21,11 +21,12 @@ import pytest
 import yaml
 
 from routing_admin.platform.server.health_checks import PROBE_SECONDS
-from tests.deploy.proxies import RESOLVES, find_nginx, inner_proxy, own_environment, version_of, wait_for
+from tests.deploy.proxies import RESOLVES, find_nginx, inner_proxy, own_environment, version_of
 from tests.engines.cluster import running_cluster
 from tests.engines.redis import redis_running
 from tests.engines.s3 import CREDENTIALS, s3_server
-from tests.gateway.serving import ROOT, free_port
+from tests.gateway.serving import ROOT
+from tests.processes import free_port, wait_for_success
 
 DEPLOY = ROOT / "deploy"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
@@ -99,7 +100,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
             for name, port in ports.items()
         }
         for port in ports.values():
-            wait_for(f"http://127.0.0.1:{port}/readyz")
+            wait_for_success(f"http://127.0.0.1:{port}/readyz")
         url = stack.enter_context(inner_proxy(folder, ports))
         yield Installation(environment_for("one", environment, folder, ports["one"]), url, servers)
 

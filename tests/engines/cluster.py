@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.engines.programs import find_program
+from tests.processes import free_port
 
 INSTALL = "PostgreSQL 15 or newer is not installed (Debian: apt-get install postgresql)"
 FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql@*/bin")
@@ -139,12 +139,6 @@ def running_cluster(*, lasting: bool = False) -> Iterator[Cluster]:
             cluster.stop("immediate")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

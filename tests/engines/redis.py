@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ import pytest
 import redis
 
 from tests.engines.programs import find_program
+from tests.processes import free_port, is_listening, wait_until
 
 PROGRAMS = ("redis-server", "valkey-server")
 MISSING = "Redis is missing: apt-get install redis-server"
@@ -44,15 +43,8 @@ class RedisServer:
         self.port = self.port or free_port()
         command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.directory)]
         self.process = subprocess.Popen([*command, *self.options], stdout=subprocess.DEVNULL)
-        until = time.monotonic() + 20
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-            except OSError:
-                assert time.monotonic() < until, "Redis does not start"
-                time.sleep(0.02)
-            else:
-                return
+        port = self.port
+        wait_until(lambda: is_listening(port), 20)
 
     def kill(self) -> None:
         """Kill the server. Its data is lost."""
@@ -68,12 +60,6 @@ class RedisServer:
     def thaw(self) -> None:
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGCONT)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

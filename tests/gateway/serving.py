@@ -6,7 +6,6 @@ import atexit
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from typing import Any
 from tests.engines.databases import copy_database, database_of, drop_database
 from tests.lab import Lab
 from tests.lab.server import Script
+from tests.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("one", "two", "three")
@@ -236,9 +236,3 @@ def answers(server: Server) -> bool:
         except OSError:
             time.sleep(0.05)
     return False
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

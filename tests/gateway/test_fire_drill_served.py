@@ -15,7 +15,7 @@ import pytest
 from tests.chaos.callers import CUT, ask, chat, send
 from tests.gateway.serving import Server, environment_of, manage, served
 from tests.gateway.test_limits_served import workers
-from tests.runbook.installation import until
+from tests.processes import wait_until
 
 CALLS = 20
 TOKEN = (
@@ -70,7 +70,7 @@ def test_provider_is_not_called_until_the_drill_expires(server: Server, script: 
     second = ask(script, "POST", "/api/v1/admin/providers/two/drill", {})
     assert (second.status, second.json["error"]) == (409, "drill_refused")
     assert "is running a fire drill of one until" in second.json["message"]
-    until(lambda: providers_reached(server) == ["two"])
+    wait_until(lambda: providers_reached(server) == ["two"])
     assert providers_reached(server) == ["two"]
 
     for worker in workers(server):
@@ -81,14 +81,14 @@ def test_provider_is_not_called_until_the_drill_expires(server: Server, script: 
             return chat(server, "", "two/lab").status == 200
         return False
 
-    until(answers)
+    wait_until(answers)
     assert providers_reached(server) == ["two"]
     shell(server, SOON)
-    until(lambda: providers_reached(server) == ["one"])
+    wait_until(lambda: providers_reached(server) == ["one"])
     metrics = send(server, "GET", "/metrics").body.decode()
     assert "routing_admin_cooling_seconds{" not in metrics
     env = environment_of(server.directory, server.lab)
-    until(lambda: "provider.drill_end" in manage(env, "audit_export"))
+    wait_until(lambda: "provider.drill_end" in manage(env, "audit_export"))
     (count,) = logged(server, "SELECT COUNT(*) FROM routing_admin_attemptlog WHERE outcome = 'fire_drill'")[0]
     assert count >= CALLS
     assert manage(env, "audit_export").count("provider.drill_end") == 1
@@ -105,14 +105,14 @@ def test_script_ends_a_drill_during_which_a_route_without_fallback_fails(server:
         answer = chat(server, "", "three/lab")
         return answer if answer.status == 502 else None
 
-    answer = until(refused)
+    answer = wait_until(refused)
     (attempt,) = answer.json["error"]["attempts"]
     assert attempt["outcome"] == "fire_drill"
     assert "Fire drill by admin" in attempt["error"]
     assert answer.headers["x-routing-attempts"] == "1"
     for _ in range(2):
         assert ask(script, "DELETE", "/api/v1/admin/providers/three/drill").status == 204
-    until(lambda: chat(server, "", "three/lab").status == 200)
+    wait_until(lambda: chat(server, "", "three/lab").status == 200)
 
 
 def test_drill_that_expired_while_stopped_is_over_and_audited_once(server: Server) -> None:
@@ -130,4 +130,4 @@ def test_drill_that_expired_while_stopped_is_over_and_audited_once(server: Serve
         lines = manage(env, "audit_export").splitlines()
         return [line for line in lines if "provider.drill_end" in line and '"by-gemini"' in line]
 
-    assert len(until(ends)) == 1
+    assert len(wait_until(ends)) == 1

@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 
 from tests.gateway.asgi_caller import PATH, chat_call
 from tests.gateway.serving import Server, served
+from tests.processes import wait_until
 
 MB = 1_000_000
 BLOCK = 500_000
@@ -131,7 +131,4 @@ def test_large_body_of_a_page_is_detected_as_a_file(server, temporary):
     open_before = temporary_files(server, temporary)
     with begin(server, "/api/v1/messages/route", b" " * 10 * MB) as caller:
         caller.sendall(b" " * 9 * MB)
-        until = time.monotonic() + 20
-        while temporary_files(server, temporary) <= open_before and time.monotonic() < until:
-            time.sleep(0.01)
-        assert temporary_files(server, temporary) - open_before != set()
+        assert wait_until(lambda: temporary_files(server, temporary) - open_before)

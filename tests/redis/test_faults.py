@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable
 from typing import Any
 
 import environ
@@ -12,7 +10,8 @@ import pytest
 
 from routing_admin.environment import redis_url
 from routing_admin.platform.redis.link import RedisLink, RedisUnavailableError
-from tests.engines.redis import RedisServer, free_port, redis_running
+from tests.engines.redis import RedisServer, redis_running
+from tests.processes import free_port, wait_until
 
 
 def outage(url: str) -> str:
@@ -98,15 +97,8 @@ def test_calls_to_an_unresponsive_redis_fail_at_once_until_the_heartbeat_succeed
         link.ask(calls.append)
     assert calls == []
     own_redis.thaw()
-    until_true(link.beat)
+    wait_until(link.beat)
     assert link.outage is None
-
-
-def until_true(condition: Callable[[], object]) -> None:
-    until = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_outage_and_its_end_are_one_log_line_each(own_redis: RedisServer, caplog):

@@ -13,7 +13,8 @@ from routing_admin.configuration.publishing import TOPIC, follow_changes
 from routing_admin.models import Installation
 from routing_admin.platform.redis.link import RedisLink, link
 from routing_admin.platform.redis.news import News
-from tests.engines.redis import RedisServer, free_port
+from tests.engines.redis import RedisServer
+from tests.processes import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 

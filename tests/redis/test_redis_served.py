@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 from tests.engines.redis import RedisServer, redis_running
 from tests.gateway.serving import Server, environment_of, listening, manage, routing, serving
 from tests.lab import Lab
+from tests.processes import wait_until
 
 HELLO = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 50}
 LIMIT = (
@@ -68,13 +68,6 @@ def ask(server: Server, key: str = "", **body: Any) -> tuple[int, Any]:
             return response.status, json.loads(response.read())
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def ready(server: Server) -> str:

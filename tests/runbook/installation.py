@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -103,12 +101,3 @@ def copied(template: Installation, folder: Path, data: Path | None = None) -> It
         yield copy
     finally:
         copy.stop()
-
-
-def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
-    """Poll until `condition` returns a true value and return it. Raise `AssertionError` on timeout."""
-    end = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < end, "it does not come true"
-        time.sleep(0.05)
-    return result

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.runbook.installation import Installation, until
+from tests.processes import wait_until
+from tests.runbook.installation import Installation
 
 
 def cooling(served: Installation, provider: str) -> float:
@@ -33,7 +34,7 @@ def test_refilled_account_is_used_at_once(served: Installation, provider: str, b
     assert len(served.lab.requests) == 1
     assert cooling(served, provider) > 500
     assert f'provider="{provider}"' in served.play("all-cooling", "over")
-    assert until(lambda: served.number("routing_admin_requests_total", outcome="all_providers_failed"))
+    assert wait_until(lambda: served.number("routing_admin_requests_total", outcome="all_providers_failed"))
     if by_page:
         person = served.person()
         assert f"{provider} is cooling down for" in person.open("/").body.decode()
@@ -41,7 +42,7 @@ def test_refilled_account_is_used_at_once(served: Installation, provider: str, b
     else:
         output = served.play("all-cooling", "again", PROVIDER=provider)
         assert f"Tried again with the next call: {provider}." in output
-    until(lambda: served.call(model).status == 200, 1)
+    wait_until(lambda: served.call(model).status == 200, 1)
     assert cooling(served, provider) == 0
     assert "provider.try_again" in served.audited()
 

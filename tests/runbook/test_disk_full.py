@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from tests.chaos.callers import ask
-from tests.runbook.installation import Installation, until
+from tests.processes import wait_until
+from tests.runbook.installation import Installation
 
 MEBIBYTE = 1024 * 1024
 
@@ -38,14 +39,14 @@ def test_space_is_freed_on_a_full_disk_and_no_entry_is_lost(on_small_disk: Insta
     assert installation.number("routing_admin_disk_free_bytes") < 64 * 1024
     names = [f"full-{number}" for number in range(5)]
     assert [installation.call(name=name).status for name in names] == [200] * len(names)
-    until(lambda: waiting(installation))
+    wait_until(lambda: waiting(installation))
     refused = installation.upload(os.urandom(MEBIBYTE))
     assert (refused.status, refused.json["error"]["code"]) == (507, "storage_full")
     assert "artifacts" in installation.play("disk-full", "room")
     installation.play("disk-full", "thumbnails")
-    assert until(lambda: ask(installation.server, "DELETE", f"/v1/files/{old}").status == 200)
+    assert wait_until(lambda: ask(installation.server, "DELETE", f"/v1/files/{old}").status == 200)
     assert "1 artifact (4.0 MB)" in installation.play("disk-full", "prune")
-    until(lambda: waiting(installation) == 0)
+    wait_until(lambda: waiting(installation) == 0)
     installation.play("disk-full", "over")
     assert installation.number("routing_admin_log_entries_lost_total") == 0
     assert [installation.server.timeline(name)["outcome"] for name in names] == ["ok"] * len(names)

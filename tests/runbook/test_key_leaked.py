@@ -6,7 +6,8 @@ import re
 
 from tests.chaos.callers import send
 from tests.lab.server import key_in
-from tests.runbook.installation import Installation, until
+from tests.processes import wait_until
+from tests.runbook.installation import Installation
 
 KEY = re.compile(r"\bra_[0-9a-z]{8}_[\w-]+")
 TOKEN = re.compile(r"\brat_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}")
@@ -23,13 +24,13 @@ def test_leaked_key_of_an_agent_is_revoked_and_its_successor_works(served: Insta
     output = served.play("key-leaked", "agent", ra_xxxxxxxx=leaked[:11])
     assert f"The key {leaked[:11]} of text-agent is revoked." in output
     (successor,) = KEY.findall(output)
-    until(lambda: served.call(key=leaked).status == 401, 1)
+    wait_until(lambda: served.call(key=leaked).status == 401, 1)
     assert served.call(key=successor).status == 200
     assert refused(served, "v1") > before
     assert 'door="v1"' in served.play("key-leaked", "over")
     assert '"key.revoke"' in served.audited()
     person = served.person()
-    assert until(lambda: b"one/lab" in person.open(f"/requests/?q=key:{leaked[:11]}").body)
+    assert wait_until(lambda: b"one/lab" in person.open(f"/requests/?q=key:{leaked[:11]}").body)
 
 
 def test_leaked_token_is_revoked_and_its_uses_are_listed(served: Installation) -> None:
@@ -47,7 +48,7 @@ def test_leaked_token_is_revoked_and_its_uses_are_listed(served: Installation) -
     assert status() == 200
     before = refused(served, "admin")
     assert "The token deploy of admin" in served.play("key-leaked", "token", rat_xxxxxxxx=token[:12])
-    until(lambda: status() == 401, 1)
+    wait_until(lambda: status() == 401, 1)
     assert refused(served, "admin") > before
     output = served.play("key-leaked", "audit", NAME="deploy", **{"2026-11-01": "2020-01-01"})
     assert '"token.use"' in output
@@ -60,12 +61,12 @@ def test_provider_is_called_with_its_new_key(served: Installation) -> None:
     safe.mkdir(exist_ok=True)
     (safe / "new-key").write_text(old)
     served.play("key-leaked", "provider", PROVIDER="two")
-    until(lambda: served.call("two/lab").status == 200 and key_in(served.lab.requests[-1].headers) == old)
+    wait_until(lambda: served.call("two/lab").status == 200 and key_in(served.lab.requests[-1].headers) == old)
     served.lab.play({"two": 401})
     assert served.call("two/lab").status == 502
-    assert until(lambda: served.number("routing_admin_attempts_total", provider="two", outcome="http_401"))
+    assert wait_until(lambda: served.number("routing_admin_attempts_total", provider="two", outcome="http_401"))
     (safe / "new-key").write_text(new)
     served.lab.play({})
     assert "two is now called with the key …3210." in served.play("key-leaked", "provider", PROVIDER="two")
-    assert until(lambda: served.call("two/lab").status == 200 and key_in(served.lab.requests[-1].headers) == new)
+    assert wait_until(lambda: served.call("two/lab").status == 200 and key_in(served.lab.requests[-1].headers) == new)
     assert new not in served.audited() + served.server.log

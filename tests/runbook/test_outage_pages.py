@@ -13,10 +13,11 @@ from tests.chaos.callers import send
 from tests.chaos.gate import gate_before
 from tests.engines.cluster import find_programs, running_cluster
 from tests.engines.programs import find_program
-from tests.engines.redis import MISSING, PROGRAMS, RedisServer, free_port
+from tests.engines.redis import MISSING, PROGRAMS, RedisServer
 from tests.engines.s3 import CREDENTIALS, s3_server
 from tests.engines.webhook import Chat, running_chat
-from tests.runbook.installation import Installation, until
+from tests.processes import free_port, wait_until
+from tests.runbook.installation import Installation
 
 pytestmark = pytest.mark.sqlite  # the tests start their own PostgreSQL, S3 and Redis
 PATIENCE = 120
@@ -56,14 +57,14 @@ def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Install
         installation.start()
         assert installation.call(name="before").status == 200
         cluster.stop()
-        until(begun(chat, "database"), PATIENCE)
+        wait_until(begun(chat, "database"), PATIENCE)
         assert "databases" in degraded(installation)
         assert installation.call(name="meanwhile").status == 200
         assert "Start PostgreSQL" in installation.play("database-away", "see")
         cluster.start()
-        until(lambda: installation.number("routing_admin_database_up") == 1, PATIENCE)
-        until(lambda: installation.number("routing_admin_log_entries_waiting") == 0, PATIENCE)
-        until(lambda: is_whole(installation), PATIENCE)
+        wait_until(lambda: installation.number("routing_admin_database_up") == 1, PATIENCE)
+        wait_until(lambda: installation.number("routing_admin_log_entries_waiting") == 0, PATIENCE)
+        wait_until(lambda: is_whole(installation), PATIENCE)
         installation.play("database-away", "over")
         assert installation.server.timeline("meanwhile")["outcome"] == "ok"
         installation.stop()
@@ -82,13 +83,13 @@ def test_artifact_store_recovers_from_an_outage(installation: Installation, chat
         installation.start()
         assert installation.upload(b"before").status == 200
         gate.hold()
-        until(begun(chat, "artifact_store"), PATIENCE)
+        wait_until(begun(chat, "artifact_store"), PATIENCE)
         assert installation.call().status == 200
         installation.play("store-away", "see")
         gate.open()
-        until(lambda: installation.upload(b"after").status == 200, PATIENCE)
-        until(lambda: installation.number("routing_admin_artifact_store_up") == 1, PATIENCE)
-        until(lambda: is_whole(installation), PATIENCE)
+        wait_until(lambda: installation.upload(b"after").status == 200, PATIENCE)
+        wait_until(lambda: installation.number("routing_admin_artifact_store_up") == 1, PATIENCE)
+        wait_until(lambda: is_whole(installation), PATIENCE)
         installation.play("store-away", "over")
         installation.stop()
 
@@ -101,14 +102,14 @@ def test_killed_redis_is_restarted(installation: Installation, chat: Chat, tmp_p
     try:
         installation.environment["REDIS_URL"] = redis.url
         installation.start()
-        until(lambda: installation.number("routing_admin_redis_up") == 1, PATIENCE)
+        wait_until(lambda: installation.number("routing_admin_redis_up") == 1, PATIENCE)
         redis.kill()
-        until(begun(chat, "redis"), PATIENCE)
+        wait_until(begun(chat, "redis"), PATIENCE)
         assert "redis" in json.dumps(send(installation.server, "GET", "/readyz").json)
         assert installation.call().status == 200
         installation.play("redis-away", "see")
         redis.start()
-        until(lambda: installation.number("routing_admin_redis_up") == 1, PATIENCE)
+        wait_until(lambda: installation.number("routing_admin_redis_up") == 1, PATIENCE)
         installation.play("redis-away", "over")
     finally:
         redis.kill()

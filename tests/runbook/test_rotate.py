@@ -6,7 +6,8 @@ import json
 import re
 
 from tests.lab.server import key_in
-from tests.runbook.installation import Installation, until
+from tests.processes import wait_until
+from tests.runbook.installation import Installation
 
 KEY = re.compile(r'"(ra_[0-9a-z]{8})"')
 NEW = "sk-rotated-0123456789"
@@ -28,7 +29,7 @@ def test_keys_of_an_agent_and_a_provider_are_changed(served: Installation) -> No
     (served.folder / "safe").mkdir(exist_ok=True)
     (served.folder / "safe" / "new-key").write_text(NEW)
     served.play("rotate", "provider", PROVIDER="one")
-    assert until(
+    assert wait_until(
         lambda: served.call().status == 200 and key_in(served.lab.requests[-1].headers) == "sk-rotated-0123456789"
     )
 
@@ -47,9 +48,9 @@ def test_secrets_of_the_installation_are_changed_during_calls(installation: Inst
         == (installation.directory / "secret_key").read_text()
         != before
     )
-    assert until(lambda: behind(installation) > 0)
+    assert wait_until(lambda: behind(installation) > 0)
     installation.manage("revoke_key", unused)
-    until(
+    wait_until(
         lambda: (
             {installation.call(key=key).status for key in (installation.key, second_key)} == {200}
             and behind(installation) == 0

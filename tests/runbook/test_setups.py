@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.engines.redis import free_port
-from tests.runbook.installation import Installation, until
+from tests.processes import free_port, wait_until
+from tests.runbook.installation import Installation
 
 
 def test_both_ports_report_the_same_metrics(installation: Installation) -> None:
@@ -12,7 +12,7 @@ def test_both_ports_report_the_same_metrics(installation: Installation) -> None:
     installation.environment["ROUTING_ADMIN_METRICS_PORT"] = str(port)
     installation.start()
     assert installation.call().status == 200
-    until(lambda: installation.number("routing_admin_requests_total") == 1)
+    wait_until(lambda: installation.number("routing_admin_requests_total") == 1)
     replacements = {"http://127.0.0.1:9100": f"http://127.0.0.1:{port}"}
     first, second = installation.play("metrics-lie", "compare", **replacements).splitlines()
     assert first == second

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from tests.engines.cluster import running_cluster
 from tests.engines.s3 import CREDENTIALS, s3_server
 from tests.gateway.serving import Server, environment_of, listening, manage
 from tests.lab import Lab
+from tests.processes import wait_until
 
 UPLOADS = 3 * int(POOL["max_size"])
 
@@ -62,9 +62,7 @@ def test_hanging_store_blocks_neither_connections_nor_threads(server: Server, ga
     threads = [threading.Thread(target=store, args=(number,)) for number in range(UPLOADS)]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + 120
-    while not replies and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_until(lambda: replies, 120)
     assert ask(server, "GET", "/api/v1/agents/me").status == 200
     assert chat(server, "beside", "echo-text").status == 200
     ready = ask(server, "GET", "/readyz")

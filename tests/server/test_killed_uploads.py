@@ -15,6 +15,7 @@ from tests.chaos.callers import CUT, send, upload
 from tests.engines.others import locked, other_connection
 from tests.engines.s3 import S3Server, s3_server
 from tests.gateway.serving import Server, environment_of, listening, manage, served
+from tests.processes import wait_until
 
 WAITING = os.urandom(50_000)
 LARGE = 20 * 1024 * 1024
@@ -43,7 +44,7 @@ def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool])
     digest = hashlib.sha256(WAITING).hexdigest()
     with locked(server.directory / "routing_admin.sqlite3"):
         uploading = start_upload(server, WAITING)
-        wait_for(lambda: is_stored(digest))
+        wait_until(lambda: is_stored(digest))
         server.process.kill()
         server.process.wait()
     uploading.join()
@@ -60,12 +61,6 @@ def start_upload(server: Server, content: bytes) -> threading.Thread:
     thread = threading.Thread(target=run)
     thread.start()
     return thread
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < until, "it is not there"
 
 
 def hashes_of_rows(server: Server) -> set[str]:

@@ -15,7 +15,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from routing_admin.platform.server.worker_board import PREFIX
-from tests.gateway.serving import Server, free_port, served
+from tests.gateway.serving import Server, served
+from tests.processes import free_port
 
 CALLS = 24
 WAIT_SECONDS = 60

@@ -11,11 +11,9 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -23,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.processes import free_port, wait_for_success, wait_until
 
 ROOT = Path(__file__).parent.parent.parent
 PICTURES = ROOT / "docs" / "pictures"
@@ -85,7 +85,8 @@ def product() -> Iterator[str]:
         port = free_port()
         server = subprocess.Popen([*command, "serve", "--port", str(port)], stderr=subprocess.DEVNULL)
         try:
-            url = answering(f"http://127.0.0.1:{port}")
+            url = f"http://127.0.0.1:{port}"
+            wait_for_success(f"{url}/healthz", SECONDS_TO_START)
             call(url, KEY.findall(output)[0])
             yield url
         finally:
@@ -99,9 +100,7 @@ def call(url: str, key: str) -> None:
     for model, text in CALLS:
         body = json.dumps({"model": model, "messages": [{"role": "user", "content": text}]}).encode()
         last = request_id_of(f"{url}/v1/chat/completions", key, body)
-    end = time.monotonic() + SECONDS_TO_START
-    while not is_logged(f"{url}/api/v1/requests/{last}", key) and time.monotonic() < end:
-        time.sleep(0.1)  # the log is written after the response
+    wait_until(lambda: is_logged(f"{url}/api/v1/requests/{last}", key), SECONDS_TO_START)
 
 
 def request_id_of(address: str, key: str, body: bytes) -> str:
@@ -121,24 +120,6 @@ def is_logged(address: str, key: str) -> bool:
     except urllib.error.HTTPError:
         return False
     return True
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
-def answering(url: str) -> str:
-    """Wait for the server at this URL and return the URL. Raise `TimeoutError` if it does not answer."""
-    end = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(f"{url}/healthz"):
-                return url
-        except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.2)
-    raise TimeoutError(f"The server at {url} did not answer within {SECONDS_TO_START} seconds.")
 
 
 def addresses() -> dict[str, str]:

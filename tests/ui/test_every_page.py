@@ -5,11 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +17,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.urls.converters import IntConverter
 
+from tests.processes import free_port, wait_for_success
 from tests.ui.large_installation import OFFERED, WIDE, name_of
 
 ROOT = Path(__file__).parents[2]
@@ -193,9 +191,7 @@ class Visitor:
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the demo with a large amount of added data and yield the URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO_"))
     }
@@ -210,22 +206,11 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = subprocess.Popen([*manage, "serve"], env=environment, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
-        wait_for(f"{url}/readyz")
+        wait_for_success(f"{url}/readyz")
         yield url
     finally:
         server.terminate()
         server.wait(timeout=40)
-
-
-def wait_for(url: str, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.1)
-    pytest.fail(f"{url} did not answer within {seconds} s")
 
 
 @pytest.fixture(scope="module")

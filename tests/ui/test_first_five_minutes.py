@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +15,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
+
+from tests.processes import free_port, wait_for_success
 
 ROOT = Path(__file__).parents[2]
 PASSWORD = "a stranger's password 1"
@@ -30,12 +30,6 @@ class Product:
 
     url: str
     key: str
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
@@ -55,23 +49,11 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     server = subprocess.Popen([*manage, "serve"], env=environment, stderr=subprocess.DEVNULL)
     try:
         url = f"http://127.0.0.1:{port}"
-        wait_for(f"{url}/readyz")
+        wait_for_success(f"{url}/readyz")
         yield Product(url, key[0])
     finally:
         server.terminate()
         server.wait(timeout=40)
-
-
-def wait_for(url: str, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(url, timeout=2) as response:
-                if response.status == 200:
-                    return
-        except OSError:
-            time.sleep(0.1)
-    pytest.fail(f"{url} did not answer within {seconds} s")
 
 
 @pytest.fixture

@@ -1,0 +1,42 @@
+"""What tests need to start other processes: a free port, and waits with a deadline."""
+
+from __future__ import annotations
+
+import socket
+import time
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60) -> Any:
+    """Poll until `condition` returns a true value and return it. Raise `AssertionError` on timeout."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"not true within {seconds} s"
+        time.sleep(0.02)
+    return result
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_for_success(url: str, seconds: float = 60) -> None:
+    """Wait until a GET of the URL succeeds."""
+
+    def succeeds() -> bool:
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+        except OSError:
+            return False
+        return True
+
+    wait_until(succeeds, seconds)
