@@ -29,11 +29,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
-def client(server: Server) -> openai.OpenAI:
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
-
-
 def ask(client: openai.OpenAI, model: str, *, stream: bool) -> tuple[str, list[Any]]:
     """Return the request id and the chunks of the response. A response that is not streamed is a single chunk."""
     more: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}

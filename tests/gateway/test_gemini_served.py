@@ -15,6 +15,8 @@ from pydantic import BaseModel
 from tests.gateway.plane import PNG
 from tests.gateway.serving import Server, served
 
+pytestmark = pytest.mark.usefixtures("reset_lab")
+
 UPSTREAMS = ("one", "by-openai-responses", "by-anthropic", "by-gemini")
 HELLO = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
 
@@ -23,13 +25,6 @@ HELLO = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with served(tmp_path_factory.mktemp("gemini")) as server:
         yield server
-
-
-@pytest.fixture
-def client(server: Server) -> genai.Client:
-    """Return a client with its default API version, `v1`."""
-    server.lab.play({})
-    return genai.Client(api_key=server.key, http_options={"base_url": server.url})
 
 
 # google-genai sends the docstring as the function's description.
@@ -47,11 +42,11 @@ class Answer(BaseModel):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
+def test_whole_and_streamed_answers_agree_over_each_protocol(google, upstream):
     """A whole answer and a stream have the same text and the same usage."""
     request: Any = {"model": f"{upstream}/lab", "contents": "hello", "config": {"system_instruction": "Be brief."}}
-    whole = client.models.generate_content(**request)
-    chunks = list(client.models.generate_content_stream(**request))
+    whole = google.models.generate_content(**request)
+    chunks = list(google.models.generate_content_stream(**request))
     assert whole.text == "".join(chunk.text or "" for chunk in chunks)
     assert (whole.candidates[0].finish_reason, chunks[-1].candidates[0].finish_reason) == ("STOP", "STOP")
     assert whole.usage_metadata == chunks[-1].usage_metadata
@@ -60,16 +55,16 @@ def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
 
 def test_api_version_of_googles_other_clients_is_served(server):
     """Google's agents and its JavaScript client use `v1beta`."""
-    client = genai.Client(api_key=server.key, http_options={"base_url": server.url, "api_version": "v1beta"})
-    assert client.models.generate_content(model="auto", contents="hello").text
-    assert client.models.get(model="auto").name == "models/auto"
+    google = genai.Client(api_key=server.key, http_options={"base_url": server.url, "api_version": "v1beta"})
+    assert google.models.generate_content(model="auto", contents="hello").text
+    assert google.models.get(model="auto").name == "models/auto"
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_client_calls_the_function_and_sends_its_result(client, upstream):
+def test_client_calls_the_function_and_sends_its_result(google, upstream):
     """google-genai calls the function and sends its result; the model answers with text."""
     config = types.GenerateContentConfig(tools=[double])
-    answer = client.models.generate_content(model=f"{upstream}/fault:capable", contents="double 4", config=config)
+    answer = google.models.generate_content(model=f"{upstream}/fault:capable", contents="double 4", config=config)
     parts = [part for turn in answer.automatic_function_calling_history for part in turn.parts]
     assert [part.function_call.name for part in parts if part.function_call] == ["double"]
     assert [part.function_response.name for part in parts if part.function_response] == ["double"]
@@ -77,11 +72,11 @@ def test_client_calls_the_function_and_sends_its_result(client, upstream):
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(client, server, upstream):
+def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(google, server, upstream):
     """A streamed call has its signature in the same part, and the next turn returns both with the result."""
     declared = types.FunctionDeclaration(name="double", parameters_json_schema=TOOL)
     config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[declared])])
-    chat = client.chats.create(model=f"{upstream}/fault:capable", config=config)
+    chat = google.chats.create(model=f"{upstream}/fault:capable", config=config)
     parts = [part for chunk in chat.send_message_stream("double 4") for part in chunk.candidates[0].content.parts]
     call = next(part.function_call for part in parts if part.function_call)
     result = types.Part.from_function_response(name="double", response={"result": call.args["n"] * 2})
@@ -90,7 +85,7 @@ def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(client, server, ups
     assert server.lab.requests[-1].heard.tools == ["double"]
 
 
-def test_files_and_schemas_reach_a_model(client, server):
+def test_files_and_schemas_reach_a_model(google, server):
     """An inline image, a stored image and either kind of schema reach the model."""
     stored = httpx.post(
         f"{server.url}/v1/files",
@@ -104,13 +99,13 @@ def test_files_and_schemas_reach_a_model(client, server):
     ]
     for form in ({"response_schema": Answer}, {"response_json_schema": Answer.model_json_schema()}):
         config = types.GenerateContentConfig(response_mime_type="application/json", **form)
-        answer = client.models.generate_content(model="by-gemini/lab", contents=["Look", *parts], config=config)
+        answer = google.models.generate_content(model="by-gemini/lab", contents=["Look", *parts], config=config)
         assert answer.candidates
         sent = server.lab.requests[-1].json["generationConfig"]
         assert list(sent["responseJsonSchema"]["properties"]) == ["n", "names"]
 
 
-def test_options_of_gemini_reach_a_gemini_model(client, server):
+def test_options_of_gemini_reach_a_gemini_model(google, server):
     """Safety settings, media resolution and reasoning options reach a Gemini model. For other models they are listed as
     dropped.
     """
@@ -119,57 +114,57 @@ def test_options_of_gemini_reach_a_gemini_model(client, server):
         media_resolution="MEDIA_RESOLUTION_LOW",
         thinking_config=types.ThinkingConfig(thinking_budget=512, include_thoughts=True),
     )
-    answer = client.models.generate_content(model="by-gemini/gemini-2.5-flash", contents="hi", config=config)
+    answer = google.models.generate_content(model="by-gemini/gemini-2.5-flash", contents="hi", config=config)
     sent = server.lab.requests[-1].json
     assert sent["safetySettings"] == [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}]
     assert sent["generationConfig"]["mediaResolution"] == "MEDIA_RESOLUTION_LOW"
     assert sent["generationConfig"]["thinkingConfig"] == {"thinkingBudget": 512, "includeThoughts": True}
     assert "x-routing-dropped" not in answer.sdk_http_response.headers
-    answer = client.models.generate_content(model="one/lab", contents="hi", config=config)
+    answer = google.models.generate_content(model="one/lab", contents="hi", config=config)
     dropped = answer.sdk_http_response.headers["x-routing-dropped"]
     assert "safetySettings" in dropped
     assert "generationConfig.mediaResolution" in dropped
 
 
-def test_models_are_listed_and_tokens_counted(client):
+def test_models_are_listed_and_tokens_counted(google):
     """Models are listed in pages and can be found by name, and tokens are counted."""
-    listed = [model.name for model in client.models.list(config={"page_size": 3})]
+    listed = [model.name for model in google.models.list(config={"page_size": 3})]
     assert len(set(listed)) == len(listed) > 6
     assert "models/task:planning" in listed
-    assert client.models.get(model="task:planning").supported_actions == ["generateContent", "countTokens"]
-    assert client.models.count_tokens(model="by-gemini/lab", contents="hello").total_tokens > 0
+    assert google.models.get(model="task:planning").supported_actions == ["generateContent", "countTokens"]
+    assert google.models.count_tokens(model="by-gemini/lab", contents="hello").total_tokens > 0
 
 
-def test_failures_raise_the_clients_errors(client):
+def test_failures_raise_the_clients_errors(google):
     """An invalid request, a failed provider and a rate limit raise the client's own errors with Google's status."""
     with pytest.raises(errors.ClientError) as unknown:
-        client.models.generate_content(model="nothing", contents="hi")
+        google.models.generate_content(model="nothing", contents="hi")
     assert (unknown.value.code, unknown.value.status) == (404, "NOT_FOUND")
     with pytest.raises(errors.ServerError) as failed:
-        client.models.generate_content(model="one/fault:http_503", contents="hi")
+        google.models.generate_content(model="one/fault:http_503", contents="hi")
     assert (failed.value.code, failed.value.status) == (502, "UNAVAILABLE")
     with pytest.raises(errors.ClientError) as limited:
-        client.models.generate_content(model="one/fault:http_429", contents="hi")
+        google.models.generate_content(model="one/fault:http_429", contents="hi")
     assert (limited.value.code, limited.value.status) == (429, "RESOURCE_EXHAUSTED")
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(client, server, upstream):
+def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(google, server, upstream):
     """As in Google's API, a blocked prompt is a response without candidates, whole and streamed. The log records an
     error.
     """
     request: Any = {"model": f"{upstream}/fault:policy", "contents": "hi"}
-    streamed = list(client.models.generate_content_stream(**request))
-    whole = client.models.generate_content(**request)
+    streamed = list(google.models.generate_content_stream(**request))
+    whole = google.models.generate_content(**request)
     for answer in (whole, *streamed):
         assert (answer.candidates, answer.prompt_feedback.block_reason) == (None, "OTHER")
     logged = server.timeline(whole.sdk_http_response.headers["x-request-id"])
     assert (logged["outcome"], logged["status"]) == ("content_filter", 400)
 
 
-def test_a_stream_that_breaks_raises_in_the_client(client):
+def test_a_stream_that_breaks_raises_in_the_client(google):
     """If a stream breaks off, the client raises an error after the content received so far."""
-    stream = client.models.generate_content_stream(model="one/fault:no_finish", contents="hi")
+    stream = google.models.generate_content_stream(model="one/fault:no_finish", contents="hi")
     assert next(stream).candidates
     with pytest.raises(errors.APIError):
         list(stream)

@@ -13,6 +13,8 @@ import pytest
 from tests.engines.others import LOG, locked
 from tests.gateway.serving import Server, environment_of, listening, served
 
+pytestmark = pytest.mark.usefixtures("reset_lab")
+
 HELLO: Any = [{"role": "user", "content": "hello"}]
 
 
@@ -20,12 +22,6 @@ HELLO: Any = [{"role": "user", "content": "hello"}]
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with served(tmp_path_factory.mktemp("idempotency"), options=("--workers", "2")) as server:
         yield server
-
-
-@pytest.fixture
-def client(server: Server) -> openai.OpenAI:
-    server.lab.play({})
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
 
 
 def with_key(key: str) -> dict[str, Any]:
@@ -63,14 +59,12 @@ def test_client_that_repeats_too_early_retries_and_gets_the_answer(client: opena
     assert len(server.lab.requests) == 1
 
 
-def test_repeated_calls_of_anthropics_client_make_one_request(server: Server) -> None:
+def test_repeated_calls_of_anthropics_client_make_one_request(claude: anthropic.Anthropic, server: Server) -> None:
     """If a key is reused with another body, Anthropic's client raises its own error."""
-    server.lab.play({})
-    client = anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
     body: Any = {"model": "by-anthropic/lab", "max_tokens": 50, "messages": HELLO}
-    assert client.messages.create(**body, **with_key("m")).id == client.messages.create(**body, **with_key("m")).id
+    assert claude.messages.create(**body, **with_key("m")).id == claude.messages.create(**body, **with_key("m")).id
     with pytest.raises(anthropic.UnprocessableEntityError, match="was used for a different request"):
-        client.messages.create(**{**body, "max_tokens": 51}, **with_key("m"))
+        claude.messages.create(**{**body, "max_tokens": 51}, **with_key("m"))
     assert len(server.lab.requests) == 1
 
 

@@ -12,6 +12,8 @@ import pytest
 from routing_admin.gateway.application import CHAT_APIS
 from tests.gateway.serving import Server, served
 
+pytestmark = pytest.mark.usefixtures("reset_lab")
+
 SOUND = ("talk.wav", b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0@\x1f\0\0\x80>\0\0\2\0\x10\0data\0\0\0\0", "audio/wav")
 PICTURE = ("a.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 32, "image/png")
 CallWithKey = Callable[[openai.OpenAI, str], Any]
@@ -63,12 +65,6 @@ CALLS: dict[str, CallWithKey] = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with served(tmp_path_factory.mktemp("idempotency")) as server:
         yield server
-
-
-@pytest.fixture
-def client(server: Server) -> openai.OpenAI:
-    server.lab.play({})
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
 
 
 def test_every_api_beside_chat_is_called_here() -> None:

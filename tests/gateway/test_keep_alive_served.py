@@ -37,16 +37,6 @@ def gate(server: Server) -> Iterator[threading.Event]:
     server.lab.on_request = None
 
 
-@pytest.fixture
-def client(server: Server) -> openai.OpenAI:
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
-
-
-@pytest.fixture
-def claude(server: Server) -> anthropic.Anthropic:
-    return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
-
-
 @pytest.mark.parametrize(
     ("path", "provider", "step"),
     [

@@ -39,11 +39,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
-def client(server: Server) -> openai.OpenAI:
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
-
-
 def ask(client: openai.OpenAI, pool: str, question: str, **headers: str) -> str:
     """Return the request id of a complete response."""
     stream = pool.endswith("-stream")

@@ -13,6 +13,8 @@ from pydantic import BaseModel
 from tests.gateway.plane import PNG
 from tests.gateway.serving import Server, served
 
+pytestmark = pytest.mark.usefixtures("reset_lab")
+
 PICTURE = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()}
 HELLO = [{"role": "user", "content": "hello"}]
 TOOL = {
@@ -34,19 +36,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
-def client(server: Server) -> anthropic.Anthropic:
-    server.lab.play({})
-    return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
-
-
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
+def test_whole_and_streamed_answers_agree_over_each_protocol(claude, upstream):
     """A whole answer and a stream have the same text and the same usage."""
     request_fields = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO, "system": "Be brief."}
-    whole = client.messages.create(**request_fields)
-    with client.messages.stream(**request_fields) as stream:
+    whole = claude.messages.create(**request_fields)
+    with claude.messages.stream(**request_fields) as stream:
         text = "".join(stream.text_stream)
         last = stream.get_final_message()
     assert whole.content[0].text == text == last.content[0].text
@@ -56,47 +52,47 @@ def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
-def test_tool_call_and_its_result_pass_through(client, upstream, streamed):
+def test_tool_call_and_its_result_pass_through(claude, upstream, streamed):
     """The model calls a tool, receives its result and answers."""
     request_fields = {"model": f"{upstream}/fault:capable", "max_tokens": 50, "tools": [TOOL]}
     first = [{"role": "user", "content": "double 4"}]
     if streamed:
-        with client.messages.stream(**request_fields, messages=first) as stream:
+        with claude.messages.stream(**request_fields, messages=first) as stream:
             answer = stream.get_final_message()
     else:
-        answer = client.messages.create(**request_fields, messages=first)
+        answer = claude.messages.create(**request_fields, messages=first)
     call = answer.content[-1]
     assert (answer.stop_reason, call.type, call.name) == ("tool_use", "tool_use", "double")
     assert isinstance(call.input["n"], int)
     result = {"type": "tool_result", "tool_use_id": call.id, "content": "8"}
     turns = [*first, {"role": "assistant", "content": answer.content}, {"role": "user", "content": [result]}]
-    final_answer = client.messages.create(**request_fields, messages=turns)
+    final_answer = claude.messages.create(**request_fields, messages=turns)
     assert final_answer.stop_reason == "end_turn"
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_tool_name_that_the_vendor_refuses_is_replaced_and_restored(client, server, streamed):
+def test_tool_name_that_the_vendor_refuses_is_replaced_and_restored(claude, server, streamed):
     """MCP servers use tool names with dots."""
     name = "calculator.numbers/double"
     request_fields = {"model": "one/fault:capable", "max_tokens": 50, "tools": [{**TOOL, "name": name}]}
     request_fields["messages"] = [{"role": "user", "content": "double 4"}]
     if streamed:
-        with client.messages.stream(**request_fields) as stream:
+        with claude.messages.stream(**request_fields) as stream:
             answer = stream.get_final_message()
     else:
-        answer = client.messages.create(**request_fields)
+        answer = claude.messages.create(**request_fields)
     assert answer.content[-1].name == name
     sent = json.loads(server.lab.requests[-1].body)["tools"][0]["function"]["name"]
     assert sent.startswith("calculator_numbers_double_")
 
 
-def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, server):
+def test_screenshot_in_a_tool_result_is_described_for_a_text_model(claude, server):
     """If the first candidate fails, the second, which is a text model, receives a description of the image."""
     server.lab.play({"one": ["http_503"] * 3, "two": "ok"})
     use = {"type": "tool_use", "id": "t1", "name": "double", "input": {"n": 4}}
     shot = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": PICTURE}]}
     turns = [*HELLO, {"role": "assistant", "content": [use]}, {"role": "user", "content": [shot]}]
-    raw = client.messages.with_raw_response.create(
+    raw = claude.messages.with_raw_response.create(
         model="task:chain", max_tokens=50, messages=turns, tools=[TOOL], system=[{"type": "text", "text": "You are"}]
     )
     assert raw.headers["x-routing-provider"] in ("two", "three")
@@ -117,13 +113,13 @@ async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream
         "_strict_response_validation": True,
     }
     request_fields = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO}
-    async with anthropic.AsyncAnthropic(**client_options) as client:
-        whole = await client.messages.create(**request_fields)
-        async with client.messages.stream(**request_fields) as stream:
+    async with anthropic.AsyncAnthropic(**client_options) as claude:
+        whole = await claude.messages.create(**request_fields)
+        async with claude.messages.stream(**request_fields) as stream:
             text = "".join([piece async for piece in stream.text_stream])
-        events = [event.type async for event in await client.messages.create(**request_fields, stream=True)]
-        called = await client.messages.create(**{**request_fields, "model": f"{upstream}/fault:capable"}, tools=[TOOL])
-        counted = await client.messages.count_tokens(model=f"{upstream}/lab", messages=HELLO)
+        events = [event.type async for event in await claude.messages.create(**request_fields, stream=True)]
+        called = await claude.messages.create(**{**request_fields, "model": f"{upstream}/fault:capable"}, tools=[TOOL])
+        counted = await claude.messages.count_tokens(model=f"{upstream}/lab", messages=HELLO)
     assert "hello" in text
     assert whole.content[0].text == text
     assert (events[0], events[-1]) == ("message_start", "message_stop")
@@ -139,10 +135,10 @@ class Doubled(BaseModel):
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_an_answer_is_parsed_by_its_type(client, upstream):
+def test_an_answer_is_parsed_by_its_type(claude, upstream):
     """The answer follows the schema that the client derives from a type."""
     messages = [{"role": "user", "content": "the number 4"}]
-    answer = client.messages.parse(
+    answer = claude.messages.parse(
         model=f"{upstream}/fault:capable", max_tokens=50, messages=messages, output_format=Doubled
     )
     assert answer.parsed_output == Doubled(number=4, doubled=4)
@@ -159,31 +155,31 @@ def test_an_answer_is_parsed_by_its_type(client, upstream):
         ("http_500", anthropic.InternalServerError),
     ],
 )
-def test_refusal_raises_the_clients_error_class(client, step, error, streamed):
+def test_refusal_raises_the_clients_error_class(claude, step, error, streamed):
     """A refusal raises the client's error class for its status, even if a stream was requested."""
     with pytest.raises(error) as caught:
-        client.messages.create(model=f"one/fault:{step}", max_tokens=5, messages=HELLO, stream=streamed)
+        claude.messages.create(model=f"one/fault:{step}", max_tokens=5, messages=HELLO, stream=streamed)
     assert caught.value.body["type"] == "error"
     assert caught.value.request_id == caught.value.body["request_id"]
 
 
 def test_wrong_key_raises_the_clients_authentication_error(server):
-    stranger = anthropic.Anthropic(api_key="ra_00000000_wrong", base_url=server.url, max_retries=0)
+    unknown_client = anthropic.Anthropic(api_key="ra_00000000_wrong", base_url=server.url, max_retries=0)
     with pytest.raises(anthropic.AuthenticationError):
-        stranger.messages.create(model="auto", max_tokens=5, messages=HELLO)
+        unknown_client.messages.create(model="auto", max_tokens=5, messages=HELLO)
 
 
-def test_broken_stream_raises_in_the_client(client):
+def test_broken_stream_raises_in_the_client(claude):
     """If a stream breaks off, the client raises an error at the error event instead of ending normally."""
     with (
         pytest.raises(anthropic.APIStatusError),
-        client.messages.stream(model="one/fault:reset_mid_body", max_tokens=5, messages=HELLO) as stream,
+        claude.messages.stream(model="one/fault:reset_mid_body", max_tokens=5, messages=HELLO) as stream,
     ):
         list(stream.text_stream)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_thinking_is_sent_back_only_to_its_model(client, server, streamed):
+def test_thinking_is_sent_back_only_to_its_model(claude, server, streamed):
     """The caller holds a signature marked with its origin. The model that made the signature receives it back, and
     another model receives none.
     """
@@ -191,39 +187,39 @@ def test_thinking_is_sent_back_only_to_its_model(client, server, streamed):
     to_anthropic = {**request_fields, "model": "by-anthropic/fault:capable"}
     first = [{"role": "user", "content": "double 4"}]
     if streamed:
-        with client.messages.stream(**to_anthropic, messages=first) as stream:
+        with claude.messages.stream(**to_anthropic, messages=first) as stream:
             answer = stream.get_final_message()
     else:
-        answer = client.messages.create(**to_anthropic, messages=first)
+        answer = claude.messages.create(**to_anthropic, messages=first)
     thought, call = answer.content[0], answer.content[-1]
     assert (thought.type, call.type) == ("thinking", "tool_use")
     result = {"type": "tool_result", "tool_use_id": call.id, "content": "8"}
     turns = [*first, {"role": "assistant", "content": answer.content}, {"role": "user", "content": [result]}]
-    client.messages.create(**to_anthropic, messages=turns)
+    claude.messages.create(**to_anthropic, messages=turns)
     sent = server.lab.requests[-1].json["messages"][1]["content"]
     assert sent[0]["type"] == "thinking"
     assert thought.signature.endswith(f":{sent[0]['signature']}")
-    client.messages.create(**{**request_fields, "model": "by-gemini/fault:capable"}, messages=turns)
+    claude.messages.create(**{**request_fields, "model": "by-gemini/fault:capable"}, messages=turns)
     assert sent[0]["signature"] not in str(server.lab.requests[-1].json)
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_empty_answer_after_a_tool_result_is_valid(client, server, streamed):
+def test_empty_answer_after_a_tool_result_is_valid(claude, server, streamed):
     """Claude may end a turn without content after a tool result. In any other place, an empty answer is a fault."""
     server.lab.play({"by-anthropic": "empty_content"})
     request_fields = {"model": "by-anthropic/lab", "max_tokens": 50}
     if streamed:
-        with client.messages.stream(**request_fields, messages=RESULT) as stream:
+        with claude.messages.stream(**request_fields, messages=RESULT) as stream:
             answer = stream.get_final_message()
     else:
-        answer = client.messages.create(**request_fields, messages=RESULT)
+        answer = claude.messages.create(**request_fields, messages=RESULT)
     assert (answer.content, answer.stop_reason) == ([], "end_turn")
     assert len(server.lab.requests) == 1
     with pytest.raises(anthropic.InternalServerError, match="empty"):
-        client.messages.create(**request_fields, messages=HELLO)
+        claude.messages.create(**request_fields, messages=HELLO)
 
 
-def test_thread_is_refused_and_the_client_continues_without_one(client, server):
+def test_thread_is_refused_and_the_client_continues_without_one(claude, server):
     """The tool runner of the newest SDK first requests a thread. If the thread is refused, the tool runner sends the
     whole conversation in each turn.
     """
@@ -238,12 +234,12 @@ def test_thread_is_refused_and_the_client_continues_without_one(client, server):
         return str(2 * n)
 
     with pytest.raises(anthropic.BadRequestError, match="without thread") as refused:
-        client.beta.messages.create(
+        claude.beta.messages.create(
             model="by-anthropic/lab", max_tokens=50, messages=HELLO, extra_body={"thread": {"type": "create"}}
         )
     assert refused.value.body["error"]["details"]["error_code"] == "thread_unsupported_request"
     request_fields = {"model": "by-anthropic/fault:capable", "max_tokens": 50, "tools": [double]}
-    runner = client.beta.messages.tool_runner(**request_fields, messages=[{"role": "user", "content": "double 4"}])
+    runner = claude.beta.messages.tool_runner(**request_fields, messages=[{"role": "user", "content": "double 4"}])
     assert runner.until_done().stop_reason == "end_turn"
     bodies = [received.json for received in server.lab.requests]
     assert all("thread" not in body for body in bodies)

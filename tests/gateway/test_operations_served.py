@@ -16,6 +16,8 @@ from tests.lab import Lab
 from tests.lab.operations import SOUND, vector
 from tests.lab.recordings import PICTURE
 
+pytestmark = pytest.mark.usefixtures("reset_lab")
+
 WAV = b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0@\x1f\0\0\x80>\0\0\2\0\x10\0data\0\0\0\0"
 SPEECH_FILE = ("talk.wav", WAV, "audio/wav")
 
@@ -39,14 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def client(server: Server) -> openai.OpenAI:
-    server.lab.play({})
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
-
-
-@pytest.fixture
 async def async_client(server: Server) -> openai.AsyncOpenAI:
-    server.lab.play({})
     return openai.AsyncOpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
 
 
@@ -179,7 +174,6 @@ def test_idempotency_key_makes_one_request(client, server):
 )
 def test_candidates_of_other_protocols_are_skipped(server, path, body):
     """The first candidate with OpenAI's protocol is called. The headers and the log name the skipped candidates."""
-    server.lab.play({})
     answer = post(server, path, {"model": "task:crossing", **body})
     assert (answer.status_code, answer.headers["x-routing-provider"]) == (200, "two")
     assert answer.headers["x-routing-skipped"] == "by-gemini/lab=protocol; by-anthropic/lab=protocol"
@@ -200,7 +194,6 @@ def test_operation_without_a_candidate_is_refused_with_the_protocol(server):
 
 
 def test_rerank_results_are_passed_on_unchanged(server):
-    server.lab.play({})
     body = {"model": "one/ranker", "query": "q", "documents": ["a", "b"], "top_n": 2}
     answer = post(server, "/v1/rerank", body)
     assert answer.json()["results"] == [{"index": 0, "relevance_score": 1.0}, {"index": 1, "relevance_score": 0.5}]

@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from tests.gateway.plane import PNG_URL
 from tests.gateway.serving import Server, served
 
+pytestmark = pytest.mark.usefixtures("reset_lab")
+
 TOOL = {
     "type": "function",
     "name": "double",
@@ -25,12 +27,6 @@ UPSTREAMS = ("one", "by-openai-responses", "by-anthropic", "by-gemini")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with served(tmp_path_factory.mktemp("responses")) as server:
         yield server
-
-
-@pytest.fixture
-def client(server: Server) -> openai.OpenAI:
-    server.lab.play({})
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
 
 
 @pytest.mark.smoke
@@ -160,9 +156,9 @@ def test_refusal_raises_the_clients_error_class(client, step, error, streamed):
 
 
 def test_wrong_key_raises_the_clients_authentication_error(server):
-    stranger = openai.OpenAI(api_key="ra_00000000_wrong", base_url=server.url + "/v1", max_retries=0)
+    unknown_client = openai.OpenAI(api_key="ra_00000000_wrong", base_url=server.url + "/v1", max_retries=0)
     with pytest.raises(openai.AuthenticationError) as caught:
-        stranger.responses.create(model="auto", input="hello")
+        unknown_client.responses.create(model="auto", input="hello")
     assert caught.value.code == "invalid_api_key"
 
 

@@ -21,11 +21,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
-def client(server: Server) -> openai.OpenAI:
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
-
-
 HELLO = [{"role": "user", "content": "hello"}]
 
 

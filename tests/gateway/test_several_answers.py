@@ -14,6 +14,8 @@ from google.genai import errors, types
 from tests.gateway.serving import Server, routing, served
 from tests.lab import Lab
 
+pytestmark = pytest.mark.usefixtures("reset_lab")
+
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 CONTENTS = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
 
@@ -34,14 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def client(server: Server) -> openai.OpenAI:
-    server.lab.play({})
     return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=3)
-
-
-@pytest.fixture
-def google(server: Server) -> genai.Client:
-    server.lab.play({})
-    return genai.Client(api_key=server.key, http_options={"base_url": server.url})
 
 
 def rows(server: Server, request_id: str, count: int) -> list[dict[str, Any]]:
@@ -105,7 +100,6 @@ def test_chunks_of_all_answers_come_in_one_stream(client: openai.OpenAI, server:
 
 def test_stream_of_several_answers_has_one_done(server: Server) -> None:
     """The bytes of the stream contain one `[DONE]`, as the last event."""
-    server.lab.play({})
     body = {"model": "task:several", "messages": HELLO, "n": 2, "stream": True}
     answer = httpx.post(
         f"{server.url}/v1/chat/completions", json=body, headers={"authorization": f"Bearer {server.key}"}, timeout=30

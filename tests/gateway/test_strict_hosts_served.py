@@ -30,11 +30,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
-def client(server: Server) -> openai.OpenAI:
-    return openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
-
-
 def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) -> dict[str, Any]:
     """Return the next message of the host's model, assembled by the SDK."""
     request: Any = {"model": f"strict-{name}/m", "messages": messages, "tools": [OFFERED], "max_tokens": 50}

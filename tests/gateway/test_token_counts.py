@@ -8,7 +8,6 @@ import base64
 from collections.abc import Iterator
 from typing import get_type_hints
 
-import anthropic
 import openai
 import pytest
 from anthropic.types.message_count_tokens_params import MessageCountTokensParams
@@ -17,6 +16,8 @@ from openai.types.responses.input_token_count_params import InputTokenCountParam
 from routing_admin.dispatch.estimates import COUNTER_RETRY_SECONDS, SilentCounters
 from tests.gateway.plane import PNG
 from tests.gateway.serving import Server, served
+
+pytestmark = pytest.mark.usefixtures("reset_lab")
 
 PICTURE = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(PNG).decode()}
 HELLO = [{"role": "user", "content": "hello"}]
@@ -37,21 +38,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
-def client(server: Server) -> anthropic.Anthropic:
-    server.lab.play({})
-    return anthropic.Anthropic(api_key=server.key, base_url=server.url, max_retries=0)
-
-
 @pytest.mark.parametrize(
     ("protocol", "end"),
     [("openai-responses", "/input_tokens"), ("anthropic", "/count_tokens"), ("gemini", ":countTokens")],
 )
-def test_counter_receives_what_the_call_would_send(client, server, protocol, end):
+def test_counter_receives_what_the_call_would_send(claude, server, protocol, end):
     """The counter receives the same turns and tools as the call would, and the result is not an estimate."""
     request_fields = {"model": f"by-{protocol}/lab", "messages": HELLO, "tools": [TOOL], "system": "Be brief."}
-    raw = client.messages.with_raw_response.count_tokens(**request_fields)
-    client.messages.create(**request_fields, max_tokens=50)
+    raw = claude.messages.with_raw_response.count_tokens(**request_fields)
+    claude.messages.create(**request_fields, max_tokens=50)
     counted, called = server.lab.requests
     assert raw.parse().input_tokens == len(counted.body)
     assert "x-routing-estimate" not in raw.headers
@@ -61,18 +56,16 @@ def test_counter_receives_what_the_call_would_send(client, server, protocol, end
     assert set(counted.json) <= ACCEPTED_FIELDS[protocol]
 
 
-def test_count_without_a_counter_is_an_estimate(client, server):
+def test_count_without_a_counter_is_an_estimate(claude, server):
     """No upstream call is made."""
-    raw = client.messages.with_raw_response.count_tokens(model="one/lab", messages=HELLO)
+    raw = claude.messages.with_raw_response.count_tokens(model="one/lab", messages=HELLO)
     assert (raw.headers["x-routing-estimate"], server.lab.requests) == ("true", [])
     assert raw.parse().input_tokens > 0
 
 
 @pytest.mark.parametrize("upstream", ["by-openai-responses", "by-anthropic", "by-gemini", "one"])
-def test_count_of_a_response_has_openais_shape(server, upstream):
+def test_count_of_a_response_has_openais_shape(client, server, upstream):
     """The count has OpenAI's format, whether a vendor counts the tokens or the gateway estimates them."""
-    server.lab.play({})
-    client = openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
     tool = {"type": "function", "name": "double", "parameters": TOOL["input_schema"], "strict": False}
     request_fields = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "tools": [tool]}
     raw = client.responses.input_tokens.with_raw_response.count(**request_fields)
@@ -88,8 +81,7 @@ def test_count_of_a_response_has_openais_shape(server, upstream):
     assert (count_request.heard.turns, count_request.heard.tools) == (called.heard.turns, called.heard.tools)
 
 
-def test_refused_count_has_openais_shape(server):
-    client = openai.OpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0)
+def test_refused_count_has_openais_shape(client, server):
     with pytest.raises(openai.NotFoundError) as caught:
         client.responses.input_tokens.count(model="nothing/here", input="hello")
     assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
@@ -99,22 +91,22 @@ def test_refused_count_has_openais_shape(server):
 
 
 @pytest.mark.parametrize("step", ["http_404", "http_500", "bad_json"])
-def test_failing_counter_is_replaced_by_an_estimate(client, server, step):
+def test_failing_counter_is_replaced_by_an_estimate(claude, server, step):
     """A failing counter is replaced by an estimate and not called again for a minute."""
     request_fields = {"model": f"by-anthropic/fault:{step}", "messages": HELLO}
-    response_headers = [client.messages.with_raw_response.count_tokens(**request_fields).headers for _ in range(2)]
+    response_headers = [claude.messages.with_raw_response.count_tokens(**request_fields).headers for _ in range(2)]
     assert [headers["x-routing-estimate"] for headers in response_headers] == ["true", "true"]
     assert len(server.lab.requests) == 1
 
 
-def test_described_image_is_counted_as_text_and_not_stored(client, server):
+def test_described_image_is_counted_as_text_and_not_stored(claude, server):
     """The description that is counted has a reference of the same length as that of the call."""
     messages = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
     request_fields = {"model": "by-anthropic/lab", "messages": messages}
     before = server.get("/v1/files")["data"]
-    client.messages.count_tokens(**request_fields)
+    claude.messages.count_tokens(**request_fields)
     assert server.get("/v1/files")["data"] == before
-    client.messages.create(**request_fields, max_tokens=50)
+    claude.messages.create(**request_fields, max_tokens=50)
     counted, called = (request.heard.turns[-1][1] for request in server.lab.requests)
     assert len(counted) == len(called)
     assert "artifact:" in counted
