@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from capabilities.core.halves import mend
+from tests.chaos.callers import ask
 from tests.gateway.serving import Server, served
 from tests.gateway.stream_readers import ParsedAnswer, read_chat, read_messages, read_responses
+
+pytestmark = pytest.mark.usefixtures("reset_lab")
 
 # A surrogate pair arrives as one character, a lone surrogate as U+FFFD.
 CALLED = ("call\ufffd", "f\ufffd", {"x": "\U0001f600", "y": "\ufffd"})
@@ -30,12 +31,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def ask(server: Server, path: str, provider: str, *, stream: bool) -> tuple[str, bytes]:
-    body = {**APIS[path][0], "model": f"{provider}/fault:recorded:name=halves", "stream": stream}
-    headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
-    request = urllib.request.Request(server.url + path, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=10) as response:
-        return response.headers["x-request-id"], response.read()
+def body_of(path: str, provider: str, *, stream: bool) -> dict[str, Any]:
+    return {**APIS[path][0], "model": f"{provider}/fault:recorded:name=halves", "stream": stream}
 
 
 EACH_PROVIDER = pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-anthropic", "by-gemini"])
@@ -47,31 +44,29 @@ def test_surrogates_in_a_stream_are_joined_or_replaced(server: Server, path: str
     """Surrogates in text, reasoning, ids, names and arguments are joined to one character if both halves arrive, and
     replaced otherwise.
     """
-    request_id, stream = ask(server, path, provider, stream=True)
-    text, thought, calls = APIS[path][1](stream)
+    reply = ask(server, "POST", path, body_of(path, provider, stream=True))
+    text, thought, calls = APIS[path][1](reply.body)
     assert (text, thought, mend(calls)) == (TEXT, THOUGHT, [CALLED])
-    assert server.timeline(request_id)["outcome"] == "ok"
+    assert server.timeline(reply.headers["x-request-id"])["outcome"] == "ok"
 
 
 @EACH_PROVIDER
 @pytest.mark.parametrize("path", APIS)
 def test_surrogates_in_a_whole_answer_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
-    request_id, body = ask(server, path, provider, stream=False)
-    texts = [*texts_in(json.loads(body))]
+    reply = ask(server, "POST", path, body_of(path, provider, stream=False))
+    texts = [*texts_in(reply.json)]
     for text in (TEXT, THOUGHT, *CALLED[:2]):
         assert text in texts, text
-    assert server.timeline(request_id)["outcome"] == "ok"
+    assert server.timeline(reply.headers["x-request-id"])["outcome"] == "ok"
 
 
 @pytest.mark.parametrize("path", APIS)
 def test_surrogates_in_an_error_are_replaced(server: Server, path: str) -> None:
     """A surrogate in an upstream error is replaced in the refusal that the caller receives."""
-    body = {**APIS[path][0], "model": "one/fault:http_400:message=no \ud83d here"}
-    headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
-    request = urllib.request.Request(server.url + path, json.dumps(body).encode(), headers)
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request, timeout=10)
-    assert refused.value.code == 400
+    server.lab.play({"one": "http_400:message=no \ud83d here"})
+    reply = ask(server, "POST", path, {**APIS[path][0], "model": "one/lab"})
+    assert reply.status == 400
+    assert "no \ufffd here" in reply.json["error"]["message"]
 
 
 def texts_in(value: Any) -> Iterator[str]:
