@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -28,22 +26,14 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout, queued_w
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 from routing_admin.platform.server.upkeep import Upkeep
 from tests.cast import browser_of
+from tests.chaos.callers import ask, chat
 from tests.engines.others import LOG, MAIN, locked, other_connection
 from tests.gateway.plane import PNG_URL, chat_body, image, post, unreadable_tables
-from tests.gateway.serving import Server, environment_of, listening, served
+from tests.gateway.serving import environment_of, listening, served
+from tests.processes import wait_until
 
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 LOCKS = ["IMMEDIATE", "EXCLUSIVE"]
-
-
-def call(server: Server, body: object, path: str = "/v1/chat/completions") -> tuple[int, Any, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    headers = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
-    connection.request("POST", path, json.dumps(body), headers)
-    response = connection.getresponse()
-    answer = json.loads(response.read())
-    connection.close()
-    return response.status, response.headers, answer
 
 
 def forget_uses(file: Path) -> None:
@@ -61,8 +51,8 @@ def test_while_the_database_is_locked_calls_that_store_nothing_succeed(tmp_path:
         forget_uses(file)
         with locked(file, mode):
             for _ in range(3):
-                status, headers, _ = call(server, chat_body("hello", model="one/lab"))
-                assert (status, headers["x-routing-provider"]) == (200, "one")
+                reply = chat(server, "")
+                assert (reply.status, reply.headers["x-routing-provider"]) == (200, "one")
 
 
 def test_key_use_noted_during_a_lock_is_written_by_the_end_of_the_server(tmp_path: Path) -> None:
@@ -75,7 +65,7 @@ def test_key_use_noted_during_a_lock_is_written_by_the_end_of_the_server(tmp_pat
             began = 0.0
             while began <= reread_at:
                 began = time.monotonic()
-                assert call(server, chat_body("hello", model="one/lab"))[0] == 200
+                assert chat(server, "").status == 200
         key = server.key.split("_")[1]
         with other_connection(file) as second_connection:
             query = f"SELECT last_used_at FROM capabilities_agentkey WHERE public_id = '{key}'"
@@ -90,25 +80,26 @@ def test_call_that_must_store_a_file_gets_a_503_with_retry_after(tmp_path: Path)
     body = chat_body(image(PNG_URL), model="one/lab")
     with served(tmp_path) as server:
         with locked(tmp_path / MAIN):
-            status, headers, error_body = call(server, body)
-        assert (status, error_body["error"]["code"], headers["x-should-retry"]) == (503, "unavailable", "true")
-        assert int(headers["Retry-After"]) > 0
-        assert "again in a few seconds" in error_body["error"]["message"]
-        entry = server.timeline(headers["x-request-id"])
+            refused = ask(server, "POST", "/v1/chat/completions", body)
+        error = refused.json["error"]
+        assert (refused.status, error["code"], refused.headers["x-should-retry"]) == (503, "unavailable", "true")
+        assert int(refused.headers["retry-after"]) > 0
+        assert "again in a few seconds" in error["message"]
+        entry = server.timeline(refused.headers["x-request-id"])
         assert (entry["outcome"], entry["status"]) == ("unavailable", 503)
-        assert call(server, body)[0] == 200
+        assert ask(server, "POST", "/v1/chat/completions", body).status == 200
 
 
 def test_agents_api_answers_a_locked_database_with_a_503_in_its_own_shape(tmp_path: Path) -> None:
     artifact = {"text": "a few words", "filename": "notes.txt"}
     with served(tmp_path) as server:
         with locked(tmp_path / MAIN):
-            status, headers, error_body = call(server, artifact, "/api/v1/artifacts")
-        assert (status, error_body["error"]) == (503, "unavailable")
-        assert "again in a few seconds" in error_body["message"]
-        assert int(headers["Retry-After"]) > 0
+            refused = ask(server, "POST", "/api/v1/artifacts", artifact)
+        assert (refused.status, refused.json["error"]) == (503, "unavailable")
+        assert "again in a few seconds" in refused.json["message"]
+        assert int(refused.headers["retry-after"]) > 0
         assert "Traceback" not in server.log
-        assert call(server, artifact, "/api/v1/artifacts")[0] == 201
+        assert ask(server, "POST", "/api/v1/artifacts", artifact).status == 201
 
 
 @pytest.mark.parametrize(
@@ -244,40 +235,30 @@ def test_key_use_that_cannot_be_written_stays_noted(key: str) -> None:
     assert row.last_used_at == now
 
 
-def ask(server: Server, path: str) -> tuple[int, Any, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    connection.request("GET", path, headers={"authorization": f"Bearer {server.key}"})
-    response = connection.getresponse()
-    body = json.loads(response.read())
-    connection.close()
-    return response.status, response.headers, body
-
-
 def test_while_the_log_is_locked_entries_are_spooled_and_written_later(tmp_path: Path) -> None:
     """While the log is locked, entries are spooled. After a restart without the lock the log is complete."""
     with served(tmp_path) as server:
         with locked(tmp_path / LOG, "IMMEDIATE"):
             ids = []
             for _ in range(5):
-                status, headers, _body = call(server, chat_body("hello"))
-                assert status == 200
-                ids.append(headers["x-request-id"])
-            status, headers, body = ask(server, f"/api/v1/requests/{ids[0]}")
-            assert (status, body["error"], headers["Retry-After"]) == (503, "unavailable", "2")
+                reply = chat(server, "", "task:planning")
+                assert reply.status == 200
+                ids.append(reply.headers["x-request-id"])
+            reply = ask(server, "GET", f"/api/v1/requests/{ids[0]}")
+            assert (reply.status, reply.json["error"], reply.headers["retry-after"]) == (503, "unavailable", "2")
             (spooled,) = (tmp_path / "spool").glob("*.jsonl")
             assert spooled.read_bytes().count(b"\n") == 5
             server.process.kill()
             server.process.wait()
         restarted = listening(environment_of(tmp_path, server.lab), server.key, server.lab, tmp_path)
         try:
-            responses = [ask(restarted, f"/api/v1/requests/{request_id}") for request_id in ids]
-            until = time.monotonic() + 20
-            while any(status == 503 for status, _, _ in responses) and time.monotonic() < until:
-                responses = [ask(restarted, f"/api/v1/requests/{request_id}") for request_id in ids]
+            paths = [f"/api/v1/requests/{request_id}" for request_id in ids]
+            wait_until(lambda: all(ask(restarted, "GET", path).status != 503 for path in paths))
+            responses = [ask(restarted, "GET", path) for path in paths]
         finally:
             restarted.process.terminate()
             restarted.process.wait(timeout=40)
-    assert [status for status, _, _ in responses] == [200] * 5
+    assert [response.status for response in responses] == [200] * 5
 
 
 @rows

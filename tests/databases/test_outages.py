@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -36,11 +34,13 @@ from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import rows_of
 from routing_admin.request_log.journal import BATCH, Journal
 from tests.cast import PASSWORD, browser_of
+from tests.chaos.callers import Reply, ask, chat
 from tests.engines.databases import database_of, is_postgresql
 from tests.engines.journals import catch_up, spooling_journal
 from tests.engines.others import MAIN, other_connection
 from tests.gateway.plane import PNG_URL, chat_body, image
-from tests.gateway.serving import Server, served
+from tests.gateway.serving import served
+from tests.processes import wait_until
 
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 
@@ -270,14 +270,8 @@ def test_damaged_line_and_invalid_row_in_the_spool_are_lost_once_and_block_no_ot
     assert journal.lost == 2
 
 
-def ask(server: Server, path: str, body: object = None, **headers: str) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    defaults = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
-    connection.request("GET" if body is None else "POST", path, body and json.dumps(body), defaults | headers)
-    response = connection.getresponse()
-    reply = response.status, response.read().decode()
-    connection.close()
-    return reply
+def is_read_only(reply: Reply) -> bool:
+    return reply.status == 503 and b"read-only" in reply.body
 
 
 @pytest.mark.skipif(not is_postgresql(), reason="about PostgreSQL: python -m tests.engines")
@@ -287,33 +281,24 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
     with served(tmp_path) as server:
         text = {"text": "a few words", "filename": "notes.txt"}
         ids = [f"before-{number}" for number in range(3)]
-        assert [chat(server, name) for name in ids] == [200] * 3
+        assert [chat(server, name).status for name in ids] == [200] * 3
         switch(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
-        status, body = ask(server, "/api/v1/artifacts", text)
-        while status != 503 or "read-only" not in body:  # until the server notices the terminated connections
-            status, body = ask(server, "/api/v1/artifacts", text)
-        status, body = ask(server, "/v1/chat/completions", chat_body(image(PNG_URL), model="one/lab"))
-        assert (status, "read-only" in body) == (503, True)
+        wait_until(lambda: is_read_only(ask(server, "POST", "/api/v1/artifacts", text)))  # connections are terminated
+        assert is_read_only(ask(server, "POST", "/v1/chat/completions", chat_body(image(PNG_URL), model="one/lab")))
         meanwhile = [f"meanwhile-{number}" for number in range(20)]
-        assert [chat(server, name) for name in meanwhile] == [200] * 20
-        status, body = ask(server, "/readyz?full")
-        assert (status, json.loads(body)["checks"]["databases"]) == (503, "failed")
-        numbers = ask(server, "/metrics")[1]
+        assert [chat(server, name).status for name in meanwhile] == [200] * 20
+        ready = ask(server, "GET", "/readyz?full")
+        assert (ready.status, ready.json["checks"]["databases"]) == (503, "failed")
+        numbers = ask(server, "GET", "/metrics").body.decode()
         assert "routing_admin_database_up 0.0" in numbers
         assert "routing_admin_log_entries_lost_total 0.0" in numbers
-        assert ask(server, "/login/")[0] == 200
+        assert ask(server, "GET", "/login/").status == 200
         switch(tmp_path, f'ALTER DATABASE "{database}" RESET default_transaction_read_only', end=False)
-        while ask(server, f"/api/v1/requests/{meanwhile[-1]}")[0] == 503:
-            assert server.process.poll() is None
+        wait_until(lambda: ask(server, "GET", f"/api/v1/requests/{meanwhile[-1]}").status != 503)
         assert [server.timeline(name)["outcome"] for name in (*ids, *meanwhile)] == ["ok"] * 23
-        while ask(server, "/api/v1/artifacts", text)[0] == 503:
-            assert server.process.poll() is None
+        wait_until(lambda: ask(server, "POST", "/api/v1/artifacts", text).status != 503)
         assert "Traceback" not in server.log
         assert server.log.count("writing the request log works again") == 1
-
-
-def chat(server: Server, name: str) -> int:
-    return ask(server, "/v1/chat/completions", chat_body("hello", model="one/lab"), **{"x-request-id": name})[0]
 
 
 def switch(directory: Path, statement: str, *, end: bool = True) -> None:

@@ -6,13 +6,15 @@ import http.client
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Thread
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
+from tests.chaos.callers import Reply, ask, send
 from tests.gateway.serving import NAMES, Server, environment_of, manage, served
 
 pytestmark = pytest.mark.skipif(
@@ -62,14 +64,9 @@ def picture() -> Iterator[bytes]:
     yield f"\r\n--{EDGE}--\r\n".encode()
 
 
-def ask(
-    server: Server, method: str, path: str, body: Any = None, kind: str = "application/json", **more: str
-) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    headers = {"authorization": f"Bearer {server.key}", "content-type": kind, **more}
-    connection.request(method, path, body, headers)
-    response = connection.getresponse()
-    return response.status, response.read()
+def upload(server: Server, length: Mapping[str, str] = MappingProxyType({})) -> Reply:
+    headers = {"authorization": f"Bearer {server.key}", "content-type": f"multipart/form-data; boundary={EDGE}"}
+    return send(server, "POST", "/api/v1/artifacts", picture(), headers | dict(length))
 
 
 def memory_of(server: Server, field: str) -> int:
@@ -88,30 +85,30 @@ def reset_peak(server: Server) -> int:
 
 def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -> None:
     """Upload, preview, a call with three candidates and download each take less memory than one copy of the file."""
-    kind = f"multipart/form-data; boundary={EDGE}"
     ask(server, "GET", "/v1/models")
     peaks: dict[str, float] = {}
     length = {"content-length": str(sum(map(len, picture())))}
 
-    def measure(name: str, *call: Any, **headers: str) -> bytes:
+    def measure(name: str, call: Callable[[], Reply]) -> bytes:
         before = reset_peak(server)
-        status, answer = ask(server, *call, **headers)
+        reply = call()
         peaks[name] = (memory_of(server, "VmHWM") - before) / MIB
-        assert status < 300, answer[:500]
-        return answer
+        assert reply.status < 300, reply.body[:500]
+        return reply.body
 
-    artifact = json.loads(measure("upload", "POST", "/api/v1/artifacts", picture(), kind, **length))
+    artifact = json.loads(measure("upload", lambda: upload(server, length)))
     assert (artifact["mimeType"], artifact["size"] > 24 * MIB) == ("image/png", True)
-    shown = json.loads(measure("preview", "GET", f"/api/v1/artifacts/{artifact['ref']}/preview"))
+    shown = json.loads(measure("preview", lambda: ask(server, "GET", f"/api/v1/artifacts/{artifact['ref']}/preview")))
     native = {delivery["serviceId"] for delivery in shown["deliveries"] if delivery["outcome"] == "native"}
     assert native >= {"eye-one", "eye-two", "eye-three"}
     server.lab.play({"one": ["http_503"], "two": ["http_503"]})
     parts = [{"type": "image_url", "image_url": {"url": artifact["ref"]}}]
     chat = {"model": "task:chain", "messages": [{"role": "user", "content": parts}]}
-    measure("chat", "POST", "/v1/chat/completions", json.dumps(chat))
+    measure("chat", lambda: ask(server, "POST", "/v1/chat/completions", chat))
     assert [received.name for received in server.lab.requests] == ["one", "two", "three"]
     assert all(len(received.body) > SIZE * 4 // 3 for received in server.lab.requests)
-    assert len(measure("download", "GET", f"/api/v1/artifacts/{artifact['ref']}/raw")) == artifact["size"]
+    whole = measure("download", lambda: ask(server, "GET", f"/api/v1/artifacts/{artifact['ref']}/raw"))
+    assert len(whole) == artifact["size"]
     # The limits are in MiB; the file has almost 25 MiB.
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
 
@@ -120,27 +117,25 @@ def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> 
     """`get_artifact` and `/messages/route` return the file as base64 in blocks. The upload was sent without a
     Content-Length.
     """
-    _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}")
-    ref = json.loads(stored)["ref"]
+    ref = upload(server).json["ref"]
     message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref}]}
-    calls = {
+    calls: dict[str, tuple[Any, ...]] = {
         "get_artifact": ("GET", f"/api/v1/artifacts/{ref}?serviceId=eye-one"),
-        "route": ("POST", "/api/v1/messages/route", json.dumps({"message": message, "serviceId": "eye-one"})),
+        "route": ("POST", "/api/v1/messages/route", {"message": message, "serviceId": "eye-one"}),
     }
     peaks = {}
     for name, call in calls.items():
         # Measured for each call, since the one before may have left memory to the garbage collector.
         before = reset_peak(server)
-        status, answer = ask(server, *call)
+        reply = ask(server, *call)
         peaks[name] = (memory_of(server, "VmHWM") - before) / MIB
-        assert (status, len(answer) > SIZE * 4 // 3) == (200, True)
+        assert (reply.status, len(reply.body) > SIZE * 4 // 3) == (200, True)
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
 
 
 def test_ten_concurrent_answers_take_a_few_blocks_each(server: Server) -> None:
     """Ten concurrent downloads, made twice, take a few blocks of memory each. The memory is released afterwards."""
-    _, stored = ask(server, "POST", "/api/v1/artifacts", picture(), f"multipart/form-data; boundary={EDGE}")
-    path = f"/api/v1/artifacts/{json.loads(stored)['ref']}?serviceId=eye-one"
+    path = f"/api/v1/artifacts/{upload(server).json['ref']}?serviceId=eye-one"
     lengths: list[int] = []
 
     def download() -> None:

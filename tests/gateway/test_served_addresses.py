@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 from collections.abc import Iterator
 
 import pytest
 
+from tests.chaos.callers import send
 from tests.gateway.serving import Server, served
 
 CHAT = {"model": "echo/echo-text", "messages": [{"role": "user", "content": "hello"}]}
@@ -22,16 +22,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def request(server: Server, method: str, path: str, body: object = None) -> tuple[int, bytes]:
     """Return the status and body of the first response, without following redirects."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-    data = None if body is None else json.dumps(body)
-    connection.putrequest(method, path)
-    connection.putheader("authorization", f"Bearer {server.key}")
-    connection.putheader("content-length", str(len(data or "")))
-    connection.endheaders((data or "").encode())
-    response = connection.getresponse()
-    answer = response.read()
-    connection.close()
-    return response.status, answer
+    data = b"" if body is None else json.dumps(body).encode()
+    reply = send(server, method, path, data, {"authorization": f"Bearer {server.key}"})
+    return reply.status, reply.body
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import threading
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.chaos.callers import Reply, chat
 from tests.engines.redis import RedisServer, redis_running
 from tests.gateway.serving import Server, environment_of, listening, manage, routing, serving
 from tests.lab import Lab
 from tests.processes import wait_until
 
-HELLO = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 50}
 LIMIT = (
     "import json; from routing_admin.configuration.agents.actions import save_agent; "
     "from capabilities.acts import SYSTEM; "
@@ -59,17 +55,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
                 second.process.wait(timeout=40)
 
 
-def ask(server: Server, key: str = "", **body: Any) -> tuple[int, Any]:
-    headers = {"authorization": f"Bearer {key or server.key}", "content-type": "application/json"}
-    content = json.dumps(HELLO | body).encode()
-    request = urllib.request.Request(f"{server.url}/v1/chat/completions", content, headers)
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return response.status, json.loads(response.read())
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
-
-
 def ready(server: Server) -> str:
     """Return the state of Redis that the readiness check reports."""
     answer = server.get("/readyz")
@@ -84,20 +69,20 @@ def used(server: Server) -> int:
 def test_revoked_key_is_refused_by_both(pair: Pair) -> None:
     """A key revoked by a third process is rejected by both servers."""
     key = pair.manage("issue_agent_key", "text-agent")
-    assert [ask(server, key)[0] for server in (pair.one, pair.two)] == [200, 200]
+    assert [chat(replace(server, key=key), "").status for server in (pair.one, pair.two)] == [200, 200]
     pair.manage("shell", "-c", REVOKE % key.split("_")[1])
     for server in (pair.one, pair.two):
-        wait_until(lambda server=server: ask(server, key)[0] == 401)
+        wait_until(lambda server=server: chat(replace(server, key=key), "").status == 401)
 
 
 def test_candidate_that_cools_down_in_one_process_is_skipped_by_the_other(pair: Pair) -> None:
     pair.one.lab.play({"one": ["http_402"] * 50})
     try:
-        assert ask(pair.one, model="task:chain")[0] == 200
+        assert chat(pair.one, "", "task:chain").status == 200
 
         def is_skipped() -> bool:
             before = len(pair.one.lab.played_for("one"))
-            assert ask(pair.two, model="task:chain")[0] == 200
+            assert chat(pair.two, "", "task:chain").status == 200
             return len(pair.one.lab.played_for("one")) == before
 
         wait_until(is_skipped)
@@ -110,18 +95,18 @@ class Load:
     """Make calls to both processes in a few threads until the block ends."""
 
     def __init__(self, pair: Pair, model: str) -> None:
-        self.answers: list[tuple[int, Any]] = []
+        self.replies: list[Reply] = []
         self._over, self._model = threading.Event(), model
         servers = (pair.one, pair.two) * 3
         self._threads = [threading.Thread(target=self._run, args=(server,)) for server in servers]
 
     def _run(self, server: Server) -> None:
         while not self._over.is_set():
-            self.answers.append(ask(server, model=self._model))
+            self.replies.append(chat(server, "", self._model, max_tokens=50))
 
     def wait_for(self, further: int) -> None:
-        expected = len(self.answers) + further
-        wait_until(lambda: len(self.answers) >= expected)
+        expected = len(self.replies) + further
+        wait_until(lambda: len(self.replies) >= expected)
 
     def __enter__(self) -> Load:
         for thread in self._threads:
@@ -158,8 +143,8 @@ def test_calls_succeed_and_usage_is_exact_while_redis_fails_and_recovers(pair: P
         (pair.redis.start if fault == "killed" else pair.redis.thaw)()
         wait_until(lambda: [ready(server) for server in (pair.one, pair.two)] == ["ok", "ok"])
         load.wait_for(30)
-    assert Counter(status for status, _ in load.answers) == {200: len(load.answers)}
-    tokens = sum(answer["usage"]["total_tokens"] for _, answer in load.answers)
+    assert Counter(reply.status for reply in load.replies) == {200: len(load.replies)}
+    tokens = sum(reply.json["usage"]["total_tokens"] for reply in load.replies)
     wait_until(lambda: used(pair.one) == used(pair.two) == before + tokens)
 
 
@@ -168,14 +153,14 @@ def test_budget_is_never_exceeded_while_redis_fails_and_recovers(pair: Pair) -> 
     budget = used(pair.one) + 3000
     limit(pair, budget)
     with Load(pair, "three/lab") as load:
-        while not any(status == 429 for status, _ in load.answers):
+        while not any(reply.status == 429 for reply in load.replies):
             load.wait_for(10)
             pair.redis.kill()
             load.wait_for(10)
             pair.redis.start()
-    codes = {(status, answer["error"]["code"]) for status, answer in load.answers if status != 200}
+    codes = {(reply.status, reply.json["error"]["code"]) for reply in load.replies if reply.status != 200}
     assert {(429, "budget_exceeded")} <= codes <= {(429, "budget_exceeded"), (503, "unavailable")}
-    tokens = sum(answer["usage"]["total_tokens"] for status, answer in load.answers if status == 200)
+    tokens = sum(reply.json["usage"]["total_tokens"] for reply in load.replies if reply.status == 200)
     wait_until(lambda: used(pair.one) == used(pair.two))
     assert used(pair.one) <= budget
     assert tokens <= 3000

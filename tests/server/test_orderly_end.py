@@ -8,7 +8,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tests.gateway.serving import Server, served
+from tests.chaos.callers import chat
+from tests.gateway.serving import served
 
 
 def test_sigterm_completes_running_calls_and_logs_them(tmp_path: Path):
@@ -34,7 +35,7 @@ def test_killed_server_keeps_what_it_logged(tmp_path: Path):
     names = [f"call-{number}" for number in range(5)]
     with served(tmp_path) as server:
         for name in names:
-            call(server, name)
+            assert chat(server, name).status == 200
         while len(rows_of(tmp_path)) < len(names):
             assert server.get("/v1/models")  # this call is not logged and does not read the log
         server.process.kill()
@@ -42,15 +43,6 @@ def test_killed_server_keeps_what_it_logged(tmp_path: Path):
     assert rows_of(tmp_path) == [(name, "ok", "one") for name in names]
     with closing(sqlite3.connect(tmp_path / "logs.sqlite3")) as rows:
         assert rows.execute("pragma integrity_check").fetchall() == [("ok",)]
-
-
-def call(server: Server, name: str) -> None:
-    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection:
-        headers = {"authorization": f"Bearer {server.key}", "x-request-id": name}
-        body = {"model": "one/lab", "messages": [{"role": "user", "content": "hello"}]}
-        connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
-        response = connection.getresponse()
-        assert (response.status, bool(response.read())) == (200, True)
 
 
 def rows_of(directory: Path) -> list[tuple[str, str, str]]:
