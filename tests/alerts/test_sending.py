@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 import logging
 from collections.abc import Iterator
@@ -24,7 +21,7 @@ from routing_admin.console.alerts.queries import list_alerts
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, condition_of
 from routing_admin.core.alerts.webhook import ShapeName, parse_webhook
 from routing_admin.upstream import Upstream
-from tests.engines.webhook import Chat, running_chat
+from tests.engines.webhook import Chat, hmac_signature, running_chat
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -115,13 +112,9 @@ def test_signatures_arrive_unchanged(chat):
         assert sending.send(hook_of(chat, shape, "&secret=SEC+/0123456789=="), notice) == ""
     secret, (dingtalk, feishu) = "SEC+/0123456789==", chat.received
     query = parse_qs(urlsplit(dingtalk.path).query)
-    assert query["sign"] == [signature(secret, f"{query['timestamp'][0]}\n{secret}")]
-    assert feishu.body["sign"] == signature(f"{feishu.body['timestamp']}\n{secret}", "")
+    assert query["sign"] == [hmac_signature(secret, f"{query['timestamp'][0]}\n{secret}")]
+    assert feishu.body["sign"] == hmac_signature(f"{feishu.body['timestamp']}\n{secret}", "")
     assert all(secret not in message.path + json.dumps(message.body) for message in chat.received)
-
-
-def signature(key: str, text: str) -> str:
-    return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
 
 
 def test_a_refused_notice_is_tried_again_until_it_is_taken(chat, caplog):

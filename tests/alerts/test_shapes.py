@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from routing_admin.core.alerts.webhook import SHAPES, TEXT_BYTES, Notice, ShapeName, refusal_in, write
+from tests.engines.webhook import hmac_signature
 
 NOTICE = Notice(
     ("[routing_admin] Critical – Key refused", "The provider a&b <x> refuses its key (401)."), {"kind": "k"}
 )
 # The fraction appears in the milliseconds that DingTalk signs.
 NOW = 1_763_800_000.25
-
-
-def signature(key: str, text: str) -> str:
-    return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
 
 
 def test_every_shape_has_its_row():
@@ -48,14 +42,14 @@ def test_dingtalk_is_signed_in_the_address():
     query = parse_qs(urlsplit(url).query)
     assert query["timestamp"] == ["1763800000250"]
     assert query["access_token"] == ["t"]
-    assert query["sign"] == [signature("SECs", "1763800000250\nSECs")]
+    assert query["sign"] == [hmac_signature("SECs", "1763800000250\nSECs")]
 
 
 def test_feishu_is_signed_in_the_body():
     """Feishu's signature is an HMAC of an empty message, whose key consists of seconds and secret."""
     url, body = write(ShapeName.FEISHU, NOTICE, "https://open.feishu.cn/x", "s3cret", NOW)
     assert url == "https://open.feishu.cn/x"
-    assert (body["timestamp"], body["sign"]) == ("1763800000", signature("1763800000\ns3cret", ""))
+    assert (body["timestamp"], body["sign"]) == ("1763800000", hmac_signature("1763800000\ns3cret", ""))
 
 
 def test_a_long_text_is_cut_at_a_letter():

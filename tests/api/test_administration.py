@@ -21,6 +21,7 @@ from routing_admin.console.people.queries import tokens_behind
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.models import AdminToken, AuditEvent, Revision, TaskRoute
 from tests.cast import browser_of, key_of, person, token_of
+from tests.console.visits import newest_revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 SECRET = "sk-canary-51bf3c0a9d7e"
@@ -47,10 +48,6 @@ class Script:
 @pytest.fixture
 def script(demo: None, admin_account: User) -> Script:
     return Script(token_of(admin_account))
-
-
-def newest() -> int:
-    return Revision.objects.values_list("number", flat=True).first() or 0
 
 
 PROVIDER = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
@@ -161,10 +158,10 @@ def test_a_provider_is_written_by_name_and_the_same_again_changes_nothing(script
     """
     response = script.call("PUT", "/providers/deepseek", PROVIDER)
     assert (response.status_code, response.json()["created"]) == (201, True)
-    before = newest(), AuditEvent.objects.count()
+    before = newest_revision(), AuditEvent.objects.count()
     repeated = script.call("PUT", "/providers/deepseek", PROVIDER)
     assert (repeated.status_code, repeated.json()["changes"]) == (200, [])
-    assert (newest(), AuditEvent.objects.count()) == before
+    assert (newest_revision(), AuditEvent.objects.count()) == before
     entry = script.get("/providers/deepseek")
     assert entry["provider"]["apiKey"] == "${LLM_PROVIDER_DEEPSEEK_API_KEY}"
     assert (entry["usable"], bool(entry["reason"])) == (False, True)
@@ -189,7 +186,7 @@ def test_a_providers_key_is_set_and_never_read_back(script: Script) -> None:
 
 def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script: Script) -> None:
     """An invalid field returns 422, with paths relative to the entry."""
-    before = newest()
+    before = newest_revision()
     answer = script.call("PUT", "/providers/deepseek", {**PROVIDER, "endpoint": "deepseek", "timeouts": {"total": -1}})
     problem = answer.json()
     assert (answer.status_code, problem["error"]) == (422, "invalid")
@@ -201,7 +198,7 @@ def test_a_wrong_field_is_named_with_its_sentence_and_nothing_is_written(script:
     assert [detail["path"] for detail in answer.json()["details"]] == ["provider"]
     answer = script.call("PUT", "/providers/deepseek", {**PROVIDER, "providerName": "other"})
     assert [detail["path"] for detail in answer.json()["details"]] == ["providerName"]
-    assert newest() == before
+    assert newest_revision() == before
 
 
 def test_a_route_is_written_with_its_whole_chain(script: Script) -> None:
@@ -223,10 +220,10 @@ def test_a_write_on_a_stale_entry_is_refused(method: str, path: str, script: Scr
     (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     changed = {**entry, "description": "else", "retries": 5, "displayName": "Else", "taskType": entry.get("taskType")}
     assert script.call("PUT", path, changed).status_code == 200
-    before = newest()
+    before = newest_revision()
     answer = script.call(method, path, entry if method == "PUT" else None, if_match=response["etag"])
     assert (answer.status_code, answer.json()["error"]) == (409, "changed_meanwhile")
-    assert newest() == before
+    assert newest_revision() == before
 
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
@@ -298,12 +295,12 @@ def test_writing_back_what_was_read_changes_nothing(script: Script) -> None:
         "fallback": [],
         "primary": primary,
     }
-    before = newest()
+    before = newest_revision()
     for kind, name in (("providers", "providerName"), ("services", "id"), ("routes", "taskType")):
         for entry in script.get(f"/{kind}")[kind]:
             answer = script.call("PUT", f"/{kind}/{entry[name]}", entry)
             assert (answer.status_code, answer.json()["changes"]) == (200, []), answer.content
-    assert newest() == before
+    assert newest_revision() == before
 
 
 def test_one_and_true_are_two_values_in_free_objects_and_are_stored_as_such(script: Script) -> None:
@@ -316,12 +313,12 @@ def test_one_and_true_are_two_values_in_free_objects_and_are_stored_as_such(scri
         "fallback": [{"provider": "echo", "model": "echo-vision", "extraBody": {"a": 1, "b": 0}}],
     }
     script.call("PUT", "/routes/own", route | {"x-note": {"a": 1, "b": 0}})
-    before = newest()
+    before = newest_revision()
     for number, values in enumerate(({"a": True, "b": 0}, {"a": True, "b": False}, {"a": 1, "b": False}), start=1):
         route["fallback"][0]["extraBody"] = values  # type: ignore[index]
         answer = script.call("PUT", "/routes/own", route | {"x-note": values}).json()
         assert answer["changes"]
-        assert newest() == before + number
+        assert newest_revision() == before + number
         stored = script.get("/routes/own")["route"]
         assert json.dumps(stored["x-note"]) == json.dumps(stored["fallback"][0]["extraBody"]) == json.dumps(values)
     assert script.call("PUT", "/routes/own", route | {"x-note": {"b": False, "a": 1.0}}).json()["changes"] == []
@@ -413,7 +410,7 @@ def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> Non
 def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
     """Only the newest change can be undone, as on the pages. Undoing another change returns 409."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
-    revision = newest()
+    revision = newest_revision()
     assert script.call("POST", f"/history/{revision - 1}/undo").status_code == 409
     assert script.call("POST", f"/history/{revision}/undo").status_code == 200
     assert not Provider.objects.filter(name="deepseek").exists()
@@ -426,16 +423,16 @@ def test_a_change_is_undone_and_a_revision_restored(script: Script) -> None:
 
 def test_a_restore_says_in_a_dry_run_what_it_means(script: Script) -> None:
     """The dry run lists changes and consequences with the agents' names and writes nothing."""
-    before = newest()
+    before = newest_revision()
     script.call("PUT", "/agents/newer", {"taskType": "default"})
     script.call("DELETE", "/agents/text-agent")
-    revision = newest()
+    revision = newest_revision()
     answer = script.call("POST", f"/history/{before}/restore?dryRun=true").json()
     assert [consequence["text"] for consequence in answer["consequences"]][-2:] == [
         "Agents made since stay, with their keys: newer.",
         "Agents come back without keys, issue new ones: text-agent.",
     ]
-    assert (answer["dryRun"], answer["revision"], newest()) == (True, revision, revision)
+    assert (answer["dryRun"], answer["revision"], newest_revision()) == (True, revision, revision)
     assert [change for change in answer["changes"] if "text-agent" in change]
     assert script.call("POST", f"/history/{before}/restore").status_code == 200
     assert Agent.objects.filter(agent_id__in=["newer", "text-agent"]).count() == 2
@@ -447,7 +444,7 @@ def test_files_are_exported_and_imported_after_a_dry_run(script: Script) -> None
     file = {**response.json(), "defaultLanguage": "en"}
     preview = script.call("POST", "/config/import?dryRun=true", file)
     assert [change["field"] for change in preview.json()["changes"]] == ["default_language"]
-    assert newest() == int(response["x-revision"])
+    assert newest_revision() == int(response["x-revision"])
     assert script.call("POST", "/config/import", file, if_match=response["etag"]).status_code == 200
     assert script.call("POST", "/config/import", file, if_match=response["etag"]).status_code == 409
 
@@ -499,11 +496,11 @@ def test_a_key_has_its_terms_from_the_start_and_they_are_changed(script: Script)
     assert (changed["limits"], changed["expiresAt"]) == ({"moneyPerDay": "2", "currency": "EUR"}, expires_at)
     row = AgentKey.objects.get(public_id=identity)
     assert (row.terms["limits"], row.expires_at.isoformat(timespec="seconds")) == (changed["limits"], expires_at)
-    before = newest(), AuditEvent.objects.count()
+    before = newest_revision(), AuditEvent.objects.count()
     assert script.call("PUT", path, terms | {"expiresAt": expires_at}).status_code == 200
-    assert (newest(), AuditEvent.objects.count()) == before
+    assert (newest_revision(), AuditEvent.objects.count()) == before
     assert script.call("PUT", path, KEY_TERMS, if_match=response["etag"]).status_code == 409
-    assert script.call("POST", f"/history/{newest()}/undo").status_code == 200
+    assert script.call("POST", f"/history/{newest_revision()}/undo").status_code == 200
     assert script.get(path)["key"]["limits"] == KEY_TERMS["limits"]
 
 
@@ -522,9 +519,9 @@ def test_a_keys_terms_are_refused_by_the_pages_rules(script: Script) -> None:
 def test_an_alias_is_written_and_taken_away(script: Script) -> None:
     """The target must exist, an identical write changes nothing, and a deletion can be undone."""
     assert script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"}).status_code == 201
-    before = newest()
+    before = newest_revision()
     repeated = script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"})
-    assert (repeated.status_code, repeated.json()["changes"], newest()) == (200, [], before)
+    assert (repeated.status_code, repeated.json()["changes"], newest_revision()) == (200, [], before)
     nowhere = script.call("PUT", "/aliases/gpt-4o", {"target": "task:nothing"})
     assert [detail["path"] for detail in nowhere.json()["details"]] == ["target"]
     etag = script.call("GET", "/aliases/gpt-4o")["etag"]
@@ -533,7 +530,7 @@ def test_an_alias_is_written_and_taken_away(script: Script) -> None:
     assert {"name": "gpt-4o", "target": "auto"} in script.get("/aliases")["aliases"]
     assert [script.call("DELETE", "/aliases/gpt-4o").status_code for _ in range(2)] == [204, 204]
     assert script.call("GET", "/aliases/gpt-4o").status_code == 404
-    assert script.call("POST", f"/history/{newest()}/undo").status_code == 200
+    assert script.call("POST", f"/history/{newest_revision()}/undo").status_code == 200
     assert script.get("/aliases/gpt-4o")["alias"]["target"] == "auto"
 
 

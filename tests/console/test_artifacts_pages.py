@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.plan import prepare_for
 from routing_admin.dispatch.preview import preview
 from routing_admin.models import RequestLog
+from tests.api.api_samples import png
 from tests.cast import HTMX
 from tests.console.page import Page
 from tests.console.visits import queries_of
@@ -37,17 +36,8 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 DEMO = Path(__file__).resolve().parents[2] / "routing_admin" / "console" / "demo"
 
 
-def picture(width: int = 3, height: int = 2) -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = b"".join(b"\0" + b"\x40\x80\xc0" * width for _ in range(height))
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-
-
 def stored(name: str = "photo.png", data: bytes | None = None, declared: str = "image/png", **options: Any) -> Artifact:
-    return actions.store_bytes(SYSTEM, picture() if data is None else data, filename=name, declared=declared, **options)
+    return actions.store_bytes(SYSTEM, png() if data is None else data, filename=name, declared=declared, **options)
 
 
 def service_of(model: str) -> str:
@@ -67,7 +57,7 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
 @pytest.mark.requirement("ABR-1.1")
 def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -> None:
     """A script's upload returns 201 with the URL of the artifact's page, and the row says who stored the file."""
-    response = upload(admin, SimpleUploadedFile("a.png", picture(), "image/png"), accept="application/json")
+    response = upload(admin, SimpleUploadedFile("a.png", png(), "image/png"), accept="application/json")
     row = Artifact.objects.get()
     assert (response.status_code, response.json()) == (201, {"url": reverse("artifact", args=[row.pk])})
     assert (row.filename, row.uploaded_by, row.kind) == ("a.png", "admin", "image")
@@ -132,7 +122,7 @@ def test_what_is_served_cannot_run_in_the_browser(admin: Client) -> None:
 
 def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Client) -> None:
     """A thumbnail is cached in the data directory and is served even if the original bytes are missing."""
-    decodable, undecodable = stored(), stored("broken.png", picture()[:45], "image/png")
+    decodable, undecodable = stored(), stored("broken.png", png()[:45], "image/png")
     first = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))
     byte_store().delete(decodable.sha256)
     repeated = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))

@@ -20,7 +20,7 @@ from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.diff import Change, ChangeKind
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import Revision, TaskRoute
-from tests.console.visits import queries_of
+from tests.console.visits import newest_revision, queries_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
@@ -28,18 +28,14 @@ ADA = Actor("person", "ada")
 
 def alias(name: str, target: str = "task:default") -> int:
     save_alias(ADA, name, target)
-    return number()
-
-
-def number() -> int:
-    return Revision.objects.values_list("number", flat=True).first() or 0
+    return newest_revision()
 
 
 def test_list_shows_who_changed_what(admin: Client, demo: None) -> None:
     """A line of the history has the action, its author, the first changes, and how many more there are."""
     alias("gpt-4o")
     page = admin.get(reverse("history")).content.decode()
-    assert f"Revision {number()} is in use" in page
+    assert f"Revision {newest_revision()} is in use" in page
     assert "Alias set" in page
     assert "alias gpt-4o → task:default" in " ".join(page.split())
     assert "ada" in page
@@ -84,7 +80,7 @@ def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None)
     row = TaskRoute.objects.get(task_type="design")
     row.retries = 5
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
-    page = admin.get(reverse("revision", args=[number()]))
+    page = admin.get(reverse("revision", args=[newest_revision()]))
     texts = [f"{change.kind} {change.name} {change.text}" for change in page.context["changes"]]
     assert texts == ["task route design echo/echo-text", "task route design 5"]
     assert page.context["changes"][0].was == "was: echo/echo-503 → echo/echo-vision → echo/echo-text"
@@ -106,15 +102,15 @@ def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo:
 
 def test_restoring_is_one_click_and_can_be_undone(admin: Client, demo: None) -> None:
     """Restoring makes a new revision that names the restored one and can be undone."""
-    before = number()
+    before = newest_revision()
     alias("gpt-4o")
     answer = admin.post(reverse("restore", args=[before]), follow=True)
-    restored = Revision.objects.get(number=number())
+    restored = Revision.objects.get(number=newest_revision())
     assert (restored.restores, [change["name"] for change in restored.changes]) == (before, ["gpt-4o"])
     assert f"/undo/{restored.number}/" in answer.content.decode()
     admin.post(reverse("undo", args=[restored.number]))
-    assert "gpt-4o" in {change["name"] for change in Revision.objects.get(number=number()).changes}
-    response = admin.post(reverse("restore", args=[number()]), follow=True)
+    assert "gpt-4o" in {change["name"] for change in Revision.objects.get(number=newest_revision()).changes}
+    response = admin.post(reverse("restore", args=[newest_revision()]), follow=True)
     assert "Nothing to restore" in response.content.decode()
 
 
@@ -123,23 +119,23 @@ def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: C
 
     If the route of such an agent no longer exists, it is cleared. Undo restores it.
     """
-    before = number()
+    before = newest_revision()
     save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
     for name, task in (("newer", "fresh"), ("steady", "default")):
         save_agent(ADA, Agent(agent_id=name, task_type=task))
         issue_key(ADA, Agent.objects.get(agent_id=name))
-    newest = number()
+    newest = newest_revision()
     response = admin.post(reverse("restore", args=[before]), follow=True)
-    assert number() == newest
+    assert newest_revision() == newest
     sentences = [translate_sentence(consequence.sentence) for consequence in response.context["restoring"]]
     assert "Agents made since stay, with their keys: newer, steady." in sentences
     assert "The agent newer no longer reaches any model." in sentences
     admin.post(reverse("restore", args=[before]), {"seen": "1"})
-    assert (Revision.objects.get(number=number()).restores, number()) == (before, newest + 1)
+    assert (Revision.objects.get(number=newest_revision()).restores, newest_revision()) == (before, newest + 1)
     agents_with_keys = Agent.objects.filter(keys__revoked_at=None, keys__isnull=False, agent_id__in=["newer", "steady"])
     assert [*agents_with_keys.values_list("agent_id", "task_type")] == [("newer", ""), ("steady", "default")]
     assert not TaskRoute.objects.filter(task_type="fresh").exists()
-    admin.post(reverse("undo", args=[number()]))
+    admin.post(reverse("undo", args=[newest_revision()]))
     assert Agent.objects.get(agent_id="newer").task_type == "fresh"
 
 
@@ -147,7 +143,7 @@ def test_undoing_an_agent_takes_none_along_that_it_made(admin: Client, demo: Non
     """Undoing the creation of an agent that created another agent is rejected with the same message as its deletion."""
     save_agent(ADA, Agent(agent_id="maker", task_type="default"))
     put_agent(ADA, "maker", "made")
-    answer = admin.post(reverse("undo", args=[number()]), follow=True)
+    answer = admin.post(reverse("undo", args=[newest_revision()]), follow=True)
     assert "This agent created others that still exist: made." in answer.content.decode()
     assert Agent.objects.filter(agent_id="made").exists()
 
@@ -211,7 +207,7 @@ def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client
 
     Another action is a separate line.
     """
-    before = number()
+    before = newest_revision()
     edit_cells(admin, "vision", "audio", "video")
     alias("gpt-4o")
     page = admin.get(reverse("history"))
@@ -222,7 +218,7 @@ def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client
 
 def test_edits_of_two_people_or_of_two_hours_are_lines_of_their_own(admin: Client, demo: None) -> None:
     edit_cells(admin, "vision", "audio", "video")
-    newest = number()
+    newest = newest_revision()
     Revision.objects.filter(number=newest).update(actor="eve")
     Revision.objects.filter(number=newest - 2).update(created_at=timezone.now() - timedelta(hours=2))
     page = admin.get(reverse("history"))

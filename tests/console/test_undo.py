@@ -19,6 +19,7 @@ from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.services.actions import save_service
 from routing_admin.models import Revision, TaskRoute
 from tests.console.another_process import AnotherProcess, after_the_change, another_process, before_the_change
+from tests.console.visits import newest_revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 TWO_PROCESSES = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -53,10 +54,6 @@ def offered(client: Client, post: Post) -> int | None:
     revisions = re.findall(r'action="/undo/(\d+)/"', page.content.decode())
     assert len(revisions) <= 1
     return int(revisions[0]) if revisions else None
-
-
-def newest() -> int:
-    return Revision.objects.latest("number").number
 
 
 def names() -> set[str]:
@@ -108,7 +105,12 @@ def restore(_client: Client) -> Post:
 def importing(client: Client) -> Post:
     file = client.get("/config/export/llm-routing/", {"for": "full"}).json()
     file["routing"]["imported"] = {"provider": "echo"}
-    return "/config/import/", {"text": [json.dumps(file)], "mode": "merge", "act": "apply", "expected": newest()}
+    return "/config/import/", {
+        "text": [json.dumps(file)],
+        "mode": "merge",
+        "act": "apply",
+        "expected": newest_revision(),
+    }
 
 
 SAVES: dict[str, Callable[[Client], Post]] = {
@@ -137,18 +139,18 @@ DELETES = ("/routes/design/delete/", "/providers/spare/delete/", "/delete/servic
 @pytest.mark.parametrize("page", SAVES)
 def test_undo_is_offered_for_the_revision_a_save_made_and_not_for_none(admin: Client, page: str) -> None:
     """A toast offers to undo its own revision. The same save again changes nothing and offers no Undo."""
-    before = newest()
-    assert offered(admin, SAVES[page](admin)) == newest() != before
-    revision = newest()
+    before = newest_revision()
+    assert offered(admin, SAVES[page](admin)) == newest_revision() != before
+    revision = newest_revision()
     assert offered(admin, SAVES[page](admin)) is None
-    assert newest() == revision
+    assert newest_revision() == revision
 
 
 @pytest.mark.parametrize("address", DELETES)
 def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address: str) -> None:
     """The toast after a deletion offers to undo its revision."""
-    before = newest()
-    assert offered(admin, (address, {})) == newest() != before
+    before = newest_revision()
+    assert offered(admin, (address, {})) == newest_revision() != before
 
 
 # With another process
@@ -160,7 +162,7 @@ def test_a_save_without_a_change_offers_no_undo_of_what_another_process_saved(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
     """A revision of another process made between the page's query and its save must not be offered for Undo."""
-    assert offered(admin, SAVES[page](admin)) == newest()
+    assert offered(admin, SAVES[page](admin)) == newest_revision()
     post = SAVES[page](admin)
     with before_the_change(lambda: bob.save_route("bobs")):
         undo = offered(admin, post)
@@ -174,7 +176,7 @@ def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
     """The toast offers to undo its own revision even if there is a later revision. Undo is then rejected."""
-    before = newest()
+    before = newest_revision()
     post = SAVES[page](admin)
     with after_the_change(lambda: bob.save_route("bobs")):
         undo = offered(admin, post)
@@ -203,7 +205,7 @@ def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_befor
 def test_an_undo_that_another_process_overtakes_is_refused(admin: Client, bob: AnotherProcess) -> None:
     """The check for the newest revision is inside the undoing transaction, so no other change can slip in between."""
     with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
-        act_undo(ADA, newest())
+        act_undo(ADA, newest_revision())
     assert "bobs" in names()
 
 

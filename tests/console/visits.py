@@ -1,4 +1,4 @@
-"""Helpers for page tests: number of queries, text of a response, offered Undo."""
+"""Helpers for page tests: number of queries, text of a response, offered Undo, newest revision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from routing_admin.configuration import snapshot
-from routing_admin.models import Installation
+from routing_admin.models import Installation, Revision
 
 STAMP = f'FROM "{Installation._meta.db_table}"'
 """Part of the query that checks once a second whether another process changed something."""
@@ -43,3 +43,8 @@ def undo_in(client: Client, answer: Any) -> int:
     """Return the revision that the newest toast of a response offers to undo."""
     page = text_of(client.get(answer["Location"]) if answer.status_code == 302 else answer)
     return int(page.split("/undo/")[-1].split("/")[0])
+
+
+def newest_revision() -> int:
+    """Return the number of the newest revision, or 0 if there is none."""
+    return Revision.objects.values_list("number", flat=True).first() or 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import json
 import threading
 from collections.abc import Iterator
@@ -35,6 +38,11 @@ class Chat:
     base: str
     received: list[Received] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
+
+
+def hmac_signature(key: str, text: str) -> str:
+    """Return the signature with which DingTalk and Feishu accept a message."""
+    return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
 
 
 @contextmanager

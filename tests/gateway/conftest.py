@@ -1,4 +1,4 @@
-"""The vendors' SDKs as clients of the server that a module starts in its fixture `server`."""
+"""Fixtures of several modules: the vendors' SDKs as clients of a module's `server`, and stored responses."""
 
 from __future__ import annotations
 
@@ -40,3 +40,13 @@ def google(server: Server) -> genai.Client:
 def reset_lab(server: Server) -> None:
     """Clear the lab's script and its record of requests."""
     server.lab.play({})
+
+
+@pytest.fixture
+def kept_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove responses of other tests that are waiting to be written, and do not wait for other processes."""
+    from routing_admin.gateway.responses import references
+    from routing_admin.request_log.kept_answers import kept_answers
+
+    monkeypatch.setattr(kept_answers(), "_waiting", {})
+    monkeypatch.setattr(references, "RETRY_DELAYS", ())

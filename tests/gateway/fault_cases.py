@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -259,3 +259,13 @@ async def call_all(server: Server) -> list[CaseResult]:
             return CaseResult(case, answer.status_code, answer.headers, answer.content)
 
         return await asyncio.gather(*map(call, CASES))
+
+
+def check_cases(
+    results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]
+) -> None:
+    """Compare a value of each result with the value that its case expects. A failure shows the case's name."""
+    assert results
+    assert {result.case.name: actual(result) for result in results} == {
+        result.case.name: expected(result.case) for result in results
+    }

@@ -36,6 +36,12 @@ def image(url: str = PNG_URL) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
+def answer_text(response: Any) -> str:
+    """Return the text of a successful chat response."""
+    assert response.status_code == 200, response.content
+    return str(response.json()["choices"][0]["message"]["content"])
+
+
 def logged(request_id: str) -> RequestLog:
     """Return the request's log row after flushing the journal."""
     journal().flush()

@@ -12,17 +12,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from capabilities.json_bodies import body_limit
-from tests.gateway.plane import PNG, chat_body, logged, post
+from tests.gateway.plane import PNG, answer_text, chat_body, logged, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 PATH = "/v1/chat/completions"
 QUESTION = json.dumps(chat_body("hello 你好")).encode()
-
-
-def answer_text(response: Any) -> str:
-    assert response.status_code == 200, response.content
-    return str(response.json()["choices"][0]["message"]["content"])
 
 
 def status_and_code(response: Any) -> tuple[int, str]:

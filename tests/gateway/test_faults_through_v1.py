@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from capabilities.core.wire import Fault
-from tests.gateway.fault_cases import ANSWER, CASES, PLANTED_KEY, CaseResult, FaultCase, play_cases
+from tests.gateway.fault_cases import ANSWER, CASES, PLANTED_KEY, CaseResult, FaultCase, check_cases, play_cases
 
 RESENT = frozenset({"reset_before_headers", "close_before_headers", "reset_before_content"})
 """On a kept-alive connection, these faults look like a connection that was closed while idle, so the request is sent
@@ -22,14 +21,6 @@ LIMITED = {"wait": "30", "gemini_retry": "34"}
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> list[CaseResult]:
     return play_cases(tmp_path_factory.mktemp("faults"))
-
-
-def check(results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]) -> None:
-    """Compare a value of each result with the value that its case expects. A failure shows the case's name."""
-    assert results
-    assert {result.case.name: actual(result) for result in results} == {
-        result.case.name: expected(result.case) for result in results
-    }
 
 
 def refused(results: list[CaseResult]) -> list[CaseResult]:
@@ -66,12 +57,14 @@ def test_refusal_has_the_expected_status_and_code(results) -> None:
     def expected(case: FaultCase) -> Any:
         return *case.refusal, case.name, 1, ("application/json", "false", "1")
 
-    check(refused(results), actual, expected)
+    check_cases(refused(results), actual, expected)
 
 
 def test_only_a_plausible_wait_is_passed_on_as_retry_after(results) -> None:
     """A Retry-After is passed on only if the provider named a plausible wait itself."""
-    check(refused(results), lambda result: result.headers.get("retry-after"), lambda case: LIMITED.get(case.scenario))
+    check_cases(
+        refused(results), lambda result: result.headers.get("retry-after"), lambda case: LIMITED.get(case.scenario)
+    )
 
 
 @pytest.mark.requirement("MMR-P8")
@@ -83,12 +76,12 @@ def test_answer_of_the_next_candidate_arrives_complete(results) -> None:
         routing_headers = [result.headers[f"x-routing-{name}"] for name in ("provider", "attempts")]
         return result.status, result.text, result.reasons_to_stop, *routing_headers
 
-    check(fell_back, actual, lambda case: (200, ANSWER, ["stop"], f"good-{case.fallback_protocol}", "2"))
+    check_cases(fell_back, actual, lambda case: (200, ANSWER, ["stop"], f"good-{case.fallback_protocol}", "2"))
 
 
 def test_without_a_fault_only_the_first_candidate_is_called(results) -> None:
     faultless = [result for result in results if result.case.fault is None]
-    check(faultless, lambda result: result.headers["x-routing-provider"], lambda case: case.name)
+    check_cases(faultless, lambda result: result.headers["x-routing-provider"], lambda case: case.name)
 
 
 def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
@@ -104,11 +97,11 @@ def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
     def expected(case: FaultCase) -> Any:
         return 200, [case.expected.code], 0, "error", True
 
-    check(broken_off(results), actual, expected)
+    check_cases(broken_off(results), actual, expected)
     whole = [result for result in answered(results) if result.is_stream]
     assert [result.case.stream for result in answered(results)] == [result.is_stream for result in answered(results)]
-    check(whole, lambda result: (result.lines.count("[DONE]"), result.lines[-1]), lambda case: (1, "[DONE]"))
-    check(whole, lambda result: len(result.reasons_to_stop), lambda case: 1)
+    check_cases(whole, lambda result: (result.lines.count("[DONE]"), result.lines[-1]), lambda case: (1, "[DONE]"))
+    check_cases(whole, lambda result: len(result.reasons_to_stop), lambda case: 1)
 
 
 def test_answers_and_logs_contain_no_key_and_no_traceback(results) -> None:
@@ -119,7 +112,7 @@ def test_answers_and_logs_contain_no_key_and_no_traceback(results) -> None:
             result
         )
     echoing = [result for result in refused(results) if result.case.step != result.case.scenario]
-    check(echoing, lambda result: "No to …" in result.json["error"]["message"], lambda case: True)
+    check_cases(echoing, lambda result: "No to …" in result.json["error"]["message"], lambda case: True)
 
 
 def test_request_has_one_row_and_one_attempt_per_candidate(results) -> None:
@@ -137,7 +130,7 @@ def test_request_has_one_row_and_one_attempt_per_candidate(results) -> None:
         second = [(f"good-{case.fallback_protocol}", "ok")] if case.falls_back else []
         return [(code, status, int(case.stream))], [(case.name, case.fault or "ok"), *second]
 
-    check(results, actual, expected)
+    check_cases(results, actual, expected)
 
 
 def test_candidates_are_tried_and_logged_as_often_as_expected(results) -> None:
@@ -145,9 +138,9 @@ def test_candidates_are_tried_and_logged_as_often_as_expected(results) -> None:
     received, except for faults after which a request is sent once more.
     """
     faulty = [result for result in results if result.case.fault]
-    check(faulty, lambda result: result.attempts[0]["retry_attempts"], lambda case: max(0, case.tries - 1))
+    check_cases(faulty, lambda result: result.attempts[0]["retry_attempts"], lambda case: max(0, case.tries - 1))
     played = [result for result in results if result.call_count]
-    check(
+    check_cases(
         [result for result in played if result.case.scenario not in RESENT],
         lambda result: result.call_count,
         lambda case: case.tries,

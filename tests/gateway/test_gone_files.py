@@ -12,7 +12,7 @@ from django.utils import timezone
 from artifacts.library import delete_artifacts, restore_artifacts, store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
-from tests.gateway.plane import PNG, chat_body, logged, post
+from tests.gateway.plane import PNG, answer_text, chat_body, logged, post
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
@@ -64,11 +64,6 @@ def tool_turn(ref: str) -> list[dict[str, Any]]:
 
 def ask(key: str, *messages: dict[str, Any], model: str = "echo-vision", **more: Any) -> Any:
     return post(key, {"model": model, "messages": list(messages), **more})
-
-
-def answer_text(response: Any) -> str:
-    assert response.status_code == 200, response.content
-    return str(response.json()["choices"][0]["message"]["content"])
 
 
 def followed_up(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:

@@ -31,18 +31,11 @@ from tests.cast import key_of
 from tests.gateway.plane import logged, post
 from tests.protocols.test_vendor_tools import RESPONSE
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("kept_in_this_process")]
 
 PATH = "/v1/responses"
 USER = {"role": "user", "content": "Plan a picnic"}
 MORE = {"role": "user", "content": "Go on"}
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove answers of other tests that are waiting to be written, and do not wait for other processes."""
-    monkeypatch.setattr(kept_answers(), "_waiting", {})
-    monkeypatch.setattr(references, "RETRY_DELAYS", ())
 
 
 def ask(key: str, *items: object, **more: object) -> Any:

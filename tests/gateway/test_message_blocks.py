@@ -4,7 +4,6 @@ understands.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import get_args, get_type_hints
 
 import pytest
@@ -14,6 +13,7 @@ from anthropic.types.beta.message_create_params import MessageCreateParamsBase
 from capabilities.core.message import Message
 from capabilities.core.protocols.vendor_tools import BETA_HEADER
 from routing_admin.gateway.messages.parsing import BETAS, OURS, VENDORS_OWN, parse
+from tests.lab.vendor_types import literals_in
 
 PARAMS = [param for param in get_args(BetaContentBlockParam) if param.__name__.endswith("Param")]
 TEXT = {"type": "text", "text": "x"}
@@ -30,11 +30,6 @@ ENOUGH = {
 }
 """The required fields of a block, by its type."""
 OF_A_MODEL = ("tool_use", "thinking", "redacted_thinking")
-
-
-def literals_in(hint: object) -> Iterator[str]:
-    for argument in get_args(hint):
-        yield from [argument] if isinstance(argument, str) else literals_in(argument)
 
 
 def read(*blocks: object, role: str = "user") -> tuple[tuple[Message, ...], tuple[str, ...]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -22,6 +21,7 @@ from tests.gateway.fault_cases import (
     PLANTED_KEY,
     CaseResult,
     FaultCase,
+    check_cases,
     provider_of,
     read_rows,
 )
@@ -101,14 +101,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[CaseResult]:
     return results
 
 
-def check(results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]) -> None:
-    """Compare a value of each result with the value that its case expects. A failure shows the case's name."""
-    assert results
-    assert {result.case.name: actual(result) for result in results} == {
-        result.case.name: expected(result.case) for result in results
-    }
-
-
 def last_event(result: CaseResult) -> Any:
     data = [line for line in result.body.decode().splitlines() if line.startswith("data: ")]
     return json.loads(data[-1].removeprefix("data: "))
@@ -133,7 +125,7 @@ def test_refusal_has_the_status_and_code_of_the_table(results) -> None:
         error = json.loads(result.body)["error"]
         return result.status, error["code"], error["request_id"], result.headers["x-should-retry"]
 
-    check(refused, actual, lambda case: (*case.refusal, case.name, "false"))
+    check_cases(refused, actual, lambda case: (*case.refusal, case.name, "false"))
 
 
 def test_second_provider_of_the_same_model_answers(results) -> None:
@@ -146,18 +138,18 @@ def test_second_provider_of_the_same_model_answers(results) -> None:
             return result.status, *routing_headers, b"transcript.text.done" in result.body
         return result.status, *routing_headers, len(json.loads(result.body)["data"][0]["embedding"]) == 3
 
-    check(fell_back, actual, lambda case: (200, "good", "2", True))
+    check_cases(fell_back, actual, lambda case: (200, "good", "2", True))
 
 
 def test_a_stream_that_breaks_off_ends_with_an_error(results) -> None:
     """The error is the last event, and no other candidate is called."""
     broken = [result for result in results if result.case.breaks_off]
-    check(
+    check_cases(
         broken,
         lambda result: (result.status, last_event(result)["error"]["code"]),
         lambda case: (200, case.expected.code),
     )
-    check(broken, lambda result: b"transcript.text.done" in result.body, lambda case: False)
+    check_cases(broken, lambda result: b"transcript.text.done" in result.body, lambda case: False)
 
 
 def test_the_log_has_each_attempt(results) -> None:
@@ -165,14 +157,16 @@ def test_the_log_has_each_attempt(results) -> None:
     def expected(case: FaultCase) -> Any:
         return [(case.name, case.fault), *([("good", "ok")] if case.falls_back else [])]
 
-    check(results, lambda result: [(row["provider"], row["outcome"]) for row in result.attempts], expected)
+    check_cases(results, lambda result: [(row["provider"], row["outcome"]) for row in result.attempts], expected)
 
 
 def test_candidate_is_tried_as_often_as_the_table_says(results) -> None:
     """A candidate is retried as in chat, but never with fewer parameters."""
     reached = [result for result in results if result.call_count]
     tries = {result.case.name: result.attempts[0]["retry_attempts"] + 1 for result in reached}
-    check(reached, lambda result: tries[result.case.name], lambda case: OTHER_TRIES.get(case.fault or "", case.tries))
+    check_cases(
+        reached, lambda result: tries[result.case.name], lambda case: OTHER_TRIES.get(case.fault or "", case.tries)
+    )
 
 
 def test_no_answer_holds_a_key_or_a_traceback(results) -> None:

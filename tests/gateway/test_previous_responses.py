@@ -10,24 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routing_admin.gateway.responses import references
 from routing_admin.models import KeptAnswer
 from routing_admin.request_log import kept_answers as store
 from routing_admin.request_log.kept_answers import KeptAnswers, Turn, kept_answers
 from tests.cast import key_of
 from tests.gateway.plane import PNG_URL, logged, post
 
-pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("kept_in_this_process")]
 
 PATH = "/v1/responses"
 FIRST, SECOND, THIRD = ({"role": "user", "content": text} for text in ("Plan a picnic", "For five", "In the rain"))
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove answers of other tests that are waiting to be written, and do not wait for other processes."""
-    monkeypatch.setattr(kept_answers(), "_waiting", {})
-    monkeypatch.setattr(references, "RETRY_DELAYS", ())
 
 
 def ask(key: str, items: Any, previous: Any = None, path: str = PATH, **more: object) -> Any:

@@ -5,7 +5,6 @@ understands.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import get_args, get_type_hints
 
 import pytest
@@ -20,6 +19,7 @@ from routing_admin.gateway.responses.events import ResponseEvents
 from routing_admin.gateway.responses.parsing import OURS, VENDORS_OWN, parse
 from routing_admin.gateway.responses.rendering import ResponseHead, response_json
 from routing_admin.gateway.responses.tools import join_name
+from tests.lab.vendor_types import literals_in
 
 ORIGIN = "0123456789ab"
 MESSAGE = {"role": "user", "content": "x"}
@@ -91,11 +91,6 @@ def test_calls_of_openais_shell_become_ordinary_tool_calls():
     ).chat.messages
     assert (called.tool_calls[0].name, json.loads(called.tool_calls[0].arguments)) == ("local_shell", action)
     assert (answered.role, answered.tool_call_id, answered.text) == (Role.TOOL, "c1", "notes.txt")
-
-
-def literals_in(hint: object) -> Iterator[str]:
-    for argument in get_args(hint):
-        yield from [argument] if isinstance(argument, str) else literals_in(argument)
 
 
 KINDS = {kind for param in get_args(ResponseInputItemParam) for kind in literals_in(get_type_hints(param).get("type"))}

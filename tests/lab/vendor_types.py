@@ -43,6 +43,12 @@ TYPES: Mapping[str, Any] = {
 }
 
 
+def literals_in(annotation: Any) -> set[str]:
+    """Return the strings of all `Literal` types within a type."""
+    arguments = typing.get_args(annotation)
+    return {argument for argument in arguments if isinstance(argument, str)}.union(*map(literals_in, arguments))
+
+
 def misfit_of(protocol: str, body: Any) -> str:
     """Return what the vendor rejects in the body, with its path, or an empty string if it rejects nothing."""
     if protocol != "gemini":

@@ -14,15 +14,11 @@ from routing_admin.configuration.agents.actions import change_key
 from routing_admin.console.providers.actions import enable_providers, save_provider
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.core.configuration.diff import LISTS
-from routing_admin.models import Alias, AuditEvent, Person, Revision
+from routing_admin.models import Alias, AuditEvent, Person
 from tests.cast import key_of
-from tests.console.visits import text_of
+from tests.console.visits import newest_revision, text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-
-
-def newest() -> int:
-    return Revision.objects.values_list("number", flat=True).first() or 0
 
 
 def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Client) -> None:
@@ -45,7 +41,7 @@ def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, vie
 def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: Client) -> None:
     """An editor can undo and restore changes that editors may make."""
     editor.post(reverse("alias"), {"name": "gpt-4o", "target": "task:default"})
-    revision = newest()
+    revision = newest_revision()
     editor.post(reverse("undo", args=[revision]))
     assert not Alias.objects.exists()
     assert f'action="{reverse("restore", args=[revision])}"' in text_of(editor.get(reverse("history")))
@@ -55,9 +51,9 @@ def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: 
 
 def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client, admin: Client) -> None:
     """An editor can neither undo a change of a provider nor restore over it, and the page says whom to ask."""
-    before = newest()
+    before = newest_revision()
     enable_providers(SYSTEM, [Provider.objects.get(name="echo")], enabled=False)
-    switched = newest()
+    switched = newest_revision()
     assert (switched > before, Provider.objects.get(name="echo").enabled) == (True, False)
     page = text_of(editor.get(reverse("history")))
     assert reverse("restore", args=[before]) not in page
@@ -72,7 +68,7 @@ def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client
 
 def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, editor: Client) -> None:
     """An editor can restore a revision that differs only in routes, whatever was changed and reverted in between."""
-    before = newest()
+    before = newest_revision()
     provider = Provider.objects.get(name="echo")
     save_alias(SYSTEM, "gpt-4o", "task:default")
     for enabled in (False, True):
@@ -87,7 +83,7 @@ def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, adm
     key_of("text-agent")
     key = AgentKey.objects.get(agent__agent_id="text-agent")
     change_key(SYSTEM, key, label=key.label, terms={"team": "search"})
-    changed = newest()
+    changed = newest_revision()
     assert "Only an administrator can restore it" in text_of(
         editor.post(reverse("undo", args=[changed]), {"next": "/history/"}, follow=True)
     )

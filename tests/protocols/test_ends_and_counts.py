@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
@@ -16,12 +14,6 @@ from tests.protocols.exchange import exchange
 CHAT = ChatRequest((Message(Role.USER, (TextPart("hi"),)),))
 WHOLE_AND_STREAMED = pytest.mark.parametrize("stream", [False, True])
 EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab() as running:
-        yield running
 
 
 def play(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer | Failure:

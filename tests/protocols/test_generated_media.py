@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 
 import pytest
 
@@ -18,12 +17,6 @@ from tests.protocols.exchange import exchange
 CHAT = ChatRequest((Message(Role.USER, (TextPart("hi"),)),))
 WHOLE_AND_STREAMED = pytest.mark.parametrize("stream", [False, True])
 MAKERS = pytest.mark.parametrize("protocol", ["openai", "gemini"])
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab() as running:
-        yield running
 
 
 def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:

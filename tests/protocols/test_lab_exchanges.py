@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from capabilities.core.message import ChatRequest, Message, NativePart, Role, TextPart, Tool, ToolCall, blob_of
@@ -53,12 +51,6 @@ KEY_HEADERS = {
     "gemini": "x-goog-api-key",
 }
 EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab() as running:
-        yield running
 
 
 @pytest.mark.parametrize(("protocol", "name", "stream"), BYTES)

@@ -30,6 +30,7 @@ from capabilities.core.protocols.anthropic.thinking import BUDGETS
 from capabilities.core.protocols.gemini.thinking import thinking_config
 from capabilities.core.protocols.parameters import PARAMETERS, Treatment
 from routing_admin.gateway.fields import KNOWN_INSIDE, KNOWN_OF, KNOWN_OF_CALL
+from tests.lab.vendor_types import literals_in
 
 
 def fields(kind: Any) -> set[str]:
@@ -116,16 +117,9 @@ def test_every_effort_of_openais_has_a_word_at_anthropic_and_gemini():
     """Every effort in OpenAI's SDK has a value for Anthropic and Gemini."""
     from openai.types.shared_params import ReasoningEffort
 
-    efforts = {literal for literal in literals(ReasoningEffort) if literal != "none"}
+    efforts = {literal for literal in literals_in(ReasoningEffort) if literal != "none"}
     assert efforts == set(BUDGETS)
     assert all(thinking_config("gemini-3-flash", effort) for effort in (*efforts, "none"))
-
-
-def literals(annotation: Any) -> set[str]:
-    arguments = typing.get_args(annotation)
-    return {argument for argument in arguments if isinstance(argument, str)}.union(
-        *(literals(argument) for argument in arguments)
-    )
 
 
 ANTHROPIC: Mapping[str, str] = {
@@ -261,7 +255,7 @@ def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
     """Return per protocol the names in the SDK's types and our table of them."""
     blocks: set[str] = set()
     for kind in typing.get_args(content_block_param.ContentBlockParam):
-        blocks |= literals(typing.get_type_hints(kind, include_extras=True)["type"])
+        blocks |= literals_in(typing.get_type_hints(kind, include_extras=True)["type"])
     streamed = fields(message_create_params.MessageCreateParamsStreaming)
     return [
         ("anthropic", fields(message_create_params.MessageCreateParamsBase) | streamed, ANTHROPIC),

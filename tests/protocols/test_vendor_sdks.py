@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
@@ -18,12 +17,6 @@ from tests.lab import Lab
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(40))
 DATA = base64.b64encode(PNG).decode()
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with Lab() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from capabilities.core.protocols.openai import replies as openai_finish
 from capabilities.core.protocols.openai import replies as openai_usage
 from capabilities.core.protocols.openai_responses import replies as responses_finish
 from capabilities.core.protocols.openai_responses import replies as responses_usage
+from tests.lab.vendor_types import literals_in
 
 FINISHES = {
     "openai": {*openai_finish.ENDINGS, *openai_finish.BROKEN},
@@ -33,13 +34,6 @@ FINISHES = {
     "anthropic": {*anthropic_finish.ENDINGS},
     "gemini": {*gemini_finish.ENDINGS, *gemini_finish.FAILURES},
 }
-
-
-def literals(annotation: Any) -> set[str]:
-    arguments = typing.get_args(annotation)
-    return {argument for argument in arguments if isinstance(argument, str)}.union(
-        *(literals(argument) for argument in arguments)
-    )
 
 
 def names(model: type[BaseModel]) -> set[str]:
@@ -53,11 +47,11 @@ def unknown(named: Iterable[str], known: Iterable[str]) -> set[str]:
 def sdk_finishes() -> list[tuple[str, set[str]]]:
     """Return the stop reasons in each SDK's types, by protocol."""
     return [
-        ("openai", literals(chat.chat_completion.Choice.model_fields["finish_reason"].annotation)),
-        ("openai", literals(chat.chat_completion_chunk.Choice.model_fields["finish_reason"].annotation)),
-        ("openai-responses", literals(responses.ResponseStatus)),
-        ("anthropic", literals(anthropic_types.StopReason)),
-        ("anthropic", literals(anthropic_beta.BetaStopReason)),
+        ("openai", literals_in(chat.chat_completion.Choice.model_fields["finish_reason"].annotation)),
+        ("openai", literals_in(chat.chat_completion_chunk.Choice.model_fields["finish_reason"].annotation)),
+        ("openai-responses", literals_in(responses.ResponseStatus)),
+        ("anthropic", literals_in(anthropic_types.StopReason)),
+        ("anthropic", literals_in(anthropic_beta.BetaStopReason)),
         ("gemini", {reason.value for reason in gemini_types.FinishReason}),
     ]
 
@@ -178,7 +172,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
 def kinds(annotation: Any) -> set[str]:
     type_names: set[str] = set()
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        type_names = literals(annotation.model_fields["type"].annotation)
+        type_names = literals_in(annotation.model_fields["type"].annotation)
     return type_names.union(*(kinds(argument) for argument in typing.get_args(annotation)))
 
 

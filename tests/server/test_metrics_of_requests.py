@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
-from prometheus_client.parser import text_string_to_metric_families
 
 from capabilities.core.operations.table import OPERATIONS
 from capabilities.core.wire import Usage
@@ -19,6 +17,7 @@ from routing_admin.platform.server.metrics import OTHER
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.journal import Journal
 from routing_admin.request_log.usage_sums import OTHERS
+from tests.server.metric_samples import read_samples
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -41,18 +40,8 @@ def entry(name: str, route: str, surface: str = "v1") -> Entry:
     return entry_of(facts, (down, Attempt("second", "n", "ok", duration_ms=1500, tries=tried)))
 
 
-def samples() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
-    families = text_string_to_metric_families(text)
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in families
-        for sample in family.samples
-    }
-
-
 def value(name: str, **labels: str) -> float:
-    return samples().get((name, frozenset(labels.items())), 0.0)
+    return read_samples().get((name, frozenset(labels.items())), 0.0)
 
 
 def test_request_is_counted_once_when_it_is_logged():
@@ -119,7 +108,7 @@ def test_operation_in_opentelemetry_follows_from_the_surface(surface: str, opera
 
 def test_metrics_of_the_installation_and_the_process_are_reported():
     """The installation and the process have gauges, and counters whose names end in `_total`."""
-    names = {name for name, _ in samples()}
+    names = {name for name, _ in read_samples()}
     assert {"routing_admin_revision", "routing_admin_connections", "routing_admin_chat_requests_refused_total"} <= names
     assert not [name for name in names if name.endswith("_created")]
 
@@ -129,11 +118,11 @@ def test_invented_names_share_one_series():
     journal = Journal()
     journal.record(entry("known", "counted"))
     journal.flush()
-    before = set(samples()), set(UsageSum.objects.values_list("task_type", "model"))
+    before = set(read_samples()), set(UsageSum.objects.values_list("task_type", "model"))
     for number in range(50):
         journal.record(invented(f"made-{number}", f"second/x{number}", f"x{number}"))
     journal.flush()
-    added = [dict(labels) for _, labels in samples().keys() - before[0]]
+    added = [dict(labels) for _, labels in read_samples().keys() - before[0]]
     assert added
     assert [labels for labels in added if OTHER not in labels.values()] == []
     sums = set(UsageSum.objects.values_list("task_type", "model")) - before[1]
@@ -160,7 +149,7 @@ def test_series_of_removed_services_disappear_and_return_with_them():
     Service.objects.filter(service_id="gone").delete()
     third.delete()
     snapshot.refresh()
-    assert [labels for _, labels in samples() if {"gone", "third"} & set(dict(labels).values())] == []
+    assert [labels for _, labels in read_samples() if {"gone", "third"} & set(dict(labels).values())] == []
     third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
     Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
     snapshot.refresh()
@@ -176,12 +165,12 @@ def test_setting_limits_the_agents_with_series(settings: Any):
     journal = Journal()
 
     def call(name: str) -> None:
-        journal.record(entry_of(RequestFacts(f"{name}-{len(samples())}", timezone.now(), "v1", agent=name), ()))
+        journal.record(entry_of(RequestFacts(f"{name}-{len(read_samples())}", timezone.now(), "v1", agent=name), ()))
         journal.flush()
 
     snapshot.refresh()
     call("b-kept")
-    assert not [name for name, _ in samples() if name.startswith("routing_admin_agent_")]
+    assert not [name for name, _ in read_samples() if name.startswith("routing_admin_agent_")]
     settings.METRICS_AGENTS = 1
     Agent.objects.filter(agent_id="c-kept").update(name="changed")
     snapshot.refresh()
@@ -190,7 +179,7 @@ def test_setting_limits_the_agents_with_series(settings: Any):
     ends = {"ending": "answered"}
     assert value("routing_admin_agent_requests_total", agent="b-kept", **ends) == 1
     assert value("routing_admin_agent_requests_total", agent=OTHER, **ends) == 2
-    remaining = {labels for name, labels in samples() if name == "routing_admin_agent_limit_remaining_ratio"}
+    remaining = {labels for name, labels in read_samples() if name == "routing_admin_agent_limit_remaining_ratio"}
     assert remaining == {frozenset({("agent", "b-kept"), ("limit", "requestsPerMinute")})}
     assert value("routing_admin_agent_limit_remaining_ratio", agent="b-kept", limit="requestsPerMinute") == 1
 

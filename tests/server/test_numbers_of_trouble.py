@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 from django.test import Client
-from prometheus_client.parser import text_string_to_metric_families
 
 from capabilities.acts import SYSTEM, AuditedAction
 from capabilities.core.wire import Failure, Fault
@@ -21,27 +20,18 @@ from routing_admin.dispatch.send import process_run_context
 from routing_admin.environment import program_version
 from routing_admin.models import Installation
 from tests.cast import AgentProgram
+from tests.server.metric_samples import read_samples
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def samples() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
-    families = text_string_to_metric_families(text)
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in families
-        for sample in family.samples
-    }
-
-
 def value(name: str, **labels: str) -> float | None:
-    return samples().get((f"routing_admin_{name}", frozenset(labels.items())))
+    return read_samples().get((f"routing_admin_{name}", frozenset(labels.items())))
 
 
 def test_cooldown_is_reported_with_its_remaining_seconds_and_fault(demo: None) -> None:
     """The cooldown for an account without credit lasts about ten minutes."""
-    assert not [name for name, _ in samples() if name == "routing_admin_cooling_seconds"]
+    assert not [name for name, _ in read_samples() if name == "routing_admin_cooling_seconds"]
     failure = Failure(Fault.HTTP_402, "", 402)
     process_run_context().cooldowns.record_failure("echo", "m", failure, Policy().verdict(failure))
     remaining = value("cooling_seconds", provider="echo", model="", fault="http_402")
@@ -52,7 +42,7 @@ def test_cooldown_is_reported_with_its_remaining_seconds_and_fault(demo: None) -
 
 def test_rejected_keys_are_counted_by_api_and_code(demo: None) -> None:
     """Rejected keys and tokens are counted by API (`/v1`, `/api/v1` and the admin API) and error code."""
-    before = samples()
+    before = read_samples()
     bad = {"authorization": "Bearer ra_00000000_nobody"}
     Client().get("/v1/models", headers=bad)
     Client().get("/api/v1/agents/me", headers=bad)
@@ -60,7 +50,7 @@ def test_rejected_keys_are_counted_by_api_and_code(demo: None) -> None:
     doors = (("v1", "key_invalid"), ("api", "key_invalid"), ("admin", "token_missing"))
     for door, code in doors:
         series = ("routing_admin_keys_refused_total", frozenset({("door", door), ("code", code)}))
-        assert samples()[series] == before.get(series, 0) + 1
+        assert read_samples()[series] == before.get(series, 0) + 1
 
 
 def test_disk_space_and_artifact_size_are_reported(caller: Callable[..., AgentProgram]) -> None:
@@ -76,7 +66,7 @@ def test_disk_space_and_artifact_size_are_reported(caller: Callable[..., AgentPr
 
 def test_version_engines_and_last_backup_are_reported(demo: None) -> None:
     """The version, the database engine, the artifact store and the time of the last backup are reported."""
-    info = next(dict(labels) for name, labels in samples() if name == "routing_admin_info")
+    info = next(dict(labels) for name, labels in read_samples() if name == "routing_admin_info")
     assert (info["version"], info["database"], info["artifacts"]) == (program_version(), connection.vendor, "files")
     assert info["migration"].startswith("00")
     assert value("last_backup_timestamp_seconds") is None
@@ -100,7 +90,7 @@ def test_metrics_without_the_database_are_reported_during_its_outage(demo: None)
         raise OperationalError("the server is gone")
 
     with connection.execute_wrapper(fail):
-        names = {name for name, _ in samples()}
+        names = {name for name, _ in read_samples()}
         assert value("database_up") == 0
     assert {"routing_admin_disk_free_bytes", "routing_admin_revision"} <= names
     assert "routing_admin_artifacts" not in names

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session
+from playwright.sync_api import expect
 
 pytestmark = [
     pytest.mark.ui,
@@ -21,12 +22,6 @@ COMPOSE = """(box) => {
   box.dispatchEvent(new InputEvent("input", {bubbles: true, isComposing: true}));
   box.dispatchEvent(new KeyboardEvent("keydown", how));
 }"""
-
-
-def expect(target: Any) -> Any:
-    from playwright.sync_api import expect as playwright_expect
-
-    return playwright_expect(target)
 
 
 def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, admin_account: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from playwright.sync_api import expect
 
 from capabilities.acts import Actor
 from routing_admin.console.routes.actions import save_route
@@ -32,12 +33,6 @@ PICTURE = {
     "reason": "fits",
     "sentence": {"code": "…", "facts": {}},
 }
-
-
-def expect(target: Any) -> Any:
-    from playwright.sync_api import expect as playwright_expect
-
-    return playwright_expect(target)
 
 
 def play(count: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from capabilities.acts import Actor
 from routing_admin.console.demo.load import load_files
@@ -30,12 +31,6 @@ FILE = json.dumps(
         "routing": {"default": {"provider": "echo"}, "review": {"provider": "echo", "fallback": ["echo"]}},
     }
 )
-
-
-def expect(target: Any) -> Any:
-    from playwright.sync_api import expect as playwright_expect
-
-    return playwright_expect(target)
 
 
 def models_shown(page: Any) -> list[str]:

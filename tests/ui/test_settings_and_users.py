@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from capabilities.core.permissions import UserRole
 from routing_admin.configuration.installation import Keeping, read_retention_settings
@@ -19,12 +20,6 @@ pytestmark = [
     pytest.mark.usefixtures("first_start"),
 ]
 NEW = "violet umbrella quarterly sonnet"
-
-
-def expect(target: Any) -> Any:
-    from playwright.sync_api import expect as playwright_expect
-
-    return playwright_expect(target)
 
 
 def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) -> None:

@@ -1,0 +1,15 @@
+"""The fault lab, which the tests of a module share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab import Lab
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
