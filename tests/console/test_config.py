@@ -95,7 +95,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
         ("New", "provider", "deepseek")
     ]
     assert page.context["kept_fields"] == [("providers[0].region", (8, 7))]
-    assert [(warning.problem.field, warning.place) for warning in page.context["warnings"]] == [
+    assert [(group.first.problem.field, group.first.place) for group in page.context["warning_groups"]] == [
         ("routing.review.fallback[0]", (18, 9))
     ]
     assert page.context["rows"]
@@ -214,3 +214,16 @@ def test_problems_of_the_whole_configuration_are_shown(admin: Client, demo: None
     assert all("which would no longer exist" in error.message for error in answer.context["errors"])
     assert len(answer.context["errors"]) == 3
     assert newest() == before
+
+
+@pytest.mark.parametrize("count", [1, 37])
+def test_warnings_of_one_kind_are_one_row(admin: Client, count: int) -> None:
+    """A file with many providers whose variable is unset has one row for them, with the number of the others."""
+    providers = [
+        {**FILE["providers"][0], "providerName": f"host-{number}", "apiKey": f"${{LLM_PROVIDER_{number}_API_KEY}}"}
+        for number in range(count)
+    ]
+    answer = send(admin, text(providers=providers, routing={"default": {"provider": "host-0"}}))
+    (group,) = answer.context["warning_groups"]
+    assert (len(group.alike), len(group.listed)) == (count - 1, min(count - 1, 20))
+    assert (f"{count - 1} more of this kind" in answer.content.decode()) == (count > 1)

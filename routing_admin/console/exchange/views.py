@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -161,21 +163,53 @@ class ProblemLine:
         return translate_without_path(self.problem)
 
 
+MAX_ALIKE = 20
+"""How many further problems of a group are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemGroup:
+    """Problems that break the same rule in the same field of different entries."""
+
+    lines: Sequence[ProblemLine]
+
+    @property
+    def first(self) -> ProblemLine:
+        return self.lines[0]
+
+    @property
+    def alike(self) -> Sequence[ProblemLine]:
+        return self.lines[1:]
+
+    @property
+    def listed(self) -> Sequence[ProblemLine]:
+        return self.alike[:MAX_ALIKE]
+
+
+def group_problems(lines: Iterable[ProblemLine]) -> list[ProblemGroup]:
+    groups: dict[tuple[str, str], list[ProblemLine]] = {}
+    for line in lines:
+        field = re.sub(r"\[\d+\]|(?<=^routing\.)[^.]+", "*", line.problem.field)
+        groups.setdefault((field, line.problem.constraint), []).append(line)
+    return [ProblemGroup(lines) for lines in groups.values()]
+
+
 def show(
     request: HttpRequest, form: ImportForm, files: list[ConfigFile], *, status: int = 200, note: str = ""
 ) -> HttpResponse:
     """Show the problems in the files and their changes. The status is 422 if a file has an error."""
     mode = form.cleaned_data.get("mode") or MERGE
     preview = preview_import([file.content for file in files], prune=mode == REPLACE)
-    accepted = preview.imported.accepted
+    accepted, errors = preview.imported.accepted, problem_lines(preview, files, "error")
     context = {
         "files": [(file, name_format(file)) for file in files],
         "mode": mode,
         "message": form.cleaned_data.get("message", ""),
         "note": note if accepted else "",
         "accepted": accepted,
-        "errors": problem_lines(preview, files, "error"),
-        "warnings": problem_lines(preview, files, "warning"),
+        "errors": errors,
+        "error_groups": group_problems(errors),
+        "warning_groups": group_problems(problem_lines(preview, files, "warning")),
         "kept_fields": list_kept_fields(preview, files),
         "changes": words.change_lines(preview.changes),
         "effects": foresee(preview.imported.configuration) if accepted else (),

@@ -82,4 +82,5 @@ def leave(name: str, address: str) -> None:
 
 def digest_of(name: str) -> str:
     """Return a user name as it is stored: independent of case and Unicode form, and not reversible."""
-    return salted_hmac(__name__, unicodedata.normalize("NFKC", name).casefold(), algorithm="sha256").hexdigest()
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return salted_hmac("routing_admin.platform.auth.throttle", folded, algorithm="sha256").hexdigest()
