@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.utils.translation import gettext, pgettext
 
@@ -34,6 +34,17 @@ def translate_sentence(text: str) -> str:
 def join_words(items: Iterable[object]) -> str:
     """Return words as a list in a sentence: `a, b`, in Chinese `a、b`."""
     return pgettext("between the items of a list", ", ").join(str(item) for item in items)
+
+
+MAX_NAMES = 5
+"""How many names a sentence lists."""
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Return the first names as a list in a sentence, and how many more there are."""
+    more = len(names) - MAX_NAMES
+    rest = [gettext("%(count)s more") % {"count": more}] if more > 0 else []
+    return join_words([*names[:MAX_NAMES], *rest])
 
 
 def join_sentences(sentences: Iterable[str]) -> str:

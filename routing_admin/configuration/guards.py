@@ -11,7 +11,7 @@ from capabilities.core.problems import Problem
 from capabilities.core.storable import is_name
 from capabilities.core.translatable import translatable
 from capabilities.errors import ActionError, ConflictError, InUseError, InvalidError
-from capabilities.sentences import join_words
+from capabilities.sentences import join_names
 
 
 def check_version(row: Any, expected: int | None) -> None:
@@ -54,7 +54,7 @@ def check_one_line(field: str, text: str) -> None:
 def check_unused(users: Sequence[str], sentence: str) -> None:
     """Raise `InUseError` with the sentence if the object is in use; `%(users)s` in it lists the users."""
     if users:
-        raise InUseError(sentence % {"users": join_words(users)})
+        raise InUseError(sentence % {"users": join_names(users)})
 
 
 def find_refusal(check: Callable[..., None], *arguments: Any) -> str:

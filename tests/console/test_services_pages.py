@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from capabilities.models import Provider, Service
+from capabilities.models import Agent, Provider, Service
 from capabilities.runtime import renew
 from routing_admin.dispatch import send
 from routing_admin.dispatch.kept_refusals import KeptRefusals, kept_refusals
@@ -198,6 +198,15 @@ def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
     assert Service.objects.filter(service_id="vision-model").exists()
     admin.post("/delete/service/echo-503/")
     assert not Service.objects.filter(service_id="echo-503").exists()
+
+
+def test_what_stands_in_the_way_of_a_deletion_is_named_in_part_and_counted(admin: Client, demo: None) -> None:
+    """With many agents the refusal names five of them and says how many more there are."""
+    service = Service.objects.get(service_id="vision-model")
+    Agent.objects.bulk_create(Agent(agent_id=f"z-{n}", name="", service=service) for n in range(300))
+    assert re.search(
+        r"still use this service: (\S+, ){5}296 more\. Give", text_of(admin.get("/services/vision-model/"))
+    )
 
 
 def test_an_id_with_a_slash_has_a_page(admin: Client) -> None:

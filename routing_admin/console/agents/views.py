@@ -19,7 +19,7 @@ from capabilities.access import actor_of, role_of
 from capabilities.core.permissions import can_change
 from capabilities.core.services.limit_holders import id_of_agent
 from capabilities.errors import ActionError, ConflictError
-from capabilities.sentences import join_words
+from capabilities.sentences import join_names
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import (
     change_key,
@@ -81,9 +81,7 @@ def summarize(lines: list[AgentLine]) -> str:
         return _("No agent yet.")
     locked_out = [line.row.agent_id for line in lines if line.is_locked_out]
     if locked_out:
-        return _("Cannot call models because they have no working key: %(names)s.") % {
-            "names": join_words(locked_out[:5])
-        }
+        return _("Cannot call models because they have no working key: %(names)s.") % {"names": join_names(locked_out)}
     return ngettext("%(count)s agent can call models.", "%(count)s agents can call models.", len(lines)) % {
         "count": len(lines)
     }

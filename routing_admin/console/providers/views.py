@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of
 from capabilities.errors import ActionError, ConflictError
-from capabilities.sentences import join_words
+from capabilities.sentences import join_names
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.console.base.consequences import find_unconfirmed, find_unconfirmed_disabling, foresee_deletion
 from routing_admin.console.base.page_responses import (
@@ -73,7 +73,7 @@ def summarize(lines: list[ProviderLine]) -> str:
         return _("No provider yet.")
     if stopped:
         text = _("Not ready: %(names)s (%(count)s of %(all)s).")
-        return text % {"count": len(stopped), "all": len(lines), "names": join_words(stopped[:4])}
+        return text % {"count": len(stopped), "all": len(lines), "names": join_names(stopped)}
     enabled = sum(line.row.enabled for line in lines)
     text = ngettext("%(count)s enabled provider is ready.", "All %(count)s enabled providers are ready.", enabled)
     return text % {"count": enabled}
