@@ -10,12 +10,14 @@ from django.urls import reverse
 
 from capabilities.acts import Actor
 from capabilities.models import Agent, Provider, Service
+from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import put_agent, save_agent
 from routing_admin.console.base.consequences import foresee_disabling
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.settings.actions import save_language
-from routing_admin.models import Revision
+from routing_admin.models import Candidate, Revision, TaskRoute
 from tests.cast import AgentProgram
+from tests.console.page import Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 ADA = Actor("person", "ada")
@@ -103,3 +105,18 @@ def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram)
     assert "The agent helper no longer reaches any model." in [
         consequence.sentence for consequence in foresee_disabling("service", ["echo-text"])
     ]
+
+
+def test_of_many_consequences_the_gravest_five_are_seen_at_once(admin: Client) -> None:
+    """The others are counted and open on demand, so that none is left out."""
+    echo = Provider.objects.get(name="echo")
+    for number in range(8):
+        route = TaskRoute.objects.create(task_type=f"alone-{number}", position=100 + number)
+        Candidate.objects.create(route=route, position=1, provider=echo)
+    snapshot.refresh()
+    answer = admin.post(reverse("providers_switch"), {"name": ["echo"], "enabled": "0"})
+    effects = answer.context["effects"]
+    page = Page(answer)
+    listed = [item for item in page.controls if item.tag == "li" and "note" in (item.attributes.get("class") or "")]
+    assert len(listed) == len(effects) > 5
+    assert page.button(f"and {len(effects) - 5} more")

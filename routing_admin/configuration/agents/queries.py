@@ -41,10 +41,6 @@ class AgentLine:
     keys: int
 
     @property
-    def others(self) -> int:
-        return max(0, len(self.hands_to) - NAMES)
-
-    @property
     def is_locked_out(self) -> bool:
         """Whether the agent has no working key; a run-time agent uses its creator's keys."""
         return not self.keys and self.row.origin != Agent.Origin.RUNTIME
