@@ -1,0 +1,172 @@
+"""Artifacts of many kinds: the samples of `tests/artifacts/files` under names that people give, and made files."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from PIL import Image
+
+from artifacts.library import correct_artifact, delete_artifacts, store_bytes
+from artifacts.models import Artifact
+from capabilities.acts import Actor
+from capabilities.core.describing.prompt import description_key
+from routing_admin.dispatch.descriptions.store import DescriptionOutcome, keep_description
+from tests.artifacts.samples import docx, mp3, pdf, wav, zip_of
+from tests.ui.large import WIDE
+from tests.ui.large.configuration import DEMO, Planned
+from tests.ui.large.people import Event, by
+
+SAMPLES = Path(__file__).parents[2] / "artifacts" / "files"
+SUBJECTS = (
+    *("invoice", "contract", "quarterly-report", "floor-plan", "call-recording", "minutes", "price-list", "photo"),
+    *("receipt", "slides", "export", "crash-log", "survey", "合同", "发票", "会议纪要", "报价单", "现场照片"),
+)
+TYPES = ("", "", "attachment", "source", "scan", "result")
+WORDS = "The parties agree on the delivery of the goods listed below. 双方同意按下列清单交货。 "
+
+
+@dataclass(frozen=True)
+class MadeFile:
+    """A file to be stored; `declared` is the type that its uploader names."""
+
+    name: str
+    data: bytes
+    declared: str = ""
+
+
+def picture(width: int, height: int, seed: int) -> bytes:
+    """Return a PNG of a colour gradient, whose size grows with its sides."""
+    base = Image.linear_gradient("L").resize((width, height))
+    bands = (base.rotate(90 * (seed % 4)).resize((width, height)), base, base.point(lambda value: 255 - value))
+    buffer = io.BytesIO()
+    Image.merge("RGB", bands).save(buffer, "PNG", compress_level=1)
+    return buffer.getvalue()
+
+
+def made_files(rng: Random) -> Iterator[MadeFile]:
+    """Yield files that believable requests bring, without end; every sort occurs among the first twelve."""
+    number = 0
+    while True:
+        number += 1
+        subject = rng.choice(SUBJECTS)
+        name = f"{subject}-2026-{rng.randrange(1, 12):02}-{number:03}"
+        pages = [
+            f"Page {page} of {name.encode('ascii', 'replace').decode()}" for page in range(1, rng.randrange(2, 30))
+        ]
+        rows = "".join(
+            f"{row},{rng.randrange(9999) / 100},{rng.choice('ABC')}\n" for row in range(rng.randrange(5, 900))
+        )
+        sizes = ((320, 200), (800, 600), (1024, 1024), (1920, 1080), (3000, 2000))
+        sound = wav(rng.uniform(0.5, 20))
+        yield from (
+            MadeFile(f"{name}.pdf", pdf(*pages), "application/pdf"),
+            MadeFile(f"{name}.png", picture(*sizes[number % len(sizes)], number), "image/png"),
+            MadeFile(f"{name}.csv", f"id,amount,class\n{rows}".encode(), "text/csv"),
+            MadeFile(f"{name}.docx", docx(WORDS * 3, WORDS, table=(("Item", "Price"), ("A", "12.50")))),
+            MadeFile(f"{name}.txt", (WORDS * rng.randrange(1, 400)).encode(), "text/plain"),
+            MadeFile(f"{name}.wav", sound, "audio/wav"),
+            MadeFile(f"{name}.json", json.dumps({"id": number, "text": WORDS}).encode(), "application/json"),
+            MadeFile(f"{name}.mp3", mp3(rng.randrange(40, 900))),
+            MadeFile(f"{name}.zip", zip_of({f"{name}.txt": WORDS.encode(), "data.csv": rows.encode()})),
+            MadeFile(f"{name}.md", f"# {name}\n\n{WORDS * 4}".encode(), "text/plain"),
+            MadeFile(f"{name}.gb.txt", ("现场检查记录，编号" + WORDS[60:] * 8).encode("gb18030", "replace")),
+            MadeFile(f"{name}", picture(640, 480, number), "application/octet-stream"),
+        )
+
+
+def large_files() -> Iterator[MadeFile]:
+    yield MadeFile("full-export-2025.csv", b"id,name,amount\n" + b"1042,Acme GmbH & Co. KG,1882.50\n" * 380_000)
+    yield MadeFile("archive-of-calls.wav", wav(600))
+    yield MadeFile("drone-survey.png", picture(7000, 5000, 3))
+
+
+def wide_files() -> Iterator[MadeFile]:
+    """Yield a file of each kind whose name cannot break, and a long and wide table, the newest."""
+    yield MadeFile(f"{WIDE}.png", picture(1200, 800, 2))
+    yield MadeFile(f"{WIDE}.wav", wav(1.0))
+    yield MadeFile(f"{WIDE}.pdf", pdf(WIDE, "second page"))
+    yield MadeFile(f"{WIDE}.webm", (SAMPLES / "film.webm").read_bytes())
+    yield MadeFile(f"{WIDE}.bin", bytes(range(256)) * 9)
+    yield MadeFile(f"{WIDE}.txt", (WIDE + "\n").encode() * 30)
+    yield MadeFile(f"{WIDE}.csv", ("1,名称," + WIDE + ",3.1415\n").encode() * 20_000, "text/csv")
+
+
+class Library:
+    """The artifacts of one installation, stored over the simulated time."""
+
+    def __init__(self, planned: Planned, now: datetime) -> None:
+        self._planned, self._now = planned, now
+        self._rng = Random(f"artifacts {planned.seed}")
+        self.stored: list[str] = []
+
+    def events(self) -> Iterator[Event]:
+        samples = [MadeFile(self._given_name(path), path.read_bytes()) for path in sorted(SAMPLES.iterdir())]
+        self._rng.shuffle(samples)
+        made, wide, large = made_files(self._rng), [*wide_files()], [*large_files()]
+        count = self._planned.size.artifacts - DEMO["artifacts"] - len(wide) - len(large)
+        # Three of five are what requests bring; the rest shows how many formats there are.
+        plain = [samples.pop() if at % 5 > 2 and samples else next(made) for at in range(count)]
+        every = [*large, *plain, *wide]
+        agents = [plan.spec.id for plan in self._planned.agents if plan.keys][1:]
+        begin = self._now - timedelta(days=34)
+        for at, file in enumerate(every):
+            moment = begin + (self._now - timedelta(minutes=30) - begin) * ((at + 1) / len(every))
+            owner = "" if at % 9 == 4 else agents[at % len(agents)]
+            yield Event(moment, partial(self._store, at, file, owner))
+        yield Event(self._now - timedelta(days=2), self._describe)
+        yield Event(self._now - timedelta(days=1, hours=3), self._delete_and_correct)
+
+    def _given_name(self, path: Path) -> str:
+        ending = "".join(path.suffixes)
+        return f"{self._rng.choice(SUBJECTS)}-{self._rng.randrange(1000)}{ending}"
+
+    def _store(self, at: int, file: MadeFile, owner: str) -> None:
+        actor = Actor("agent", owner) if owner else by("aisha.khan")
+        # Some expire within days, most of these already have.
+        expires_in = 86_400.0 * (at % 5 + 1) if at % 7 == 3 and WIDE not in file.name else None
+        metadata: dict[str, Any] = {"purpose": "user_data"} if at % 2 else {"ticket": f"ACME-{1000 + at}"}
+        row = store_bytes(
+            actor,
+            file.data,
+            filename=file.name,
+            declared=file.declared,
+            owner=owner,
+            uploaded_by="" if owner else actor.name,
+            type=TYPES[at % len(TYPES)],
+            metadata=metadata if at % 3 else {},
+            visibility="private" if owner and at % 8 == 5 else "shared",
+            expires_in=expires_in,
+            artifact_id=f"{self._rng.getrandbits(128):032x}",
+        )
+        self.stored.append(row.pk)
+
+    def _describe(self) -> None:
+        describers = self._planned.routes[1].candidates
+        for number, row in enumerate(Artifact.objects.living().filter(kind__in=("image", "audio", "document"))[:40]):
+            describer = describers[number % len(describers)]
+            words = f"A {row.kind} named {row.filename[:40]}: " + "it shows the ground floor with two entrances. " * 4
+            key = description_key(row.sha256, f"{describer.provider}/{describer.model}", "en", None)
+            fault = "http_503" if number % 13 == 7 else ""
+            outcome = DescriptionOutcome(
+                describer=f"{describer.provider}/{describer.model}",
+                words="" if fault else words,
+                fault=fault,
+                prompt_tokens=900 + number,
+                completion_tokens=None if fault else 70 + number,
+            )
+            keep_description(key, f"conversation-{number}", outcome)
+
+    def _delete_and_correct(self) -> None:
+        rows = [row for row in Artifact.objects.living() if WIDE not in row.filename]
+        delete_artifacts(by("aisha.khan"), [row.pk for row in rows[10::17]])
+        textual = [row for row in rows if row.mime_type == "text/plain" and row not in rows[10::17]]
+        for row in textual[:4]:
+            correct_artifact(by("王芳"), row, mime_type="text/markdown")

@@ -1,0 +1,321 @@
+"""Make the installation: play two months in order, then settle what depends on the present."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from unittest import mock
+
+from django.core.management import call_command
+from django.db.models import Sum
+from django.utils import timezone
+
+from artifacts.models import Artifact
+from capabilities.acts import AuditedAction
+from capabilities.core.prices import NANO
+from capabilities.core.services.agent_limits import MONEY, RATES, AgentLimits, Meter, limits_of
+from capabilities.core.services.agents import LabelKind
+from capabilities.core.services.limit_holders import id_of_agent, id_of_label
+from capabilities.models import Agent, AgentKey, Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.history import newest_configuration
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.alerts.actions import claim_next, note_failed, note_sent
+from routing_admin.console.alerts.conditions import AlertWatch
+from routing_admin.console.demo import load as demo
+from routing_admin.console.routes.queries import list_standings, list_unable
+from routing_admin.console.usage.actions import save_budget
+from routing_admin.core.limits.shares import PERIODS, Order, window_at
+from routing_admin.limits.rows import RowLedger
+from routing_admin.models import Alert, AttemptLog, AuditEvent, FireDrill, RequestLog, Revision, UsageSum
+from routing_admin.request_log.usage import HOURS_UP_TO
+from routing_admin.request_log.usage_rollups import GRACE, fold, list_starts
+from routing_admin.request_log.usage_sums import LENGTHS, day_of
+from tests.ui.large.artifacts import Library
+from tests.ui.large.configuration import Planned
+from tests.ui.large.people import START_DAYS, Event, History, by
+from tests.ui.large.requests import DAYS, Traffic
+from tests.ui.large.weather import HOUR, Weather
+
+HOURS_READ = 2 * HOURS_UP_TO
+"""Pages compare a period with the one before."""
+PAUSE = timedelta(minutes=30)
+"""A change this long after another is not of the same session."""
+
+
+@dataclass
+class PastClock:
+    """The moment that Django's `timezone.now` returns while the past is played."""
+
+    moment: datetime
+
+    def __call__(self) -> datetime:
+        return self.moment
+
+    @contextmanager
+    def ruling(self) -> Iterator[None]:
+        with mock.patch("django.utils.timezone.now", self):
+            yield
+
+
+def make_installation(planned: Planned, now: datetime) -> None:
+    """Fill an empty, migrated database; the past ends at `now`."""
+    clock = PastClock(now - timedelta(days=START_DAYS))
+    with _quiet(), clock.ruling():
+        found()
+        history, library = History(planned, now), Library(planned, now)
+        weather = Weather(planned, now.timestamp())
+        events = [*history.events(), *library.events(), *_alert_rounds(weather, now)]
+        events.sort(key=lambda event: event.at)
+        begin = now - timedelta(days=DAYS)
+        _play([event for event in events if event.at < begin], clock)
+        traffic = Traffic(planned, now, weather, history, library)
+        for session in sessions_of(event for event in events if event.at >= begin):
+            traffic.write_until(session[0].at)
+            _play(session, clock)
+            traffic.renew()
+        traffic.write_until(now)
+        clock.moment = now
+        settle_budgets()
+        traffic.write_wide(now)
+        traffic.note_evidence()
+        AlertWatch().look(now)
+        if planned.size.roll_ups:
+            make_roll_ups(now)
+
+
+def sessions_of(events: Iterable[Event]) -> Iterator[list[Event]]:
+    """Yield the events in order; changes that follow one another within minutes are together."""
+    session: list[Event] = []
+    for event in events:
+        follows = session and session[-1].revises and event.revises and event.at - session[-1].at < PAUSE
+        if session and not follows:
+            yield session
+            session = []
+        session.append(event)
+    if session:
+        yield session
+
+
+def _play(events: Sequence[Event], clock: PastClock) -> None:
+    # In one transaction, so that the new configuration is read once for all of them.
+    with ledger.exclusive() if len(events) > 1 else nullcontext():
+        for event in events:
+            clock.moment = event.at
+            event.run()
+
+
+def make_roll_ups(now: datetime) -> None:
+    """Make the roll-ups that pages read: of all days, and of the hours of the last days.
+
+    A server that serves the installation makes those of earlier hours.
+    """
+    for span, length in LENGTHS.items():
+        oldest = now - HOURS_READ if span == UsageSum.HOUR else datetime.min.replace(tzinfo=UTC)
+        for start in list_starts(span, datetime.min):
+            if start >= oldest and start + length + GRACE <= now:
+                fold(span, start)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    # What fails on purpose is not worth a line.
+    log = logging.getLogger("routing_admin")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def found() -> None:
+    """Set up what the first start sets up, with the demo."""
+    with open(os.devnull, "w") as nowhere:
+        call_command("bootstrap", "--no-demo", stdout=nowhere)
+    demo.load()
+    demo.load_files()
+
+
+def _alert_rounds(weather: Weather, now: datetime) -> Iterator[Event]:
+    """Yield rounds of the alerts, where a server has one every few seconds: daily, and where keys are refused."""
+    for day in range(12, 0, -1):
+        yield Event(now - timedelta(days=day), partial(_alert_round, day > 1))
+    for incident in weather.refusals():
+        for moment in ((incident.begins + incident.ends) / 2, incident.ends + 2 * HOUR):
+            if moment < now.timestamp():
+                yield Event(datetime.fromtimestamp(moment, UTC), partial(_alert_round, True))
+
+
+def _alert_round(is_sent: bool) -> None:
+    now = timezone.now()
+    AlertWatch().look(now)
+    # Older alerts were sent; what is new today has not been sent yet, or could not be.
+    while is_sent and (claimed := claim_next(now)) is not None:
+        if claimed.id % 5 == 3:
+            note_failed(claimed, "Could not reach chat.example.net: it did not answer within 10 seconds.")
+        else:
+            note_sent(claimed, now)
+
+
+# Budgets: limits are chosen so that what was spent leaves some of them nearly or wholly used up.
+
+
+@dataclass(frozen=True)
+class BudgetPlan:
+    """A budget of a label and how much of it is used; `extra` are further limits."""
+
+    kind: LabelKind
+    name: str
+    currency: str
+    used: float
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+
+SPENT = 1.0
+BUDGETS = (
+    BudgetPlan(LabelKind.TEAM, "billing", "USD", 0.43),
+    BudgetPlan(LabelKind.TEAM, "search", "CNY", 0.94, {"requestsPerMinute": 600}),
+    BudgetPlan(LabelKind.TEAM, "support", "USD", 1.0, {"unpriced": "count", "unpricedPrice": "2"}),
+    BudgetPlan(LabelKind.PROJECT, "apollo", "CNY", 0.61),
+    BudgetPlan(LabelKind.PROJECT, "everest", "USD", 0.91),
+    BudgetPlan(LabelKind.PROJECT, "falcon", "USD", 0.18, {"tokensPerDay": 9_000_000}),
+)
+COLUMNS = {LabelKind.TEAM: "team", LabelKind.PROJECT: "project"}
+
+
+def settle_budgets() -> None:
+    """Save the budgets, and draw from every limit what the logged requests of its window used."""
+    now, orders = timezone.now(), list[Order]()
+    with ledger.change(by("tomasz.nowak"), AuditedAction("budget.save", message="Budgets of teams and projects")):
+        for plan in BUDGETS:
+            labels = {COLUMNS[plan.kind]: plan.name}
+            # On the first day of a month there may be nothing yet.
+            nanos = max(_spent(labels, plan.currency, "month"), 8 * NANO)
+            limit = Decimal(int(nanos / plan.used / NANO * 100)) / 100
+            limits = {"moneyPerMonth": f"{limit}", "currency": plan.currency, **plan.extra}
+            save_budget(by("tomasz.nowak"), plan.kind, plan.name, limits)
+            stored = limits_of(limits)
+            assert stored is not None
+            used = {Meter.MONEY_PER_MONTH: nanos if plan.used < SPENT else stored.most[Meter.MONEY_PER_MONTH]}
+            orders += _orders(id_of_label(plan.kind, plan.name), stored, used, labels, now)
+    for agent in newest_configuration().agents:
+        agent_limits = limits_of(agent.limits)
+        if agent_limits is not None:
+            orders += _orders(id_of_agent(agent.id), agent_limits, {}, {"agent": agent.id}, now)
+    RowLedger().exchange("large", orders, now)
+    RowLedger().leave("large")
+
+
+def _orders(
+    holder: str, limits: AgentLimits, used: Mapping[Meter, int], labels: Mapping[str, str], now: datetime
+) -> Iterator[Order]:
+    for meter, limit in limits.most.items():
+        if meter in RATES or meter is Meter.BYTES_PER_DAY:
+            continue
+        period = PERIODS[meter]
+        if meter in used:
+            committed = used[meter]
+        elif meter in MONEY:
+            committed = _spent(labels, limits.currency, period.value)
+        else:
+            committed = _tokens(labels, period.value)
+        window = window_at(period, now, timezone.get_default_timezone())
+        yield Order(holder, meter, window, limit, committed=min(committed, limit))
+
+
+def _sums(labels: Mapping[str, str], period: str) -> object:
+    day = day_of(timezone.now())
+    start = day.replace(day=1) if period == "month" else day
+    return UsageSum.objects.filter(span=UsageSum.DAY, start__gte=start, **labels).order_by()
+
+
+def _spent(labels: Mapping[str, str], currency: str, period: str) -> int:
+    rows = _sums(labels, period).values_list("currency").annotate(Sum("cost_nanos"))
+    exchange = snapshot.current().exchange
+    return sum(exchange.convert(int(nanos), paid, currency) or 0 for paid, nanos in rows if paid)
+
+
+def _tokens(labels: Mapping[str, str], period: str) -> int:
+    sums = _sums(labels, period).aggregate(
+        read=Sum("prompt_tokens", default=0), written=Sum("completion_tokens", default=0)
+    )
+    return int(sums["read"] + sums["written"])
+
+
+# What was made.
+
+
+def count_all(planned: Planned) -> dict[str, Mapping[str, int]]:
+    """Return how many of each kind and in which states, by sentence."""
+    configuration, now = newest_configuration(), timezone.now()
+    states = Counter(state.value for state in planned.providers.states.values())
+    unable = list_unable(list_standings(snapshot.current()))
+    keys = AgentKey.objects
+    return {
+        "providers": {
+            "all": Provider.objects.count(),
+            "disabled": Provider.objects.filter(enabled=False).count(),
+            **states,
+        },
+        "services": {
+            "all": len(configuration.services),
+            "disabled": Service.objects.filter(enabled=False).count(),
+            "own price": sum(bool(service.price) for service in configuration.services),
+            "overridden": Service.objects.filter(capabilities__source="declared", capabilities__name="vision").count(),
+        },
+        "routes": {
+            "all": len(configuration.routes),
+            "cannot answer": len(unable),
+            "cannot read": len(set(planned.unable) - set(unable)),
+            "disabled": sum(not route.enabled for route in configuration.routes),
+            **Counter(f"chain of {len(route.candidates)}" for route in configuration.routes),
+        },
+        "aliases": {"all": len(configuration.aliases)},
+        "agents": {
+            "all": Agent.objects.count(),
+            "made at run time": Agent.objects.filter(origin="runtime").count(),
+            "without a key": Agent.objects.filter(keys=None).count(),
+            "with limits": sum(bool(agent.limits) for agent in configuration.agents),
+            "own service": sum(bool(agent.service_id) for agent in configuration.agents),
+        },
+        "keys": {
+            "all": keys.count(),
+            "revoked": keys.exclude(revoked_at=None).count(),
+            "expired": keys.filter(expires_at__lte=now).count(),
+            "expiring": keys.filter(expires_at__gt=now).count(),
+        },
+        "history": {
+            "revisions": Revision.objects.count(),
+            "undone or restored": Revision.objects.exclude(restores=None).count(),
+            "people": Revision.objects.values("actor").distinct().count(),
+            "audit entries": AuditEvent.objects.count(),
+            "fire drills": FireDrill.objects.count(),
+        },
+        "alerts": {
+            "open": Alert.objects.filter(ended_at=None).count(),
+            "open, sent": Alert.objects.filter(ended_at=None).exclude(sent_at=None).count(),
+            "over": Alert.objects.exclude(ended_at=None).count(),
+        },
+        "artifacts": {
+            "all": Artifact.objects.count(),
+            "expired": Artifact.objects.filter(expires_at__lte=now).count(),
+            "deleted": Artifact.objects.exclude(deleted_at=None).count(),
+            **_count(Artifact.objects, "kind"),
+        },
+        "requests": {"all": RequestLog.objects.count(), **_count(RequestLog.objects, "ending")},
+        "outcomes": _count(RequestLog.objects, "outcome"),
+        "attempts": {"all": AttemptLog.objects.count(), **_count(AttemptLog.objects, "outcome")},
+        "surfaces": _count(RequestLog.objects, "surface"),
+    }
+
+
+def _count(objects: object, column: str) -> dict[str, int]:
+    return Counter(objects.order_by().values_list(column, flat=True))

@@ -1,0 +1,471 @@
+"""What people did in two months: invitations, imports, changes with their undos, keys, budgets, sign-ins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from functools import partial
+from random import Random
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from capabilities.acts import Actor
+from capabilities.core.exchange import ExchangeRate
+from capabilities.core.providers.catalogue import default_catalogue
+from capabilities.core.providers.catalogue.refreshing import read_own_list
+from capabilities.core.providers.probes.drift import DriftKind
+from capabilities.core.vocabulary import Source
+from capabilities.errors import InvalidError
+from capabilities.models import Agent, AgentKey, Provider, Service
+from routing_admin.configuration.agents.actions import issue_key, put_agent, revoke_key, roll_key, save_agent
+from routing_admin.configuration.catalogue_versions import keep_edition
+from routing_admin.configuration.history import newest_configuration, newest_number
+from routing_admin.configuration.revisions import ledger
+from routing_admin.console.agents.actions import make_link
+from routing_admin.console.drills.actions import note_drill_ends, start_drill
+from routing_admin.console.exchange.actions import import_configuration
+from routing_admin.console.history.actions import restore, undo
+from routing_admin.console.people import actions as people
+from routing_admin.console.providers.actions import enable_providers, record_key_tests, record_tests, save_provider
+from routing_admin.console.routes.actions import save_alias, save_route_as
+from routing_admin.console.routes.queries import find_route
+from routing_admin.console.services.actions import delete_service, record_drift, save_service, set_cell
+from routing_admin.console.settings.actions import (
+    save_language,
+    set_content_policy,
+    set_default_language,
+    set_rate,
+)
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, RouteSpec
+from routing_admin.core.files.exporting import export
+from routing_admin.core.files.importing import FileFormat
+from routing_admin.dispatch.provider_checks import CheckResult
+from tests.ui.large import PASSWORD, WIDE, name_of
+from tests.ui.large.configuration import AgentPlan, Planned
+from tests.ui.large.providers import CALLABLE, ProviderState
+
+ADMIN, EDITOR, VIEWER = "administrator", "editor", "viewer"
+STAFF = (
+    *(("mei.lin", ADMIN), ("tomasz.nowak", ADMIN), ("aisha.khan", EDITOR), ("王芳", EDITOR), ("j.oconnor", EDITOR)),
+    *(("lena.fischer", EDITOR), ("ravi.p", VIEWER), ("zhang.wei", VIEWER), ("s.dubois", VIEWER)),
+    *(("night-shift", VIEWER), (name_of("user", 0), EDITOR)),
+)
+"""Everybody but the first administrator. The last two have not joined; `s.dubois` left."""
+CHANGERS = ("mei.lin", "tomasz.nowak", "aisha.khan", "王芳", "j.oconnor", "lena.fischer", "admin")
+DRILL_DAYS = (19, 5)
+SESSION = 4
+"""Changes that somebody makes one after the other."""
+START_DAYS = 60
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happens at a moment; with `revises`, it makes a revision."""
+
+    at: datetime
+    run: Callable[[], Any]
+    revises: bool = False
+
+
+def by(name: str) -> Actor:
+    at = [username for username, _role in STAFF].index(name) if name != "admin" else 99
+    return Actor("person", name, f"10.20.{at}.{17 + at}")
+
+
+class History:
+    """The events of one installation until `now`, in order."""
+
+    def __init__(self, planned: Planned, now: datetime) -> None:
+        self._planned, self._now = planned, now
+        self._rng = Random(f"people {planned.seed}")
+        self._keys: dict[str, list[AgentKey]] = {}
+
+    def events(self) -> list[Event]:
+        settled = [*self._staff(), *self._imports(), *self._settings(), *self._agents(), *self._drills()]
+        settled += [*self._deletions(), *self._days(), *self._evidence()]
+        done = 1 + sum(event.revises for event in settled) + self._budgets_to_come()
+        return sorted([*settled, *self._changes(self._planned.size.revisions - done)], key=lambda event: event.at)
+
+    def _budgets_to_come(self) -> int:
+        # They are saved once it is known what was spent; the real calls move the gateways and back.
+        return 1 + 2 * bool(self._planned.size.calls)
+
+    def _at(self, days: float, hour: float = 9.0) -> datetime:
+        """Return a moment of the day that many days ago, in no case later than five minutes ago."""
+        midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)
+        moment = midnight - timedelta(days=int(days)) + timedelta(hours=hour, seconds=self._rng.randrange(600))
+        return min(moment, self._now - timedelta(seconds=300 + self._rng.randrange(300)))
+
+    # People
+
+    def _staff(self) -> Iterator[Event]:
+        for number, (name, role) in enumerate(STAFF):
+            invited = self._at(START_DAYS - 1 - number // 3, 9 + number % 3)
+            inviter = by("admin") if number < 2 else by("mei.lin")
+            yield Event(invited, partial(people.invite, inviter, name, role))
+            if number < 9:
+                yield Event(invited + timedelta(hours=2), partial(_join, name))
+        yield Event(self._at(21, 16), partial(_set_role, "lena.fischer", VIEWER, EDITOR))
+        yield Event(self._at(14, 16), partial(_set_role, "lena.fischer", EDITOR, VIEWER))
+        yield Event(self._at(8, 17), partial(_deactivate, "s.dubois"))
+        for name, token, scopes in (
+            ("mei.lin", "deploy", ("config:read", "config:write")),
+            ("tomasz.nowak", "grafana", ("requests:read", "routes:read")),
+            ("mei.lin", "old pipeline", ("config:read",)),
+        ):
+            yield Event(self._at(30, 11), partial(_issue_token, name, token, scopes, revoke=token == "old pipeline"))
+
+    def _days(self) -> Iterator[Event]:
+        for day in range(START_DAYS - 3, -1, -1):
+            working = (self._now - timedelta(days=day)).weekday() < 5
+            for name in self._rng.sample(CHANGERS, 3 if working else 0):
+                moment = self._at(day, self._rng.uniform(7, 18))
+                action = "user.sign_in_failed" if self._rng.random() < 0.07 else "user.sign_in"
+                yield Event(moment, partial(people.note_sign_in, replace(by(name), kind="person"), action, [name]))
+
+    # Files
+
+    def _imports(self) -> Iterator[Event]:
+        planned = self._planned
+        yield Event(self._at(58, 10), _refused_import)
+        yield Event(self._at(58, 11), partial(self._import_providers), revises=True)
+        count = planned.size.route_files
+        for number in range(count):
+            who, days, routes = CHANGERS[number + 1], 55 - 4 * number, planned.routes[number::count]
+            message = f"Routes, part {number + 1} of {count}"
+            yield Event(self._at(days, 14), partial(_import_routes, by(who), routes, message), revises=True)
+
+    def _import_providers(self) -> None:
+        """Import providers and services from both files; keys that are stored are in the file, as people write them."""
+        planned = self._planned
+        value = Configuration(providers=planned.providers.specs, services=planned.providers.services)
+        files = [json.loads(export(value, file_format).text) for file_format in FileFormat]
+        for file in files:
+            for entry in (*file.get("providers", ()), *file.get("services", ())):
+                key = planned.providers.literal_keys.get(str(entry.get("providerName")))
+                if key is not None:
+                    entry["apiKey"] = key
+        import_configuration(by("mei.lin"), [json.dumps(file) for file in files], message="Providers of all teams")
+
+    # Settings
+
+    def _settings(self) -> Iterator[Event]:
+        rate = ExchangeRate("CNY", "USD", "0.1391", "", "monthly rate of the finance team")
+        today = partial(_set_rate, by("tomasz.nowak"), rate, self._at(39).date())
+        yield Event(self._at(39, 10), today, revises=True)
+        yield Event(self._at(39, 11), self._replace_default_route, revises=True)
+        yield Event(self._at(38, 10), partial(save_language, by("王芳"), "de", "Antworte auf Deutsch."), revises=True)
+        yield Event(self._at(38, 11), partial(set_default_language, by("mei.lin"), "en"), revises=True)
+        policy = partial(set_content_policy, by("aisha.khan"), "extract+convert")
+        yield Event(self._at(38, 12), policy, revises=True)
+        yield Event(self._at(16, 10), _keep_edition)
+
+    def _replace_default_route(self) -> None:
+        usable = [
+            route
+            for route in self._planned.routes
+            if route.task_type not in self._planned.unable and len(route.candidates) > 2 and route.enabled
+        ]
+        _save(by("mei.lin"), DEFAULT_ROUTE, candidates=usable[-1].candidates[:3])
+
+    # Agents
+
+    def _agents(self) -> Iterator[Event]:
+        configured = [plan for plan in self._planned.agents if not plan.at_run_time]
+        made = [plan for plan in self._planned.agents if plan.at_run_time]
+        entries = [
+            {
+                "id": plan.spec.id,
+                "name": plan.spec.name,
+                "description": plan.spec.description,
+                **({"serviceId": plan.spec.service_id} if plan.spec.service_id else {}),
+                **({"taskType": plan.spec.task_type} if plan.spec.task_type else {}),
+                **({"limits": dict(plan.spec.limits)} if plan.spec.limits else {}),
+            }
+            for plan in configured
+        ]
+        parts = {"aliases": {alias.name: alias.target for alias in self._planned.aliases}, "agents": entries}
+        yield Event(self._at(40, 15), partial(_import_parts, by("mei.lin"), parts), revises=True)
+        yield Event(self._at(37, 9), partial(self._issue_keys, configured))
+        yield Event(self._at(20, 13), partial(self._revoke_keys, configured))
+        yield Event(self._at(9, 10), partial(self._roll_key, configured[2]))
+        yield Event(self._at(3, 9), partial(_make_run_time_agents, configured[2].spec.id, made))
+        yield Event(self._at(6, 9), partial(_make_links, [plan.spec.id for plan in configured[3:8]], self._now))
+
+    def _issue_keys(self, plans: Iterable[AgentPlan]) -> None:
+        rows = Agent.objects.in_bulk(field_name="agent_id")
+        # One announcement for all keys.
+        with ledger.exclusive():
+            for number, plan in enumerate(plans):
+                for key in plan.keys:
+                    ends = None if key.expires_days is None else self._now + timedelta(days=key.expires_days)
+                    _text, row = issue_key(
+                        by(CHANGERS[number % 3]),
+                        rows[plan.spec.id],
+                        label=key.label,
+                        terms=key.terms,
+                        expires_at=ends,
+                    )
+                    self._keys.setdefault(plan.spec.id, []).append(row)
+            for agent_id in ("text-agent", "vision-agent", "multimodal-agent"):
+                issue_key(by("admin"), rows[agent_id], label="demo")
+
+    def _revoke_keys(self, plans: Iterable[AgentPlan]) -> None:
+        with ledger.exclusive():
+            for plan in plans:
+                for key, row in zip(plan.keys, self._keys.get(plan.spec.id, ()), strict=True):
+                    if key.revoked:
+                        revoke_key(by("tomasz.nowak"), row)
+
+    def _roll_key(self, plan: AgentPlan) -> None:
+        roll_key(by("mei.lin"), self._keys[plan.spec.id][0], overlap=timedelta(days=30))
+
+    # Fire drills
+
+    def _drills(self) -> Iterator[Event]:
+        for number, days in enumerate(DRILL_DAYS):
+            moment = self.drill_at(number)
+            yield Event(moment, partial(start_drill, by("tomasz.nowak"), self.drill_provider(), 300))
+            yield Event(moment + timedelta(seconds=330 + days), partial(note_drill_ends))
+
+    def drill_at(self, number: int) -> datetime:
+        midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight - timedelta(days=DRILL_DAYS[number]) + timedelta(hours=10, minutes=15)
+
+    def drill_provider(self) -> str:
+        """Return the provider that most chains begin with."""
+        first = [route.candidates[0].provider for route in self._planned.routes if route.task_type not in self.unable]
+        ready = [name for name in first if self._planned.providers.states.get(name) is ProviderState.READY]
+        return max(sorted(set(ready)), key=ready.count)
+
+    @property
+    def unable(self) -> frozenset[str]:
+        return frozenset(self._planned.unable)
+
+    # Services that are deleted
+
+    def _deletions(self) -> Iterator[Event]:
+        for number, service in enumerate(self._planned.doomed):
+            at = self._at(12 - 3 * number, 15)
+            yield Event(at, partial(_delete_service, CHANGERS[number], service.id), revises=True)
+
+    # Evidence
+
+    def _evidence(self) -> Iterator[Event]:
+        yield Event(self._at(0, 23), partial(self._test_providers))
+        seeing = [one for one in self._planned.services if "vision" in one.effective_capabilities.input]
+        kinds = (DriftKind.DENIED, DriftKind.STOPPED, DriftKind.STARTED)
+        for service, kind in zip(seeing[5:8], kinds, strict=False):
+            yield Event(self._at(2, 4), partial(_record_drift, service.id, kind))
+
+    def _test_providers(self) -> None:
+        states, results = self._planned.providers.states, {}
+        faults = {
+            ProviderState.REFUSED: "http_401",
+            ProviderState.BUSY: "http_429",
+            ProviderState.NO_KEY: "key_missing",
+        }
+        for name, state in states.items():
+            if self._rng.random() < 0.75 or state in faults:
+                results[name] = CheckResult(ms=self._rng.lognormvariate(6.2, 0.6), fault=faults.get(state, ""))
+            if state is ProviderState.SEVERAL_KEYS:
+                tests = {"team-a": CheckResult(ms=312.0), "team-b": CheckResult(ms=284.5, fault="http_401")}
+                record_key_tests(name, tests)
+        record_tests(results)
+
+    # Changes of every day
+
+    def _changes(self, count: int) -> Iterator[Event]:
+        """Yield `count` changes that make a revision each, four in a session; some undo the one before."""
+        kinds: Sequence[Callable[[str, int], Callable[[], Any]]] = (
+            *(self._tune_route, self._swap_candidates, self._rename_service, self._set_limit, self._point_alias),
+            *(self._override, self._set_timeouts),
+        )
+        begin = self._at(33, 9)
+        step = (self._now - timedelta(hours=3) - begin) / max(count, 1)
+        who = CHANGERS[0]
+        for at in range(count):
+            moment = begin + step * (at - at % SESSION) + timedelta(minutes=7 * (at % SESSION))
+            if at % SESSION == 0:
+                who = CHANGERS[self._rng.randrange(len(CHANGERS))]
+            if at == SESSION - 1:
+                yield Event(moment, partial(_restore, who, 2), revises=True)
+            elif at % (5 * SESSION) == SESSION + 2:
+                yield Event(moment, partial(_undo, who), revises=True)
+            elif at % (3 * SESSION) in (2 * SESSION, 2 * SESSION + 1) and count - at > 1 + SESSION:
+                resumed = bool(at % (3 * SESSION) == 2 * SESSION + 1)
+                yield Event(moment, partial(_enable, by(who), self._paused_provider(), enabled=resumed), revises=True)
+            else:
+                yield Event(moment, kinds[at % len(kinds)](who, at), revises=True)
+
+    def _route(self, number: int) -> RouteSpec:
+        usable = [route for route in self._planned.routes[6:] if route.task_type not in self.unable and route.enabled]
+        return usable[number * 7 % len(usable)]
+
+    def _tune_route(self, who: str, number: int) -> Callable[[], Any]:
+        temperature = (number % 9 + 1) / 10 + 0.05
+        return partial(_save, by(who), self._route(number).task_type, temperature=temperature, max_tokens=3000 + number)
+
+    def _swap_candidates(self, who: str, number: int) -> Callable[[], Any]:
+        long = [route for route in self._planned.routes[6:] if len(route.candidates) > 1]
+        long = [route for route in long if route.task_type not in self.unable]
+        return partial(_rotate_chain, by(who), long[number * 5 % len(long)].task_type)
+
+    def _rename_service(self, who: str, number: int) -> Callable[[], Any]:
+        service = self._planned.services[1 + number * 11 % (len(self._planned.services) - 1)]
+        return partial(_rename_service, by(who), service.id, f"{service.name} · {number}")
+
+    def _set_limit(self, who: str, number: int) -> Callable[[], Any]:
+        plans = [plan for plan in self._planned.agents if not plan.spec.limits and not plan.at_run_time]
+        return partial(_set_limits, by(who), plans[number * 3 % len(plans)].spec.id, 100 + number)
+
+    def _point_alias(self, who: str, number: int) -> Callable[[], Any]:
+        aliases = self._planned.aliases
+        target = self._planned.services[1 + number * 13 % (len(self._planned.services) - 1)].id
+        return partial(save_alias, by(who), aliases[1 + number * 3 % (len(aliases) - 1)].name, target)
+
+    def _override(self, who: str, number: int) -> Callable[[], Any]:
+        plain = [one for one in self._planned.services if "audio" not in one.effective_capabilities.input]
+        return partial(_override, by(who), plain[number * 17 % len(plain)].id)
+
+    def _paused_provider(self) -> str:
+        ready = [name for name, state in self._planned.providers.states.items() if state is ProviderState.READY]
+        return ready[-1]
+
+    def _set_timeouts(self, who: str, number: int) -> Callable[[], Any]:
+        names = [name for name, state in self._planned.providers.states.items() if state in CALLABLE]
+        return partial(_set_timeouts, by(who), names[number * 5 % len(names)], 60 + number)
+
+
+# What an event does.
+
+
+def _join(name: str) -> None:
+    people.choose_password(by(name), User.objects.get(username=name), PASSWORD)
+
+
+def _set_role(name: str, role: str, before: str) -> None:
+    people.set_role(by("mei.lin"), User.objects.get(username=name).pk, role, expected=before)
+
+
+def _deactivate(name: str) -> None:
+    people.set_active(by("mei.lin"), User.objects.get(username=name).pk, active=False)
+
+
+def _issue_token(name: str, token: str, scopes: Sequence[str], *, revoke: bool) -> None:
+    _text, row = people.issue_token(by(name), User.objects.get(username=name), token, scopes)
+    if revoke:
+        people.revoke_token(by(name), row)
+
+
+def _refused_import() -> None:
+    broken = {"providers": [{"providerName": "new", "endpoint": "not a URL", "apiKey": "", "defaultModel": "m"}]}
+    try:
+        import_configuration(by("mei.lin"), [json.dumps(broken)])
+    except InvalidError:
+        return
+    raise AssertionError("the broken file was imported")
+
+
+def _import_routes(actor: Actor, routes: Sequence[RouteSpec], message: str) -> None:
+    value = replace(newest_configuration(), routes=tuple(routes))
+    routing = json.loads(export(value, FileFormat.ROUTING).text)["routing"]
+    import_configuration(actor, [json.dumps({"routing": routing})], message=message)
+
+
+def _import_parts(actor: Actor, parts: Mapping[str, Any]) -> None:
+    import_configuration(actor, [json.dumps({"routing": {}, **parts})], message="Aliases and agents of all teams")
+
+
+def _set_rate(actor: Actor, rate: ExchangeRate, day: date) -> None:
+    set_rate(actor, replace(rate, day=day.isoformat()))
+
+
+def _keep_edition() -> None:
+    names = [name_of("model", number) for number in range(300)]
+    entries = [{"id": name, "context_length": 1000, "capabilities": {"vision": True}} for name in names]
+    keep_edition(read_own_list(WIDE, "openrouter", entries, default_catalogue().document, date(2026, 11, 22)))
+
+
+def _save(actor: Actor, task_type: str, **values: Any) -> None:
+    spec = newest_configuration().route(task_type)
+    assert spec is not None, task_type
+    save_route_as(actor, find_route(task_type), replace(spec, **values))
+
+
+def _rotate_chain(actor: Actor, task_type: str) -> None:
+    spec = newest_configuration().route(task_type)
+    assert spec is not None, task_type
+    _save(actor, task_type, candidates=(*spec.candidates[1:], spec.candidates[0]))
+
+
+def _rename_service(actor: Actor, service_id: str, name: str) -> None:
+    row = Service.objects.get(service_id=service_id)
+    row.name = name
+    save_service(actor, row)
+
+
+def _set_limits(actor: Actor, agent_id: str, count: int) -> None:
+    row = Agent.objects.get(agent_id=agent_id)
+    row.limits = {"requestsPerMinute": count}
+    save_agent(actor, row)
+
+
+def _override(actor: Actor, service_id: str) -> None:
+    cell = ("input", "audio")
+    row = Service.objects.get(service_id=service_id)
+    declared = row.capabilities.filter(side="input", name="audio", supported=True).exists()
+    set_cell(actor, row, cell, supported=not declared, source=Source.DECLARED)
+
+
+def _enable(actor: Actor, name: str, *, enabled: bool) -> None:
+    enable_providers(actor, [Provider.objects.get(name=name)], enabled=enabled)
+
+
+def _set_timeouts(actor: Actor, name: str, seconds: int) -> None:
+    row = Provider.objects.get(name=name)
+    row.timeouts = {**row.timeouts, "total": seconds}
+    save_provider(actor, row)
+
+
+def _undo(who: str) -> None:
+    undo(by(who), newest_number() or 0)
+
+
+def _restore(who: str, steps: int) -> None:
+    restore(by(who), (newest_number() or 0) - steps, message="Back to what worked yesterday")
+
+
+def _delete_service(who: str, service_id: str) -> None:
+    delete_service(by(who), Service.objects.get(service_id=service_id))
+
+
+def _record_drift(service_id: str, kind: DriftKind) -> None:
+    row = Service.objects.select_related("provider").get(service_id=service_id)
+    record_drift(row, "vision", kind, newest_number())
+
+
+def _make_run_time_agents(owner: str, plans: Iterable[AgentPlan]) -> None:
+    with ledger.exclusive():
+        for number, plan in enumerate(plans):
+            put_agent(
+                Actor("agent", owner),
+                owner,
+                plan.spec.id,
+                name=plan.spec.name,
+                description=plan.spec.description,
+                service_id=plan.spec.service_id,
+                task_type=plan.spec.task_type,
+                expires_in=86_400.0 * (7 + number) if number % 2 else None,
+            )
+
+
+def _make_links(agents: Iterable[str], now: datetime) -> None:
+    for number, agent_id in enumerate(agents):
+        expires_at = now + timedelta(days=5) if number % 2 else None
+        make_link(
+            by("mei.lin"), Agent.objects.get(agent_id=agent_id), name=f"Developer {number}", expires_at=expires_at
+        )

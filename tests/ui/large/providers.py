@@ -1,0 +1,340 @@
+"""Providers in every state and their model services, from the product's presets and catalogue.
+
+Nothing here needs Django: the names of the keys' variables must be known before settings are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import StrEnum
+from random import Random
+
+from capabilities.core.providers.catalogue import CELLS, FactVerdict, default_catalogue, maker_of
+from capabilities.core.providers.catalogue.names import chats
+from capabilities.core.providers.presets import PRESETS
+from capabilities.core.vocabulary import Capabilities, Cell, Source
+from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec, ProviderSpec, ServiceSpec
+from tests.ui.large import KEY_NAMES, WIDE, name_of
+
+LATELY = date(2027, 1, 31)
+"""Models whose retirement is announced for a later day count as usable."""
+LOCAL_DOMAIN = "llm.example.net"
+"""Domain of the company's own servers; reserved, so that nothing can ever be called there."""
+
+
+class ProviderState(StrEnum):
+    """What is special about a provider; `ready` for most."""
+
+    READY = "ready"
+    NO_KEY = "no_key"
+    DISABLED = "disabled"
+    FORBIDDEN = "forbidden"
+    REFUSED = "refused"
+    BUSY = "busy"
+    SLOW = "slow"
+    SEVERAL_KEYS = "several_keys"
+
+
+SHARES: Mapping[ProviderState, float] = {
+    ProviderState.NO_KEY: 0.11,
+    ProviderState.DISABLED: 0.07,
+    ProviderState.FORBIDDEN: 0.03,
+    ProviderState.REFUSED: 0.03,
+    ProviderState.BUSY: 0.03,
+    ProviderState.SLOW: 0.03,
+    ProviderState.SEVERAL_KEYS: 0.05,
+}
+"""Share of the providers in each state, at least one."""
+CALLABLE = frozenset({ProviderState.READY, ProviderState.BUSY, ProviderState.SLOW, ProviderState.SEVERAL_KEYS})
+
+
+@dataclass(frozen=True)
+class Place:
+    """A provider before its state is chosen; `host` is its host in the catalogue, `models` are added to its list."""
+
+    name: str
+    endpoint: str
+    host: str = ""
+    models: tuple[str, ...] = ()
+    protocol: str = "openai"
+    display_name: str = ""
+    needs_key: bool = True
+    weight: int = 3
+
+
+HOSTED = (
+    Place("together", "https://api.together.xyz/v1", "together_ai", weight=6),
+    Place("fireworks", "https://api.fireworks.ai/inference/v1", "fireworks_ai", weight=5),
+    Place("xai", "https://api.x.ai/v1", "xai", weight=4),
+    Place("deepinfra", "https://api.deepinfra.com/v1/openai", "deepinfra", weight=5),
+    Place("cerebras", "https://api.cerebras.ai/v1", "cerebras"),
+    Place("novita", "https://api.novita.ai/v3/openai", "novita", weight=4),
+    Place("perplexity", "https://api.perplexity.ai", "perplexity"),
+    Place("sambanova", "https://api.sambanova.ai/v1", "sambanova", weight=2),
+    Place("nebius", "https://api.studio.nebius.ai/v1", "nebius", weight=4),
+    Place("cohere", "https://api.cohere.ai/compatibility/v1", "cohere", weight=2),
+    Place("aihubmix", "https://aihubmix.com/v1", "aihubmix", weight=5),
+    Place("stepfun", "https://api.stepfun.com/v1", "stepfun", display_name="阶跃星辰"),
+    Place("zai", "https://api.z.ai/api/paas/v4", "zai", display_name="Z.ai"),
+    Place("moonshot-intl", "https://api.moonshot.ai/v1", "moonshot"),
+    Place("minimax-intl", "https://api.minimax.io/v1", "minimax"),
+    Place("dashscope-intl", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "dashscope", weight=5),
+    Place("databricks", "https://adb-3142857.7.azuredatabricks.net/serving-endpoints", "databricks", weight=4),
+    Place("openai-batch", "https://api.openai.com/v1", "openai", display_name="OpenAI (batch account)", weight=5),
+    Place("openai-eu", "https://eu.api.openai.com/v1", "openai", display_name="OpenAI EU", weight=4),
+    Place("anthropic-research", "https://api.anthropic.com/v1", "anthropic", protocol="anthropic", weight=4),
+    Place("deepseek-spare", "https://api.deepseek.com", "deepseek", display_name="DeepSeek 备用账号", weight=2),
+    Place(
+        "siliconflow-team-b", "https://api.siliconflow.cn/v1", "siliconflow", display_name="硅基流动（二组）", weight=4
+    ),
+)
+REGIONS = ("westeurope", "swedencentral", "eastus2", "francecentral", "japaneast", "uksouth", "australiaeast")
+CLOUD_REGIONS = ("eu-central-1", "us-east-1", "us-west-2", "ap-southeast-1")
+CITIES = ("berlin", "zurich", "lyon", "warsaw", "shanghai", "shenzhen", "austin", "dublin", "osaka")
+OWN_TEAMS = ("search", "risk", "research", "mobile", "docs", "support")
+OLLAMA_MODELS = ("llama3.3:70b", "qwen3:32b", "qwen2.5vl:7b", "gpt-oss:20b", "mistral-small3.2:24b", "deepseek-r1:32b")
+VLLM_MODELS = (
+    *("Qwen/Qwen2.5-VL-72B-Instruct", "deepseek-ai/DeepSeek-V3.2", "openai/gpt-oss-120b", "zai-org/GLM-4.6"),
+    *("moonshotai/Kimi-K2-Thinking", "meta-llama/Llama-3.3-70B-Instruct", "Qwen/Qwen3-30B-A3B-Instruct-2507"),
+)
+EMBEDDINGS = ("text-embedding-3-large", "text-embedding-v4", "BAAI/bge-m3")
+GATEWAYS = (
+    Place("vllm-berlin", f"http://vllm-berlin.{LOCAL_DOMAIN}:8000/v1", models=VLLM_MODELS[:2], needs_key=False),
+    Place("gateway-responses", f"https://gateway.{LOCAL_DOMAIN}/v1/responses", models=("gpt-5.6-sol",),
+          protocol="openai-responses", needs_key=False),
+    Place("gateway-claude", f"https://claude.{LOCAL_DOMAIN}/v1", models=("claude-haiku-4-5",),
+          protocol="anthropic", needs_key=False),
+    Place("gateway-gemini", f"https://gemini.{LOCAL_DOMAIN}/v1beta", models=("gemini-3.8-flash",),
+          protocol="gemini", needs_key=False),
+)  # fmt: skip
+"""Own servers without a key, one for each protocol; the real calls of `calls.py` go through these."""
+OPENROUTER_NAMES: Mapping[str, str] = {
+    "dashscope": "qwen",
+    "gemini": "google",
+    "meta": "meta-llama",
+    "mistral": "mistralai",
+    "moonshot": "moonshotai",
+    "xai": "x-ai",
+    "zai": "z-ai",
+}
+CHINESE_NAMES = ("文本对话", "长文写作", "视觉理解", "合同审核", "客服质检", "代码助手", "多模态问答", "报表解读")
+HOSTS_OF_PRESETS = {"zhipu": "zai", "ark": "volcengine", "hunyuan": "tencent", "mimo": "xiaomi", "qianfan": ""}
+
+
+def list_places(taken: frozenset[str]) -> Iterator[Place]:
+    """Yield every place in an order in which also the first few are of all kinds; `taken` are the demo's names."""
+    yield from GATEWAYS
+    hosted = [place for place in (*_presets(), *HOSTED) if place.name not in taken]
+    kinds = (hosted, [*_clouds()], [*_own_servers()])
+    for at in range(max(map(len, kinds))):
+        for places in kinds:
+            yield from places[at : at + 1]
+
+
+def _presets() -> Iterator[Place]:
+    for preset in PRESETS:
+        host = HOSTS_OF_PRESETS.get(preset.name, preset.name)
+        shown = preset.label_zh if preset.label_zh != preset.label_en else preset.label_en
+        endpoint = preset.base_url.replace("127.0.0.1", f"workstation.{LOCAL_DOMAIN}")
+        yield Place(
+            *(preset.name, endpoint, host, preset.models, preset.protocol, shown),
+            needs_key=preset.needs_key,
+            weight={"openrouter": 24, "siliconflow": 12, "dashscope": 12}.get(preset.name, 5),
+        )
+
+
+def _clouds() -> Iterator[Place]:
+    for number in (1, 2):
+        for region in REGIONS:
+            name = f"azure-{region}-{number}"
+            yield Place(name, f"https://acme-{region}-{number}.openai.azure.com/openai/v1", "azure", weight=6 - number)
+    for region in CLOUD_REGIONS:
+        endpoint = f"https://bedrock-runtime.{region}.amazonaws.com/openai/v1"
+        yield Place(f"bedrock-{region}", endpoint, "bedrock", weight=4)
+    for region in ("europe-west4", "us-central1"):
+        base = f"https://{region}-aiplatform.googleapis.com/v1/projects/acme-llm/locations/{region}/endpoints/openapi"
+        yield Place(f"vertex-{region}", base, "vertex_ai", weight=4)
+
+
+def _own_servers() -> Iterator[Place]:
+    for number in range(1, 25):
+        endpoint = f"http://gpu-{number:02}.{LOCAL_DOMAIN}:11434/v1"
+        models = tuple(OLLAMA_MODELS[(number + step) % len(OLLAMA_MODELS)] for step in range(2))
+        yield Place(f"ollama-gpu-{number:02}", endpoint, models=models, needs_key=False, weight=2)
+    for number, city in enumerate(CITIES[1:]):
+        models = tuple(VLLM_MODELS[(number + step) % len(VLLM_MODELS)] for step in range(2))
+        yield Place(f"vllm-{city}", f"http://vllm-{city}.{LOCAL_DOMAIN}:8000/v1", models=models, needs_key=False)
+    for team in OWN_TEAMS:
+        yield Place(f"gateway-{team}", f"https://{team}-gateway.{LOCAL_DOMAIN}/v1", "openai", weight=3)
+
+
+@dataclass(frozen=True)
+class Providers:
+    """Providers with their states and services; keys and origins are those that the installation has."""
+
+    specs: tuple[ProviderSpec, ...]
+    services: tuple[ServiceSpec, ...]
+    states: Mapping[str, ProviderState]
+    literal_keys: Mapping[str, str]
+    variables: Mapping[str, str]
+    origins: tuple[str, ...]
+
+
+def make_providers(rng: Random, count: int, service_count: int, taken: frozenset[str]) -> Providers:
+    """Return `count` providers with `service_count` services between them, the wide ones first."""
+    places = list(list_places(taken))[: count - 1]
+    if len(places) < count - 1:
+        raise ValueError(f"at most {len(places) + 1} providers are known")
+    states = _choose_states(rng, places)
+    wide = Place(name_of("provider", 0), f"https://wide.{LOCAL_DOMAIN}/v1", display_name=WIDE, models=(WIDE,))
+    states[wide.name] = ProviderState.SEVERAL_KEYS
+    specs, literal_keys, variables, origins = [], {}, {}, []
+    models = _share_models(rng, places, service_count - 1)
+    for place in (*places, wide):
+        state = states[place.name]
+        key, more_keys = _keys_of(rng, place, state)
+        if key.kind is KeyKind.STORED:
+            literal_keys[place.name] = f"sk-made-up-{rng.getrandbits(96):024x}"
+            key = replace(key, kind=KeyKind.ENV)
+        elif key.kind is KeyKind.ENV and state is not ProviderState.NO_KEY:
+            variables[key.variable] = f"sk-made-up-{rng.getrandbits(96):024x}"
+        variables |= {more.variable: f"sk-made-up-{rng.getrandbits(96):024x}" for more in more_keys if more.enabled}
+        if LOCAL_DOMAIN in place.endpoint and state is not ProviderState.FORBIDDEN:
+            origins.append("/".join(place.endpoint.split("/")[:3]))
+        slow = {"firstContent": 240, "total": 900} if state is ProviderState.SLOW else {}
+        specs.append(
+            ProviderSpec(
+                *(place.name, place.endpoint, (models.get(place.name) or place.models or ("default",))[0]),
+                protocol=place.protocol,
+                key=key,
+                more_keys=more_keys,
+                display_name=place.display_name,
+                enabled=state is not ProviderState.DISABLED,
+                timeouts=slow,
+            )
+        )
+    services = _make_services(rng, [*places], models)
+    wide_service = ServiceSpec(
+        name_of("service", 0), WIDE, wide.name, WIDE, capabilities=Capabilities(("text", "vision")), description=WIDE
+    )
+    return Providers(
+        tuple(specs), (wide_service, *services), states, literal_keys, variables, tuple(dict.fromkeys(origins))
+    )
+
+
+def _choose_states(rng: Random, places: Sequence[Place]) -> dict[str, ProviderState]:
+    # The gateways of real calls stay ready.
+    states = {place.name: ProviderState.READY for place in places}
+    free = [place for place in places if place not in GATEWAYS]
+    for state, share in SHARES.items():
+        fitting = [place for place in free if _fits(place, state)]
+        for place in rng.sample(fitting, min(len(fitting), max(1, round(share * len(places))))):
+            states[place.name] = state
+            free.remove(place)
+    return states
+
+
+def _fits(place: Place, state: ProviderState) -> bool:
+    if state is ProviderState.FORBIDDEN:
+        return place.endpoint.startswith("http://")
+    return place.needs_key or state in (ProviderState.DISABLED, ProviderState.BUSY, ProviderState.SLOW)
+
+
+def _keys_of(rng: Random, place: Place, state: ProviderState) -> tuple[KeySpec, tuple[KeySpec, ...]]:
+    variable = f"LLM_PROVIDER_{''.join(c if c.isalnum() else '_' for c in place.name.upper())}_API_KEY"
+    if not place.needs_key:
+        return NO_KEY, ()
+    if state is ProviderState.NO_KEY:
+        return KeySpec(KeyKind.ENV, variable), ()
+    if state is ProviderState.SEVERAL_KEYS:
+        names = KEY_NAMES if place.display_name == WIDE else ("team-b", "until-december")
+        more = tuple(
+            KeySpec(KeyKind.ENV, f"{variable}_{number}", name=name, enabled=number != 3)
+            for number, name in enumerate(names, 2)
+        )
+        return KeySpec(KeyKind.ENV, variable, name="team-a"), more
+    return KeySpec(KeyKind.STORED if rng.random() < 0.45 else KeyKind.ENV, variable), ()
+
+
+def _share_models(rng: Random, places: Sequence[Place], count: int) -> dict[str, tuple[str, ...]]:
+    """Share `count` models among the places by weight, their own models first; every place with models has one."""
+    known = {place.name: [*dict.fromkeys((*place.models, *_catalogued(rng, place)))] for place in places}
+    chosen: dict[str, list[str]] = {place.name: [] for place in places}
+    turns = [place for place in places for _ in range(place.weight)]
+    rng.shuffle(turns)
+    turns = [*places, *turns] * 4
+    for place in turns:
+        if sum(map(len, chosen.values())) == count:
+            break
+        if known[place.name]:
+            chosen[place.name].append(known[place.name].pop(0))
+    missing = count - sum(map(len, chosen.values()))
+    if missing:
+        raise ValueError(f"{missing} services more than these providers have models")
+    return {name: tuple(models) for name, models in chosen.items()}
+
+
+def _catalogued(rng: Random, place: Place) -> list[str]:
+    catalogue = default_catalogue()
+    names = sorted(name for name in catalogue.document.models.get(place.host, ()) if chats(name))
+    rng.shuffle(names)
+    # Few use what is no longer served.
+    over = {name for name in names if (end := catalogue.retirement(place.host, name)) and end.day <= LATELY}
+    names = [name for name in names if name not in over or rng.random() < 0.05]
+    if place.host == "openrouter":
+        makers = [maker_of(name) for name in names]
+        return [
+            f"{OPENROUTER_NAMES.get(maker, maker)}/{name}" for maker, name in zip(makers, names, strict=True) if maker
+        ]
+    return names
+
+
+def _make_services(rng: Random, places: Sequence[Place], models: Mapping[str, Sequence[str]]) -> Iterator[ServiceSpec]:
+    used: set[str] = set()
+    pairs = [(place, model) for place in places for model in models[place.name]]
+    disabled = set(rng.sample(range(len(pairs)), max(3, len(pairs) // 25)))
+    overridden = set(rng.sample(range(len(pairs)), max(3, len(pairs) // 20)))
+    for at, (place, model) in enumerate(pairs):
+        short = model.rpartition("/")[2].lower().replace(":", "-")
+        service_id = short if short not in used else f"{short}@{place.name}"
+        used.add(service_id)
+        name = f"{CHINESE_NAMES[at % len(CHINESE_NAMES)]}（{short}）" if at % 5 == 2 else _title(short)
+        own_price = {"currency": rng.choice(("USD", "CNY")), "input": 0.4, "output": 1.6} if at % 17 == 3 else {}
+        spec = ServiceSpec(
+            *(service_id, name, place.name, model),
+            description="" if at % 3 else f"{_title(short)} at {place.display_name or place.name}",
+            capability_tags=("文本对话",) if at % 5 == 2 else (),
+            price=own_price,
+            limits={"contextTokens": 32_768} if at % 29 == 5 else {},
+            enabled=at not in disabled,
+        )
+        yield _with_capabilities(spec, place, override=at in overridden)
+
+
+def _title(short: str) -> str:
+    return " ".join(word.upper() if word in ("gpt", "glm") else word.capitalize() for word in short.split("-"))
+
+
+def _with_capabilities(spec: ServiceSpec, place: Place, *, override: bool) -> ServiceSpec:
+    """Return the service as the page fills it in: from the catalogue, unless overridden by hand."""
+    entry = default_catalogue().entry_at(place.name, place.endpoint, spec.model)
+    if entry is None:
+        return spec
+    sources: dict[str, Source] = {}
+    present: list[Cell] = []
+    for cell in CELLS:
+        fact = entry.facts.get(cell)
+        value, source = False, Source.UNKNOWN
+        if fact is not None:
+            value = fact.value
+            source = Source.CONTESTED if fact.verdict is FactVerdict.CONTESTED else Source.CATALOGUE
+        if override and cell == ("input", "vision"):
+            value, source = not value, Source.DECLARED
+        if value:
+            present.append(cell)
+        if not value or source is not Source.DECLARED:
+            sources[":".join(cell)] = source
+    sides = [tuple(name for side, name in present if side == wanted) for wanted in ("input", "output")]
+    return replace(spec, capabilities=Capabilities(*sides), sources=sources)

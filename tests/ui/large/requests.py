@@ -1,0 +1,584 @@
+"""Requests of thirty days: real plans and real runs along the chains, with scripted outcomes and a simulated clock.
+
+What is logged is what the product would have logged: the fallback run makes the attempts, the delivery decision the
+files, and the journal writes the entries. Only the providers' answers, their times and their counts are made up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from random import Random
+from typing import Any
+
+from artifacts.models import Artifact
+from artifacts.storage.content import part_of
+from capabilities.core.delivery.adaptation import CannotRead, summary
+from capabilities.core.delivery.model_endpoint import Prepared
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.operations.passing import SPEAKS, Passing
+from capabilities.core.operations.table import OPERATIONS
+from capabilities.core.services.agent_limits import Meter
+from capabilities.core.services.agents import Labels, terms_of
+from capabilities.core.translatable import translatable
+from capabilities.core.wire import Answer, Failure, Fault, Usage
+from capabilities.doubts import noted_refusals
+from capabilities.last_use import last_uses
+from capabilities.models import AgentKey
+from routing_admin.configuration import snapshot
+from routing_admin.console.routes.queries import list_ready
+from routing_admin.core.configuration.specs import DESCRIBE_ROUTE
+from routing_admin.core.fallback.chain import CANCELLED, OK, Attempt, Call, Reply, RunResult, Try
+from routing_admin.core.fallback.context import local_context
+from routing_admin.core.fallback.endings import NO_ROUTE, OVERLOADED, UNAVAILABLE
+from routing_admin.core.fallback.errors import RouterError
+from routing_admin.core.fallback.policy import caller_of
+from routing_admin.core.fallback.run import FallbackRun, end_stream
+from routing_admin.core.limits.sentences import BUDGET_EXCEEDED, RATE_EXCEEDED, RefusedNeed, sentence_of
+from routing_admin.core.planning.model_names import NOT_ALLOWED, NamedRoute, UnknownModelError, resolve_model
+from routing_admin.core.planning.params import apply_params
+from routing_admin.core.planning.plan import NoRouteError
+from routing_admin.dispatch.model_endpoints import without_describing
+from routing_admin.dispatch.plan import PlannedRequest, list_dropped, plan_request, prepare_for
+from routing_admin.dispatch.send import pass_through
+from routing_admin.platform.databases.unavailable import MESSAGE
+from routing_admin.platform.server.draining import DrainingError
+from routing_admin.request_log.call_outcomes import call_outcomes
+from routing_admin.request_log.costs import cost_columns
+from routing_admin.request_log.entries import Entry, RequestFacts, entry_of, note_refused_files
+from routing_admin.request_log.insertion import write
+from routing_admin.request_log.operations import DESCRIBE
+from routing_admin.request_log.recorder import LEFT_STATUS, facts_of_fault
+from tests.ui.large import KEY_NAMES, WIDE, name_of
+from tests.ui.large.artifacts import Library
+from tests.ui.large.configuration import Planned, is_reading
+from tests.ui.large.people import History
+from tests.ui.large.providers import CALLABLE, LOCAL_DOMAIN, ProviderState
+from tests.ui.large.weather import DAY, HOUR, STAGED, Weather
+
+DAYS = 30
+HOURLY = (1, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 4, 3, 2)
+"""Weight of each hour of a working day; a weekend has a third."""
+PLAYED = 25_000
+"""Requests that are played one by one; of more, the others repeat a recent one at another time."""
+RECENT, BATCH = 3_000, 5_000
+DRILL_CALLS, BROKEN_CALLS = 14, 8
+QUESTION = TextPart("Answer the question about the data below.")
+PLAIN = ChatRequest((Message(Role.SYSTEM, (TextPart("Be brief."),)), Message(Role.USER, (QUESTION,))))
+TUNED = replace(PLAIN, temperature=0.3, max_tokens=900, top_p=0.9, extra={"seed": 7, "logit_bias": {"50256": -100}})
+"""A request with parameters that some protocols cannot express."""
+PASSED = {
+    "embeddings": 6,
+    "rerank": 2,
+    "moderations": 1,
+    "transcriptions": 2,
+    "speech": 1,
+    "images": 1,
+    "completions": 1,
+}
+CONTENT_TYPE = translatable("%(param)s must be a string or a list of parts.", param="messages[0].content")
+BY_NAME = {operation.name: operation for operation in OPERATIONS}
+THINKS = ("thinking", "reason", "o1", "o3", "o4", "-r1", "gpt-5", "gpt-6", "qwq", "magistral", "grok-4")
+
+
+@dataclass
+class Clock:
+    """Seconds since 1970, which the runs read as their clock."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Caller:
+    """An agent that calls with a key: the names that it asks for, and its labels."""
+
+    agent: str
+    key: AgentKey
+    names: tuple[str, ...]
+    labels: Labels
+    users: int = 0
+
+
+@dataclass
+class Played:
+    """One played request: everything that is logged besides its id, its time and its counts."""
+
+    facts: dict[str, Any]
+    attempts: tuple[Attempt, ...] = ()
+    prepared: Mapping[int, Prepared] = field(default_factory=dict)
+    chat: ChatRequest | None = None
+    answered: tuple[str, str] | None = None
+
+
+class Traffic:
+    """The requests of one installation, written in the order of their times."""
+
+    def __init__(self, planned: Planned, now: datetime, weather: Weather, history: History, library: Library) -> None:
+        self._planned, self._now, self._library = planned, now.timestamp(), library
+        self._rng = Random(f"requests {planned.seed}")
+        self._weather = weather
+        self._clock = Clock()
+        self._context = local_context(self._clock, self._rng.random)
+        self._pending, self._at = self._moments(history), 0
+        # Each once in a small log, a few times in a large one.
+        self._staged = [*STAGED] * (2 if planned.size.requests > 2000 else 1)
+        self._share_staged = min(0.3, 3 * len(self._staged) / max(1, planned.size.requests))
+        self._recent: list[Entry] = []
+        self._played = 0
+        self._share_played = min(1.0, PLAYED / max(1, planned.size.requests))
+        self._callers: list[Caller] = []
+        self._weights: list[float] = []
+        self._last_uses: dict[str, tuple[AgentKey, datetime]] = {}
+        self._pool_size = 0
+        self._ids: deque[str] = deque(maxlen=50)
+        self._prepared: dict[tuple[Any, ...], Prepared | CannotRead] = {}
+        self._known_chats: dict[tuple[Any, ...], ChatRequest] = {}
+        self.renew()
+
+    # When
+
+    def _moments(self, history: History) -> list[tuple[float, str]]:
+        """Return every moment in order, most with an empty name, some with the name that must be asked for."""
+        rng, begin, now = self._rng, self._now - DAYS * DAY, self._now
+        starts = [begin + hour * HOUR for hour in range(DAYS * 24)]
+        weights = []
+        for start in starts:
+            at = datetime.fromtimestamp(start, UTC)
+            growth = 1 + 0.5 * (start - begin) / (DAYS * DAY)
+            weights.append(HOURLY[at.hour] * growth * (0.33 if at.weekday() > 4 else 1.0))
+        named = [(moment, name) for moment, name in self._named(history) if moment < now]
+        count = self._planned.size.requests - self._planned.size.calls - len(named) - 3
+        chosen = rng.choices(starts, weights, k=max(count, 0))
+        moments = [(start + rng.random() * HOUR, "") for start in chosen]
+        return sorted([*moments, *named])
+
+    def _named(self, history: History) -> Iterator[tuple[float, str]]:
+        rng = self._rng
+        provider = history.drill_provider()
+        routes = [
+            route.task_type
+            for route in self._planned.routes
+            if route.candidates[0].provider == provider and route.enabled and route.task_type not in history.unable
+        ]
+        for number in (0, 1):
+            begins = history.drill_at(number).timestamp()
+            for _ in range(DRILL_CALLS if self._planned.size.requests > 1000 else 3):
+                yield begins + rng.uniform(5, 295), f"task:{rng.choice(routes)}"
+            # What is usual for the provider, which a drill's result is compared with.
+            for _ in range(3):
+                yield begins - rng.uniform(60, HOUR), f"task:{rng.choice(routes)}"
+        specs = {spec.name: spec for spec in self._planned.providers.specs}
+        for incident in self._weather.refusals():
+            # Before an alert is looked for, and after the key works again.
+            middle = (incident.begins + incident.ends) / 2
+            for moment in (rng.uniform(incident.begins, middle), middle - 60, incident.ends + rng.uniform(60, HOUR)):
+                yield moment, f"{incident.provider}/{specs[incident.provider].default_model}"
+        for name in self._weather.broken_now():
+            for _ in range(BROKEN_CALLS):
+                yield self._now - rng.uniform(60, 0.8 * HOUR), f"{name}/{specs[name].default_model}"
+
+    def write_until(self, moment: datetime) -> None:
+        """Write every request that began before `moment`."""
+        limit, entries = moment.timestamp(), list[Entry]()
+        while self._at < len(self._pending) and self._pending[self._at][0] < limit:
+            entries.append(self._entry(*self._pending[self._at]))
+            self._at += 1
+            if len(entries) == BATCH:
+                log_entries(entries)
+                entries = []
+        log_entries(entries)
+
+    def renew(self) -> None:
+        """Forget what depends on the configuration and on the stored files."""
+        if self._callers and snapshot.current() is self._state:
+            return
+        self._state = snapshot.current()
+        self._plans: dict[tuple[Any, ...], PlannedRequest] = {}
+        if len(self._library.stored) >= self._pool_size + 20 or not self._pool_size:
+            self._find_files()
+        if not self._callers:
+            self._find_callers()
+
+    def _find_files(self) -> None:
+        newest = Artifact.objects.filter(pk__in=self._library.stored[-60:]).living().order_by("-created_at")
+        fitting = newest.filter(size__lt=3_000_000).exclude(filename__contains=WIDE)
+        rows = [row for kind in ("image", "document", "text", "audio") for row in fitting.filter(kind=kind)[:6]]
+        self._files: list[FilePart] = [part_of(row) for row in rows]
+        self._pool_size = len(self._library.stored)
+        self._known_chats.clear()
+        self._prepared.clear()
+
+    def _find_callers(self) -> None:
+        keys: dict[str, AgentKey] = {}
+        for row in AgentKey.objects.select_related("agent").filter(revoked_at=None).order_by("-created_at", "-pk"):
+            keys.setdefault(row.agent.agent_id, row)
+        targets = {alias.target: alias.name for alias in self._planned.aliases}
+        for agent in self._state.configuration.agents:
+            key = keys.get(agent.id)
+            if key is None:
+                continue
+            own = f"task:{agent.task_type}" if agent.task_type else agent.service_id or "auto"
+            allowed = agent.limits.get("models")
+            names = tuple(allowed) if allowed else (own, own, targets.get(own, own))
+            users = 40 if len(self._callers) % 6 == 2 else 0
+            self._callers.append(Caller(agent.id, key, names, terms_of(key.terms).labels, users))
+        self._rng.shuffle(self._callers)
+        # Hardly anybody keeps asking what cannot answer.
+        ready = {route.task_type for route in self._state.configuration.routes if list_ready(self._state, route)}
+        doubtful = [not self._can_answer(caller.names[0], ready) for caller in self._callers]
+        weights = [(0.02 if doubt else 1) / (rank + 3) for rank, doubt in enumerate(doubtful)]
+        self._weights = [*accumulate(weights)]
+
+    def _can_answer(self, name: str, ready: Collection[str]) -> bool:
+        service = self._state.configuration.service(name)
+        if service is not None:
+            return service.enabled and self._planned.providers.states.get(service.provider) in CALLABLE
+        return name == "auto" or (name.removeprefix("task:") in ready and not self._planned.unable.get(name[5:]))
+
+    # What
+
+    def _entry(self, at: float, name: str) -> Entry:
+        if not name and self._recent and self._rng.random() > self._share_played:
+            return self._repeat(at, self._rng.choice(self._recent))
+        entry = self._logged(at, self._play(at, name))
+        if not name and self._share_played < 1:
+            self._recent[self._played % RECENT : self._played % RECENT + 1] = [entry]
+            self._played += 1
+        return entry
+
+    def _repeat(self, at: float, entry: Entry) -> Entry:
+        """Return the same request at another time, with the costs that were found for it."""
+        facts = copy(entry.facts)
+        facts.id, facts.began = f"req_{self._rng.getrandbits(96):024x}", datetime.fromtimestamp(at, UTC)
+        facts.revision = self._state.revision
+        return Entry(facts, entry.attempts, entry.sent, entry.conversation, cost_columns(entry))
+
+    def _logged(self, at: float, played: Played) -> Entry:
+        began = datetime.fromtimestamp(at, UTC)
+        usage, facts = self._usage(played), dict(played.facts)
+        if played.answered is not None and facts["outcome"] == OK:
+            writing = self._weather.writing(played.answered[0], usage.completion_tokens or 60) * 1000
+            facts["duration_ms"] += writing
+            last = played.attempts[-1]
+            tries = (*last.tries[:-1], replace(last.tries[-1], duration_ms=last.tries[-1].duration_ms + writing))
+            last = replace(last, duration_ms=last.duration_ms + writing, tries=tries)
+            attempts = (*played.attempts[:-1], last)
+        else:
+            attempts = played.attempts
+        row = self._last_uses.get(facts["agent"], (None,))[0]
+        if row is not None:
+            self._last_uses[facts["agent"]] = (row, began)
+        request_id = f"req_{self._rng.getrandbits(96):024x}"
+        self._ids.append(request_id)
+        complete = RequestFacts(
+            request_id, began, usage=usage, revision=self._state.revision, **facts, **self._details(played, usage)
+        )
+        return entry_of(complete, attempts, played.prepared, played.chat)
+
+    def _play(self, at: float, name: str) -> Played:
+        rng = self._rng
+        caller = rng.choices(self._callers, cum_weights=self._weights)[0]
+        self._last_uses.setdefault(caller.agent, (caller.key, datetime.fromtimestamp(at, UTC)))
+        facts = {"surface": "v1", "agent": caller.agent, "key": caller.key.public_id, "labels": self._labels(caller)}
+        draw = 1.0 if name else rng.random()
+        if draw < 0.02:
+            return Played({**facts, **self._refusal(caller, at)})
+        if draw < 0.023 and self._ids:
+            return Played(
+                {**facts, "outcome": OK, "status": 200, "replay_of": rng.choice(self._ids), "duration_ms": 2.5}
+            )
+        if draw < 0.06:
+            return self._passed(facts, at)
+        if draw < 0.07:
+            facts["surface"] = rng.choice(("api", "api", "page"))
+        elif draw < 0.08:
+            facts["surface"], name = DESCRIBE, f"task:{DESCRIBE_ROUTE}"
+        asked = name or self._asked(caller)
+        try:
+            named = resolve_model(self._state.configuration, asked)
+        except UnknownModelError as error:
+            unknown = {"outcome": "model_not_found", "status": 404, "error": error.sentence, "duration_ms": 1.8}
+            return Played({**facts, "asked_model": asked, **unknown})
+        staged = self._staged.pop() if not name and self._staged and rng.random() < self._share_staged else None
+        chat, language = self._chat(named), "zh" if rng.random() < 0.08 else None
+        stream = rng.random() < 0.5 or (staged is not None and staged.value.startswith("stream"))
+        key = (asked, language, stream, id(chat))
+        planned = self._plans.get(key)
+        if planned is None:
+            planned = self._plans[key] = plan_request(
+                self._state,
+                named.route,
+                chat,
+                matched=named.matched,
+                language=language,
+                agent=caller.agent,
+                stream=stream,
+                service=named.service,
+                direct=named.direct,
+            )
+        facts |= {"asked_model": asked, "task_type": named.task_type, "matched": named.matched}
+        played = self._run(planned, facts, at, staged)
+        if staged is not None and all(attempt.outcome != staged for attempt in played.attempts):
+            self._staged.append(staged)
+        return played
+
+    def _asked(self, caller: Caller) -> str:
+        rng, draw = self._rng, self._rng.random()
+        if draw < 0.82:
+            return rng.choice(caller.names)
+        if draw < 0.90:
+            return f"task:{rng.choice(self._planned.routes).task_type}"
+        if draw < 0.94:
+            return rng.choice(self._planned.aliases).name
+        if draw < 0.97:
+            service = rng.choice(self._planned.services)
+            return f"{service.provider}/{service.model}"
+        if draw < 0.99:
+            return "auto"
+        return rng.choice(("gpt-7", "claude-next", "task:no-such-task", "text-davinci-003"))
+
+    def _labels(self, caller: Caller) -> Labels:
+        if not caller.users:
+            return caller.labels
+        return replace(caller.labels, user=f"customer-{self._rng.randrange(caller.users):03}")
+
+    def _chat(self, named: NamedRoute) -> ChatRequest:
+        rng = self._rng
+        reads = named.route.task_type == DESCRIBE_ROUTE or is_reading(named.route.task_type)
+        if not self._files or rng.random() > (0.75 if reads else 0.05):
+            return TUNED if rng.random() < 0.2 else PLAIN
+        # A few sets for each route: preparing one may take as long as reading its files.
+        at = (hash_of(named.route.task_type) + rng.randrange(3)) % len(self._files)
+        return self._chats_with(at, 2 if at % 4 == 0 else 1)
+
+    def _chats_with(self, at: int, count: int) -> ChatRequest:
+        key = ("files", at, count, self._pool_size)
+        if key not in self._known_chats:
+            files = tuple(self._files[(at + step * 7) % len(self._files)] for step in range(count))
+            self._known_chats[key] = ChatRequest((Message(Role.USER, (QUESTION, *files)),))
+        return self._known_chats[key]
+
+    # How it goes
+
+    def _passed(self, facts: dict[str, Any], at: float) -> Played:
+        """Play a call beside chat, which goes only to providers that speak openai."""
+        rng = self._rng
+        operation = BY_NAME[rng.choices([*PASSED], [*PASSED.values()])[0]]
+        own = [
+            name for name, state in self._planned.providers.states.items()
+            if LOCAL_DOMAIN in (self._spec(name).endpoint) and state is ProviderState.READY
+        ]  # fmt: skip
+        asked = (
+            f"{rng.choice(own)}/bge-m3" if rng.random() < 0.7 else f"task:{rng.choice(self._planned.routes).task_type}"
+        )
+        named = resolve_model(self._state.configuration, asked)
+        chat, passing = ChatRequest((), extra={"input": "text"}), Passing(operation=operation)
+        planned = plan_request(
+            self._state, named.route, chat, matched=named.matched, direct=named.direct, passing=passing
+        )
+        assert passing.name == SPEAKS
+        facts |= {"surface": f"v1/{operation.name}", "asked_model": asked, "task_type": named.task_type}
+        return self._run(pass_through(planned, passing), facts | {"matched": named.matched}, at, None)
+
+    def _spec(self, name: str) -> Any:
+        return next(spec for spec in self._planned.providers.specs if spec.name == name)
+
+    def _run(self, planned: PlannedRequest, facts: dict[str, Any], at: float, staged: Fault | None) -> Played:
+        """Run the chain; the clock stands at the end of the run afterwards."""
+        rng, clock = self._rng, self._clock
+        clock.now = at
+        run: FallbackRun[Answer] = FallbackRun(planned.plan, self._context, stream=planned.stream)
+        prepared: dict[int, Prepared] = {}
+        leaves = rng.random() < 0.008
+        facts |= {"stream": planned.stream, "language": planned.plan.language, "outcome": OK, "status": 200}
+        chat = planned.chat if planned.chat.has_files else None
+        steps, sent, cut = run.steps(), None, None
+        try:
+            while True:
+                step = steps.send(sent)
+                sent = None
+                if not isinstance(step, Call):
+                    clock.now += step.seconds
+                    continue
+                if leaves and rng.random() < 0.5:
+                    clock.now += rng.uniform(0.2, 20)
+                    steps.close()
+                    left = {"outcome": CANCELLED, "status": LEFT_STATUS, "duration_ms": (clock.now - at) * 1000}
+                    return Played(facts | left, tuple(run.attempts), prepared, chat)
+                sent, cut = self._reply(planned, step, prepared, staged)
+        except StopIteration as end:
+            result: RunResult[Answer] = end.value
+        except RouterError as error:
+            failed = {"outcome": error.code, "status": error.status, "error": error.message}
+            return Played(facts | failed | {"duration_ms": run.elapsed_ms()}, error.attempts, prepared, chat)
+        answered = (result.candidate.provider, result.candidate.model)
+        first = run.elapsed_ms()
+        facts["duration_ms"] = first
+        if not planned.stream:
+            return Played(facts, result.attempts, prepared, chat, answered)
+        facts["first_content_ms"] = first
+        if rng.random() < 0.01:
+            facts["begun_ms"] = first / 2
+        own_ms = first - result.attempts[-1].started_ms
+        broken_ms = rng.uniform(200, 9000)
+        if cut is not None:
+            ends = {"outcome": caller_of(cut)[1], "error": cut.message, "duration_ms": first + broken_ms}
+            attempts = end_stream(result, cut, own_ms + broken_ms, planned.plan, self._context)
+            return Played(facts | ends, attempts, prepared, chat, answered)
+        attempts = end_stream(result, None, own_ms, planned.plan, self._context)
+        if leaves:
+            left = {"outcome": CANCELLED, "status": LEFT_STATUS, "duration_ms": first + broken_ms}
+            return Played(facts | left, attempts, prepared, chat, answered)
+        return Played(facts, attempts, prepared, chat, answered)
+
+    def _reply(
+        self, planned: PlannedRequest, call: Call, prepared: dict[int, Prepared], staged: Fault | None
+    ) -> tuple[Reply[Answer], Failure | None]:
+        adaptation, dropped = "", tuple[str, ...]()
+        if planned.passing is None and (planned.chat.has_files or planned.chat.extra):
+            ready = self._prepare(planned, call)
+            if isinstance(ready, CannotRead):
+                return Reply(Failure(Fault.CAPABILITY_MISMATCH, ready.reason.sentence())), None
+            prepared[call.candidate.index] = ready
+            adaptation = summary(ready.deliveries)
+            dropped = list_dropped(planned.chat, ready, call)
+        outcome = self._weather.call(call, self._clock.now, planned.stream, staged, self._state.drill)
+        self._clock.now += outcome.seconds
+        return Reply(outcome.failure or Answer("…"), adaptation, dropped), outcome.cut
+
+    def _prepare(self, planned: PlannedRequest, call: Call) -> Prepared | CannotRead:
+        # Reading a file takes long, so a later configuration does not prepare it anew.
+        key = (planned.chat.messages[-1], call.candidate.name, call.without_capabilities, call.without_params)
+        if key not in self._prepared:
+            endpoint = without_describing(planned.endpoint(call.candidate.index))
+            self._prepared[key] = prepare_for(planned, apply_params(planned.chat, call), endpoint, call)
+        return self._prepared[key]
+
+    def _refusal(self, caller: Caller, at: float) -> dict[str, Any]:
+        """Return the facts of a request that was refused before any candidate was asked."""
+        rng, now = self._rng, datetime.fromtimestamp(at, UTC)
+        need = RefusedNeed(who="This agent", meter=Meter.REQUESTS_PER_MINUTE, limit=120, left=0, need=1)
+        money = RefusedNeed(
+            **{**_fields(need), "who": "The team billing", "meter": Meter.MONEY_PER_MONTH, "currency": "USD"},
+        )
+        money = replace(money, limit=400 * 10**9, left=2 * 10**8, need=9 * 10**8)
+        reset = now + timedelta(seconds=31)
+        kinds: Sequence[tuple[int, str, int, Any]] = (
+            (6, RATE_EXCEEDED, 429, sentence_of(need, reset, now)),
+            (5, BUDGET_EXCEEDED, 429, sentence_of(money, reset + timedelta(days=9), now)),
+            (5, "invalid_value", 400, CONTENT_TYPE),
+            (3, "missing_required_parameter", 400, "messages is required."),
+            (2, "invalid_json", 400, "The body is not valid JSON: line 3, column 18."),
+            (2, "artifact_not_found", 404, "There is no artifact with this id that this agent may read."),
+            (3, NOT_ALLOWED, 403, f"This key cannot use 'gpt-5.5-pro'. It can use: {caller.names[0]}."),
+            (1, "idempotency_key_in_use", 409, "The first call with this Idempotency-Key is still in progress."),
+            (1, DrainingError.code, 503, DrainingError.message),
+            (1, OVERLOADED, 503, "The server is busy with other calls. Retry in a second."),
+            (1, UNAVAILABLE, 503, MESSAGE),
+            (1, NO_ROUTE, 503, NoRouteError.sentence),
+        )  # fmt: skip
+        _weight, outcome, status, error = rng.choices(kinds, [kind[0] for kind in kinds])[0]
+        facts = {"outcome": outcome, "status": status, "error": error}
+        if rng.random() < 0.05:
+            facts = facts_of_fault(ValueError("made up"))
+        asked = {} if outcome == "invalid_json" else {"asked_model": caller.names[0]}
+        return {**asked, **facts, "duration_ms": rng.lognormvariate(1.1, 0.5)}
+
+    # Counts
+
+    def _usage(self, played: Played) -> Usage:
+        if played.answered is None:
+            return Usage()
+        rng, (provider, model) = self._rng, played.answered
+        if provider.startswith("ollama") and hash_of(model) % 3 == 0:
+            return Usage()
+        prompt = int(rng.lognormvariate(math.log(900), 1.0)) + (1400 if played.prepared else 0)
+        if played.facts["surface"].startswith("v1/"):
+            return Usage(prompt, 0, prompt)
+        completion = int(rng.lognormvariate(math.log(240), 0.9)) + 1
+        counts: dict[str, int] = {}
+        if rng.random() < 0.35:
+            counts["cached_tokens"] = int(prompt * rng.uniform(0.3, 0.9))
+        if any(word in model for word in THINKS):
+            counts["reasoning_tokens"] = int(completion * rng.uniform(0.5, 3))
+            completion += counts["reasoning_tokens"]
+        if "claude" in model and rng.random() < 0.2:
+            counts["cache_write_tokens"] = int((prompt - counts.get("cached_tokens", 0)) * 0.5)
+        return Usage(prompt, completion, prompt + completion, **counts)
+
+    def _details(self, played: Played, usage: Usage) -> dict[str, Any]:
+        if played.answered is None or played.facts["outcome"] != OK:
+            return {}
+        reason = self._rng.choices(("stop", "tool_calls", "length", "content_filter"), (84, 11, 4, 1))[0]
+        model = played.answered[1]
+        named = {"answered_model": f"{model}-2026-08-01"} if hash_of(model) % 9 == 0 else {}
+        return {"finish_reason": reason, "citations": 3 if "sonar" in model else 0, **named}
+
+    # The end
+
+    def write_wide(self, now: datetime) -> None:
+        """Write three requests with names that cannot break, whose tries name the provider's keys."""
+        provider, model = name_of("provider", 0), WIDE
+        for number in range(3):
+            failed = number == 1
+            last = "http_503" if failed else OK
+            attempts = [
+                Attempt(
+                    *(provider, model, "http_503" if position < 2 or failed else OK),
+                    status_code=503,
+                    error=WIDE,
+                    started_ms=position * 400.0,
+                    duration_ms=380.0,
+                    tries=(
+                        Try(position * 400.0, 190.0, "http_401", 401, KEY_NAMES[0]),
+                        Try(position * 400.0 + 190, 190.0, "http_503" if position < 2 else last, 503, KEY_NAMES[1]),
+                    ),
+                )
+                for position in range(3)
+            ]
+            facts = RequestFacts(
+                "req_" + WIDE[:60] if number == 0 else f"req_{self._rng.getrandbits(96):024x}",
+                now - timedelta(minutes=number + 1),
+                "v1",
+                agent=name_of("agent", 0),
+                asked_model=f"task:{name_of('task', 0)}",
+                task_type=name_of("task", 0),
+                outcome="all_providers_failed" if failed else OK,
+                status=502 if failed else 200,
+                error=WIDE if failed else "",
+                duration_ms=1234.0,
+                usage=Usage(12_345, 678, 13_023),
+                revision=self._state.revision,
+            )
+            log_entries([entry_of(facts, attempts)])
+
+    def note_evidence(self) -> None:
+        """Write what a server writes behind its calls: when keys were last used, and which files models refused."""
+        for row, moment in self._last_uses.values():
+            last_uses().note(row, moment)
+        last_uses().write()
+        noted_refusals().write()
+
+
+def log_entries(entries: Sequence[Entry]) -> None:
+    """Write entries as the journal does, in larger batches and without the metrics of this process."""
+    write(entries)
+    call_outcomes().note(entries)
+    note_refused_files(entries)
+
+
+def _fields(need: RefusedNeed) -> dict[str, Any]:
+    return {name: getattr(need, name) for name in ("who", "meter", "limit", "left", "need", "currency")}
+
+
+def hash_of(text: str) -> int:
+    """Return a number that is the same in every process."""
+    return sum(text.encode()) + len(text) * 31

@@ -1,0 +1,21 @@
+"""The plan of the large installation: the same seed plans the same one, and every state and cause occurs in it."""
+
+from __future__ import annotations
+
+from tests.ui.large import SMALL, Size
+from tests.ui.large.configuration import Unable, plan_configuration
+from tests.ui.large.providers import ProviderState
+
+
+def test_every_state_and_cause_occurs_in_the_plan() -> None:
+    for size in (SMALL, Size()):
+        planned = plan_configuration(size, 1)
+        assert len(planned.unable) == size.unable
+        assert set(planned.unable.values()) == set(Unable)
+        assert set(planned.providers.states.values()) == set(ProviderState)
+
+
+def test_the_same_seed_plans_the_same_configuration() -> None:
+    planned = plan_configuration(SMALL, 3)
+    assert plan_configuration(SMALL, 3).routes == planned.routes
+    assert plan_configuration(SMALL, 4).routes != planned.routes
