@@ -57,7 +57,9 @@ def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
 def test_every_alert_kind_links_to_an_existing_page(kind: AlertKind, admin: Client) -> None:
     """Every kind of alert links to a page that exists, even if the alert's subject does not."""
     note_trouble(Condition(kind, "unknown", translatable("It is so."), STATE), timezone.now())
-    link = re.search(r'<div class="small t2">.*?<a href="([^"#]+)', admin.get("/alerts/").content.decode(), re.DOTALL)
+    link = re.search(
+        r'<div class="small t2 row tight">.*?<a href="([^"#]+)', admin.get("/alerts/").content.decode(), re.DOTALL
+    )
     assert link is not None
     assert admin.get(link[1]).status_code == 200
 
