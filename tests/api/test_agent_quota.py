@@ -45,13 +45,13 @@ def test_equal_bytes_count_once_for_an_agent(text_agent: Any) -> None:
 def test_dashboard_lists_quotas_that_run_out(admin: Client, text_agent: Any) -> None:
     """The dashboard warns from 90 % of the quota on, for the installation and for each agent."""
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
-    assert "each agent may store" not in text_of(admin.get(reverse("dashboard")))
+    assert "Beyond that, files are refused" not in text_of(admin.get(reverse("dashboard")))
     text_agent.stored("second.txt", b"y" * 15, "text/plain")
     Installation.objects.update(quota_bytes=1000)
     store_bytes(SYSTEM, b"z" * 900, uploaded_by="ada")
     page = text_of(admin.get(reverse("dashboard")))
-    assert "text-agent has used 95 B of the 100 B each agent may store" in page
-    assert "for artifacts used. Beyond that, files are refused." in page
+    assert "2 storage quotas are nearly used up" in page
+    assert "95 B of 100 B stored. Beyond that, files are refused." in page
 
 
 def test_the_settings_page_takes_and_shows_both_quotas(admin: Client) -> None:

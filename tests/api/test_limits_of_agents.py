@@ -154,7 +154,7 @@ def test_the_dashboard_names_agents_whose_budgets_run_out(admin: Client, text_ag
     while text_agent.post("/llm/send", {"prompt": "hello"}).status_code == 200:
         pass
     page = " ".join(text_of(admin.get("/")).split())
-    assert '<a href="/agents/text-agent/">text-agent</a> </b> Request bytes per day:' in page
+    assert '<a href="/agents/text-agent/"><b>text-agent</b></a> Request bytes per day:' in page
     assert "% used, resets at" in page
 
 

@@ -79,7 +79,7 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
     events = list(AuditEvent.objects.filter(action__startswith="link.").order_by("id").values())
     assert [event["action"] for event in events] == ["link.make", "link.revoke"]
     assert secret not in str(events)
-    assert "Link to an agent&#x27;s page created" in text_of(admin.get("/history/audit/"))
+    assert "Link to an agent&#x27;s page issued" in text_of(admin.get("/history/audit/"))
 
 
 @pytest.mark.parametrize(("days", "lifetime_days"), [("7", 7), ("30", 30), ("0", None)])

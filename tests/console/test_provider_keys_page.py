@@ -18,6 +18,7 @@ from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AttemptLog, AuditEvent, RequestLog, Revision
 from routing_admin.upstream import process_upstream, run_sync
 from tests.cast import HTMX
+from tests.console.page import Page
 from tests.console.visits import text_of, undo_in
 from tests.lab import Lab
 
@@ -170,8 +171,9 @@ def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(
     assert "after http_401, then retried automatically" in page
     assert page.count("Ready</span>") == 2
     assert page.count("Refused</span>") == 1
-    dashboard = text_of(admin.get("/"))
-    assert "pool refuses its key billing" in dashboard
+    dashboard = admin.get("/")
+    assert Page(dashboard).link("pool")
+    assert "refuses its key billing" in text_of(dashboard)
     admin.post("/providers/pool/keys/test/", headers=HTMX)
     assert "retried automatically" not in text_of(admin.get("/providers/pool/"))
 

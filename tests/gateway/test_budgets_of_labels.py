@@ -160,10 +160,10 @@ def test_dashboard_names_labels_whose_budget_is_nearly_used_up(admin: Client, de
     """From 80 % usage on, the dashboard names the label and links to the budgets."""
     budget(LabelKind.TEAM, "search", tokensPerDay=10_000)
     key = key_of("text-agent", terms={"team": "search"})
-    assert "search</a>" not in admin.get("/").content.decode()
+    assert "<b>search</b>" not in admin.get("/").content.decode()
     budget(LabelKind.TEAM, "search", tokensPerDay=20)
     while post(key, chat_body("hi", model="task:planning", max_tokens=1)).status_code == 200:
         pass
     page = admin.get("/").content.decode()
-    assert '<a href="/usage/budgets/">search</a>' in page
+    assert '<a href="/usage/budgets/"><b>search</b></a>' in page
     keeper().stop()
