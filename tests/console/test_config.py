@@ -226,4 +226,5 @@ def test_warnings_of_one_kind_are_one_row(admin: Client, count: int) -> None:
     answer = send(admin, text(providers=providers, routing={"default": {"provider": "host-0"}}))
     (group,) = answer.context["warning_groups"]
     assert (len(group.alike), len(group.listed)) == (count - 1, min(count - 1, 20))
+    assert ("and 16 more" in answer.content.decode()) == (count == 37), "those that are not listed are counted"
     assert (f"{count - 1} more of this kind" in answer.content.decode()) == (count > 1)

@@ -185,6 +185,10 @@ class ProblemGroup:
     def listed(self) -> Sequence[ProblemLine]:
         return self.alike[:MAX_ALIKE]
 
+    @property
+    def unlisted(self) -> int:
+        return len(self.alike[MAX_ALIKE:])
+
 
 def group_problems(lines: Iterable[ProblemLine]) -> list[ProblemGroup]:
     groups: dict[tuple[str, str], list[ProblemLine]] = {}
