@@ -157,9 +157,8 @@ class RouteFilter:
     def from_query(cls, query: Mapping[str, str]) -> RouteFilter:
         return cls(*(query.get(name, "").strip() for name in ("q", "state", "cause")))
 
-    def select(self, configuration: Configuration, standings: Iterable[Standing]) -> list[RouteSpec]:
-        """Return the matching routes, in the configuration's order."""
-        causes = {standing.task_type: standing.cause for standing in standings}
+    def select(self, configuration: Configuration, causes: Mapping[str, str]) -> list[RouteSpec]:
+        """Return the matching routes, in the configuration's order; `causes` are those of the enabled routes."""
         return [
             route
             for route in find_routes(configuration, self.q)
@@ -175,9 +174,8 @@ def state_of(route: RouteSpec, causes: Mapping[str, str]) -> str:
     return UNABLE if causes[route.task_type] else "ready"
 
 
-def count_states(configuration: Configuration, standings: Iterable[Standing]) -> list[tuple[str, Promise, int]]:
-    """Return the states with their labels and how many routes have them."""
-    causes = {standing.task_type: standing.cause for standing in standings}
+def count_states(configuration: Configuration, causes: Mapping[str, str]) -> list[tuple[str, Promise, int]]:
+    """Return the states with their labels and how many routes have them; `causes` are those of the enabled routes."""
     counts = Counter(state_of(route, causes) for route in configuration.routes)
     return [(state, label, counts[state]) for state, label in STATES.items()]
 
@@ -216,14 +214,14 @@ def language_view(configuration: Configuration) -> LanguageView:
 
 def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
     wanted, standings = RouteFilter.from_query(request.GET), list_standings(state)
-    routes = wanted.select(state.configuration, standings)
+    causes = {standing.task_type: standing.cause for standing in standings}
+    routes = wanted.select(state.configuration, causes)
     page = Paginator(routes, PER_PAGE).get_page(request.GET.get("page"))
     return {
         "filter": wanted,
-        "states": count_states(state.configuration, standings),
+        "states": count_states(state.configuration, causes),
         "causes": [
-            (cause, CAUSES[cause], count)
-            for cause, count in Counter(standing.cause for standing in standings if standing.cause).most_common()
+            (cause, CAUSES[cause], count) for cause, count in Counter(filter(None, causes.values())).most_common()
         ],
         "page": page,
         "rows": route_rows(state, page),

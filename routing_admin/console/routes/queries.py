@@ -122,7 +122,9 @@ def list_ready(state: Snapshot, route: RouteSpec) -> list[PlannedCandidate]:
 
 
 def _standing(state: Snapshot, route: RouteSpec) -> Standing:
-    ready, skipped = list_ready(state, route), [candidate for candidate in _plan(state, route) if candidate.skip]
+    planned = _plan(state, route)
+    ready = [candidate for candidate in planned if candidate.skip is None]
+    skipped = [candidate for candidate in planned if candidate.skip is not None]
     # Several candidates often share a reason, such as a missing key.
     reasons = tuple(dict.fromkeys(translate_sentence(candidate.skip_detail) or candidate.name for candidate in skipped))
     return Standing(
@@ -136,10 +138,10 @@ def _standing(state: Snapshot, route: RouteSpec) -> Standing:
 
 def _cause(skips: Collection[SkipReason | None]) -> str:
     """Return the key in `CAUSES`. A duplicate of a skipped candidate is no cause of its own."""
-    causes = sorted(str(skip) for skip in skips if skip and skip is not SkipReason.DUPLICATE)
-    if len(causes) > 1:
-        return SEVERAL
-    return causes[0] if causes and causes[0] in CAUSES else SEVERAL if causes else NO_CANDIDATE
+    causes = [skip for skip in skips if skip is not None and skip is not SkipReason.DUPLICATE]
+    if not causes:
+        return NO_CANDIDATE
+    return causes[0] if len(causes) == 1 and causes[0] in CAUSES else SEVERAL
 
 
 def _plan(state: Snapshot, route: RouteSpec) -> Sequence[PlannedCandidate]:
