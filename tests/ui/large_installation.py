@@ -9,12 +9,8 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
-WIDE = "wide" * 30
-"""A name of 120 characters that can only break at the width of the page."""
-OFFERED = [f"vendor/model-{number}" for number in range(339)] + [f"vendor/{WIDE}"]
-"""Models that a host lists."""
-KEY_NAMES = (WIDE[:60], "spare")
-"""Names of a provider's further keys; the first has the maximum length."""
+from tests.ui.large import KEY_NAMES, WIDE, name_of
+
 PROVIDERS, SERVICES, ROUTES, ARTIFACTS, REQUESTS, PEOPLE = 30, 100, 40, 200, 200, 20
 
 
@@ -70,11 +66,6 @@ def add_configuration() -> None:
                 agents=(*agents, *current.agents),
             )
         )
-
-
-def name_of(prefix: str, number: int) -> str:
-    """Return the wide name for the first object of a kind, and a short name for every other."""
-    return f"{prefix}{WIDE}"[:120] if number == 0 else f"{prefix}-{number}"
 
 
 def add_artifacts() -> None:

@@ -18,7 +18,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.urls.converters import IntConverter
 
 from tests.processes import free_port, wait_for_success
-from tests.ui.large_installation import OFFERED, WIDE, name_of
+from tests.ui.large import OFFERED, WIDE, name_of
 
 ROOT = Path(__file__).parents[2]
 PASSWORD = "every page is looked at 1"
