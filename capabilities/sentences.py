@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from django.utils.translation import gettext, pgettext
 
 from capabilities.core.problems import Problem
-from capabilities.core.translatable import Fact, Translatable, insert_facts
+from capabilities.core.translatable import Fact, Translatable, insert_facts, translatable
 from capabilities.errors import ActionError, InvalidError
 
 WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
@@ -40,11 +40,15 @@ MAX_NAMES = 5
 """How many names a sentence lists."""
 
 
+def shorten_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the first names, and a `Translatable` that says how many more there are."""
+    more = len(names) - MAX_NAMES
+    return (*names[:MAX_NAMES], *([translatable("%(count)s more", count=more)] if more > 0 else []))
+
+
 def join_names(names: Sequence[str]) -> str:
     """Return the first names as a list in a sentence, and how many more there are."""
-    more = len(names) - MAX_NAMES
-    rest = [gettext("%(count)s more") % {"count": more}] if more > 0 else []
-    return join_words([*names[:MAX_NAMES], *rest])
+    return join_words(map(translate_sentence, shorten_names(names)))
 
 
 def join_sentences(sentences: Iterable[str]) -> str:

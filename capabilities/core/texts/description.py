@@ -178,8 +178,7 @@ def _reader_lines(phrases: Phrases, agents: Sequence[str], content_type: str, ha
         return []
     first = (phrases.suggested if has_send_message else phrases.able) + ", ".join(names[:MAX_NAMED_AGENTS])
     others = len(names) - MAX_NAMED_AGENTS
-    capability = "vision" if content_type == "image" else content_type
-    return [first, phrases.others.format(count=others, capability=capability)] if others > 0 else [first]
+    return [first, str(others).join(phrases.around_count(content_type))] if others > 0 else [first]
 
 
 # Long text is divided into pages by characters, with a note that says how to read on.

@@ -122,10 +122,8 @@ def _read_attachment(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     if agents is None and not at.take(phrases.none_capable) and not at.take(phrases.none_configured):
         return None
     readers = tuple(read_back(agent) for agent in agents.split(", ")) if agents else ()
-    before, _, after = phrases.others.partition("{count}")
-    capability = "vision" if kinds[0] == "image" else kinds[0]
-    others = at.after(before, after.format(capability=capability)) if agents else None
-    if not (others or "0").isdecimal():
+    others = (at.after(*phrases.around_count(kinds[0])) if agents else None) or "0"
+    if not others.isdecimal():
         return None
     filename, reference, url = names
     return ParsedDescription(
@@ -138,7 +136,7 @@ def _read_attachment(at: _LineReader, language: str, phrases: Phrases) -> BlockA
         size=size,
         mime_type=mime_type,
         agents=readers,
-        other_agents=int(others) if others else 0,
+        other_agents=int(others),
         unreadable=unreadable,
         names_tool=names_tool,
     ), at.position

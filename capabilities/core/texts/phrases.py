@@ -65,6 +65,12 @@ class Phrases:
     nameless: str
     unknown: str
 
+    def around_count(self, content_type: str) -> tuple[str, str]:
+        """Return what precedes and follows the number of the other agents that can read the content."""
+        capability = "vision" if content_type == "image" else content_type
+        before, _, after = self.others.format(count="\0", capability=capability).partition("\0")
+        return before, after
+
     def forward_to(self, content_type: str) -> str:
         return self.forward.format(noun=self.nouns[content_type], skill=self.skills[content_type])
 

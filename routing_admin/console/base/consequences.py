@@ -10,15 +10,13 @@ from django.http import HttpRequest
 
 from capabilities.core.consequence import Consequence, Gravity
 from capabilities.core.translatable import translatable
+from capabilities.sentences import shorten_names
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.removals import keep_agents, switch_off, without_items
 from routing_admin.core.configuration.specs import AgentSpec, Configuration
 from routing_admin.core.planning.consequences import consequences
 from routing_admin.dispatch.decisions import unusable_of
-
-MAX_NAMES = 5
-"""How many names a sentence lists."""
 
 
 def foresee(planned: Configuration) -> tuple[Consequence, ...]:
@@ -33,26 +31,13 @@ def foresee_restore(restored: Configuration) -> tuple[Consequence, ...]:
     """Return the consequences of restoring an older revision, including those for agents and their keys."""
     current = snapshot.current().configuration
     before, after = {agent.id for agent in current.agents}, {agent.id for agent in restored.agents}
+    made, gone = sorted(before - after), sorted(after - before)
     notices = (
-        (
-            before - after,
-            translatable("Agents made since stay, with their keys: %(agents)s.", agents=_shorten_names(before - after)),
-        ),
-        (
-            after - before,
-            translatable(
-                "Agents come back without keys, issue new ones: %(agents)s.", agents=_shorten_names(after - before)
-            ),
-        ),
+        (made, translatable("Agents made since stay, with their keys: %(agents)s.", agents=shorten_names(made))),
+        (gone, translatable("Agents come back without keys, issue new ones: %(agents)s.", agents=shorten_names(gone))),
     )
     agent_notices = (Consequence(Gravity.CHANGES, sentence, "agent") for names, sentence in notices if names)
     return (*foresee(keep_agents(restored, current)), *agent_notices)
-
-
-def _shorten_names(names: Collection[str]) -> tuple[str, ...]:
-    ordered = sorted(names)
-    rest = (translatable("%(count)s more", count=len(ordered) - MAX_NAMES),) if len(ordered) > MAX_NAMES else ()
-    return (*ordered[:MAX_NAMES], *rest)
 
 
 def foresee_deletion(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:

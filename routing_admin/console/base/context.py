@@ -138,14 +138,17 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     return groups
 
 
-def item(entry: NavigationEntry, current: str | None, counts: dict[str, int]) -> dict[str, Any]:
+def find_url(page: str, *arguments: str) -> str:
+    """Return a page's URL, or an empty string without such a page or for a name that no URL can carry."""
     try:
-        url = reverse(entry.name)
-    # `navigation` leaves out entries whose page does not exist.
+        return reverse(page, args=arguments)
     except NoReverseMatch:
-        url = ""
+        return ""
+
+
+def item(entry: NavigationEntry, current: str | None, counts: dict[str, int]) -> dict[str, Any]:
     return {
-        "url": url,
+        "url": find_url(entry.name),  # `navigation` leaves out entries whose page does not exist
         "label": entry.label,
         "short": entry.short,
         "icon": entry.icon,

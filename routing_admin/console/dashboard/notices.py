@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
@@ -14,6 +14,7 @@ from django.utils.translation import ngettext
 
 from capabilities.core.translatable import insert_facts
 from capabilities.quantities import size_text
+from routing_admin.console.base.context import find_url
 from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.dashboard.queries import LowBudget, QuotaUse
 from routing_admin.console.providers.queries import KeyRefusal
@@ -83,7 +84,7 @@ def _group_routes(standings: Iterable[Standing]) -> NoticeGroup:
         % {"count": len(unable)},
         url=f"{routes_url}?{urlencode({'state': UNABLE})}",
         lines=[
-            NoticeLine(each.task_type, _page_url("route", each.task_type), " ".join(each.reasons)) for each in unable
+            NoticeLine(each.task_type, find_url("route", each.task_type), " ".join(each.reasons)) for each in unable
         ],
         causes=[
             Cause(str(CAUSES[cause]), count, f"{routes_url}?{urlencode({'state': UNABLE, 'cause': cause})}")
@@ -103,7 +104,7 @@ def _group_budgets(budgets: Sequence[LowBudget]) -> NoticeGroup:
         lines=[
             NoticeLine(
                 budget.label or budget.agent,
-                url if budget.label else _page_url("agent", budget.agent),
+                url if budget.label else find_url("agent", budget.agent),
                 insert_facts(
                     _("%(label)s: %(percent)s%% used, resets at %(moment)s."),
                     {
@@ -130,7 +131,7 @@ def _group_refusals(refusals: Sequence[KeyRefusal]) -> NoticeGroup:
         lines=[
             NoticeLine(
                 refusal.provider,
-                _page_url("provider", refusal.provider),
+                find_url("provider", refusal.provider),
                 insert_facts(
                     _("refuses its key %(key)s (%(fault)s). Its other keys still work. Replace this one."),
                     {"key": refusal.key, "fault": refusal.fault},
@@ -163,11 +164,3 @@ def _group_quotas(quotas: Sequence[QuotaUse]) -> NoticeGroup:
             for quota in quotas
         ],
     )
-
-
-def _page_url(page: str, name: str) -> str:
-    """Return the URL of the object's page, or an empty string for a name that no URL can carry."""
-    try:
-        return reverse(page, args=[name])
-    except NoReverseMatch:
-        return ""

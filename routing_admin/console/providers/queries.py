@@ -253,14 +253,18 @@ def _describe(provider: str, key: NamedKey, history: _KeyHistory) -> KeyHealth:
     )
 
 
+def is_rejection(fault: Fault) -> bool:
+    """Return whether the provider rejected the key; a short cooldown, such as after a rate limit, is no rejection."""
+    return TABLE[fault].key_effect is Effect.LONG
+
+
 def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
     """List the keys that providers reject, as far as this process knows. No query."""
     pools, refusals = process_run_context().pools, []
     for provider, keys in state.provider_keys.items():
         for key in keys.pool:
             cooling = pools.look(provider, PoolKey(key.name, key.mark))
-            # A short cooldown, such as after a rate limit, does not mean that the key was rejected.
-            if cooling is not None and TABLE[cooling.failure.fault].key_effect is Effect.LONG:
+            if cooling is not None and is_rejection(cooling.failure.fault):
                 until = timezone.now() + timedelta(seconds=cooling.seconds)
                 refusals.append(KeyRefusal(provider, key.name, cooling.failure.fault.value, until))
     return refusals
@@ -285,7 +289,7 @@ class KeyRow:
             return "disabled"
         if self.health.note.reason or not self.health.rests_until:
             return badge_of(self.health.note)
-        return "rejected" if TABLE[Fault(self.health.rest)].key_effect is Effect.LONG else "cooling"
+        return "rejected" if is_rejection(Fault(self.health.rest)) else "cooling"
 
 
 def list_key_rows(row: Provider) -> list[KeyRow]:
