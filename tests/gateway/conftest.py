@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,3 +51,11 @@ def kept_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(kept_answers(), "_waiting", {})
     monkeypatch.setattr(references, "RETRY_DELAYS", ())
+
+
+@pytest.fixture
+def within_one_minute() -> None:
+    """Wait for the next minute if this one ends in less than 10 seconds, since a new minute begins its counts anew."""
+    left = 60 - time.time() % 60
+    if left < 10:
+        time.sleep(left)

@@ -321,7 +321,7 @@ async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopb
 
 
 @pytest.mark.parametrize(("ending", "tokens"), [("fail", 0), ("stream", None)])
-async def test_a_begun_stream_settles_its_limits_once(key, loopback, ending, tokens):
+async def test_a_begun_stream_settles_its_limits_once(key, loopback, within_one_minute, ending, tokens):
     """Reservations are released or counted exactly as for a stream that did not begin early."""
     await asyncio.to_thread(limit_agent, tokensPerDay=10**6, requestsPerMinute=10**6, inFlight=5)
     counts = []

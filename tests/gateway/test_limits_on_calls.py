@@ -193,7 +193,7 @@ async def test_reasoning_and_tool_calls_are_estimated_without_usage(key, loopbac
     assert 200 <= taken < 250
 
 
-async def test_failed_call_releases_its_reservation(key, loopback):
+async def test_failed_call_releases_its_reservation(key, loopback, within_one_minute):
     """A failed call counts as a request and uses no tokens."""
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, requestsPerMinute=10**6)
     call = chat_call(key, "plain")

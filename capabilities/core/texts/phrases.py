@@ -181,16 +181,12 @@ def escape_name(name: str, further: str = "") -> str:
 
     Different names always give different results, see `read_back`.
     """
-
-    def escape_character(index: int, character: str) -> str:
-        # A name that looks escaped is escaped again, so that `read_back` returns it unchanged.
-        looks_escaped = character == "\\" and name.startswith("u{", index + 1)
-        return f"\\u{{{ord(character):x}}}" if looks_escaped or character in further or hides(character) else character
-
     # Most names need no escaping.
     if name.isascii() and name.isprintable() and "\\" not in name and not any(mark in name for mark in further):
         return name
-    return "".join(escape_character(index, character) for index, character in enumerate(name))
+    escapes = {ord(mark): f"\\u{{{ord(mark):x}}}" for mark in set(name) if mark in further or hides(mark)}
+    # A name that looks escaped is escaped again, so that `read_back` returns it unchanged.
+    return "\\u{5c}u{".join(part.translate(escapes) for part in name.split("\\u{"))
 
 
 def read_back(text: str) -> str:
