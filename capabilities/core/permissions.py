@@ -197,6 +197,13 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "audit_export": PARTS[PagePart.EXPORTS],
         "restore": (NOTHING, NOTHING, CHANGE, CHANGE),
     },
+    "alerts": {
+        "alerts": (NOTHING, SEE, SEE, SEE),
+        "alert_acknowledge": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "alert_mute": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "alert_webhook": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "alert_test": (NOTHING, NOTHING, NOTHING, CHANGE),
+    },
     "settings": {
         "settings": (NOTHING, SEE, SEE, SEE),
         "settings_content_policy": (NOTHING, NOTHING, NOTHING, CHANGE),
@@ -208,8 +215,6 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "settings_retention": (NOTHING, NOTHING, NOTHING, CHANGE),
         "settings_bodies": (NOTHING, NOTHING, NOTHING, CHANGE),
         "demo_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
-        "alerts": (NOTHING, SEE, SEE, SEE),
-        "alert_test": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
 }
 """Every page by subject and URL name."""
@@ -337,6 +342,9 @@ ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/settings": "settings:read",
     "PUT /api/v1/admin/settings": "settings:write",
     "GET /api/v1/admin/alerts": "settings:read",
+    "POST /api/v1/admin/alerts/{number}/acknowledge": "settings:write",
+    "POST /api/v1/admin/alerts/{number}/mute": "settings:write",
+    "PUT /api/v1/admin/alerts/webhook": "settings:write",
     "POST /api/v1/admin/alerts/test": "settings:write",
     "GET /api/v1/admin/agents": "agents:read",
     "GET /api/v1/admin/agents/{agent_id}": "agents:read",

@@ -10,7 +10,7 @@ class Alert(models.Model):
 
     `times` is how often the condition started. The alert is sent once, at `sent_at`, and its end is reported at
     `end_sent_at`. `next_try_at` is when sending may start, null if no more attempts are made. `error` is why the last
-    attempt failed.
+    attempt failed. An acknowledgement lasts until the condition starts again. Until `muted_until` nothing is sent.
     """
 
     kind = models.CharField(max_length=40)
@@ -28,6 +28,9 @@ class Alert(models.Model):
     tries = models.PositiveIntegerField(default=0)
     next_try_at = models.DateTimeField(null=True)
     error = models.JSONField(null=True)
+    acknowledged_at = models.DateTimeField(null=True)
+    acknowledged_by = models.CharField(max_length=150, blank=True, default="", db_default="")
+    muted_until = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["-first_seen_at", "-id"]

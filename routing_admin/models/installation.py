@@ -6,6 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from capabilities.models import StoredKey
+
 
 class Installation(models.Model):
     """The single row of installation-wide settings.
@@ -24,6 +26,7 @@ class Installation(models.Model):
     quota_bytes = models.PositiveBigIntegerField(_("space for artifacts"), null=True, blank=True)
     agent_quota_bytes = models.PositiveBigIntegerField(_("space for one agent's artifacts"), null=True, blank=True)
     record_bodies = models.BooleanField(_("record request bodies"), default=False)
+    alert_webhook = models.ForeignKey(StoredKey, models.PROTECT, null=True, blank=True, related_name="+")
     has_demo = models.BooleanField(default=False)
     version = models.PositiveIntegerField(default=1)
 

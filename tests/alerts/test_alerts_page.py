@@ -1,20 +1,26 @@
-"""The page of alerts: active and ended ones, their delivery, and the test of the webhook."""
+"""The page of alerts: active and ended ones, acknowledging and muting them, their delivery and its test."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
 from django.test import Client
 from django.utils import timezone
 
 from capabilities.core.translatable import translatable
+from capabilities.models import StoredKey
 from routing_admin.console.alerts.actions import claim_next, end_kind, note_failed, note_trouble
+from routing_admin.console.alerts.conditions import AlertWatch
+from routing_admin.console.alerts.queries import find_webhook
 from routing_admin.core.alerts.kinds import STATE, AlertKind, Condition, condition_of
 from routing_admin.core.alerts.webhook import parse_webhook
-from routing_admin.models import AuditEvent
+from routing_admin.models import AuditEvent, Installation
 from tests.cast import HTMX, token_of
 from tests.console.visits import text_of
 from tests.engines.webhook import Chat, running_chat
@@ -58,7 +64,7 @@ def test_every_alert_kind_links_to_an_existing_page(kind: AlertKind, admin: Clie
     """Every kind of alert links to a page that exists, even if the alert's subject does not."""
     note_trouble(Condition(kind, "unknown", translatable("It is so."), STATE), timezone.now())
     link = re.search(
-        r'<div class="small t2 row tight">.*?<a href="([^"#]+)', admin.get("/alerts/").content.decode(), re.DOTALL
+        r'<p class="pad small t2 row">.*?<a href="([^"#]+)', admin.get("/alerts/").content.decode(), re.DOTALL
     )
     assert link is not None
     assert admin.get(link[1]).status_code == 200
@@ -85,10 +91,10 @@ def test_refused_test_alert_shows_the_reason(admin: Client, chat: Chat) -> None:
 
 
 def test_without_a_webhook_the_page_says_how_to_set_one(admin: Client, settings: Any) -> None:
-    """Without a webhook the page has no button, and the response to a POST explains how to set one."""
+    """Without a webhook the page has a field for it and no button, and a POST to the test explains how to set one."""
     settings.ALERT_WEBHOOK = None
     page = text_of(admin.get("/alerts/"))
-    assert "set ROUTING_ADMIN_ALERT_WEBHOOK and restart" in page
+    assert "Enter the address of a chat" in page
     assert "Send a test" not in page
     assert "No webhook is set" in text_of(admin.post("/alerts/test/"))
 
@@ -99,6 +105,128 @@ def test_only_administrators_send_tests(viewer: Client, editor: Client, chat: Ch
         assert "Send a test" not in text_of(person.get("/alerts/"))
         assert person.post("/alerts/test/").status_code == 403
     assert chat.received == []
+
+
+def list_actions(page: str) -> list[str]:
+    return re.findall(r'action="(/alerts/\d+/\w+/)"', page)
+
+
+def test_an_acknowledged_alert_leaves_the_navigation_until_it_starts_again(editor: Client, viewer: Client) -> None:
+    """The page names who takes care of it. Readers without the right see no button, and the count is of those left."""
+    now = timezone.now()
+    note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now - timedelta(hours=1))
+    page = editor.get("/alerts/").content.decode()
+    assert '<span class="count badge bad">1</span>' in page
+    (path, _) = list_actions(page)
+    assert list_actions(viewer.get("/alerts/").content.decode()) == []
+    assert viewer.post(path).status_code == 403
+    page = editor.post(path, follow=True).content.decode()
+    assert '<span class="count badge bad">' not in page
+    assert "acknowledged by ed" in " ".join(page.split())
+    assert "1 of them is acknowledged or muted." in page
+    end_kind(AlertKind.KEY_REFUSED, now - timedelta(minutes=30))
+    note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now)
+    assert '<span class="count badge bad">1</span>' in editor.get("/alerts/").content.decode()
+    end_kind(AlertKind.KEY_REFUSED, now + timedelta(minutes=1))
+    assert editor.post(path, headers={"referer": "http://testserver/alerts/"}, follow=True).status_code == 200
+    assert AuditEvent.objects.filter(action="alert.acknowledge").count() == 1
+
+
+def test_a_muted_alert_is_not_sent_until_its_mute_ends(editor: Client) -> None:
+    note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
+    (_, path) = list_actions(editor.get("/alerts/").content.decode())
+    assert path.endswith("/mute/")
+    page = editor.post(path, {"hours": "8"}, follow=True).content.decode()
+    assert "muted until" in page
+    assert '<span class="count badge bad">' not in page
+    assert claim_next(timezone.now() + timedelta(hours=7)) is None
+    claimed = claim_next(timezone.now() + timedelta(hours=9))
+    assert claimed is not None
+    assert claimed.subject == "openai"
+    assert "muted until" not in editor.post(path, follow=True).content.decode()
+
+
+def test_alerts_of_one_kind_are_one_card_that_shows_the_first_five(admin: Client) -> None:
+    for number in range(7):
+        note_trouble(condition_of(AlertKind.KEY_REFUSED, f"provider-{number}", status=401), timezone.now())
+    note_trouble(condition_of(AlertKind.DISK, "data directory", free=12), timezone.now())
+    page = admin.get("/alerts/").content.decode()
+    assert page.count("Enter a new key, then test the connection.") == 1
+    assert page.index('id="key_refused"') < page.index('id="disk"')
+    assert "and 2 more" in " ".join(page.split())
+
+
+def test_the_webhook_entered_on_the_page_is_stored_encrypted_and_used(admin: Client, settings: Any) -> None:
+    """No page or row shows its address. An address that cannot be used is refused without being repeated."""
+    settings.ALERT_WEBHOOK = None
+    with running_chat() as server:
+        address = f"{server.base}/hook/0123456789abcdef#shape=feishu&secret=SECRETSECRET"
+        page = text_of(admin.post("/alerts/webhook/", {"address": address}, follow=True))
+        assert server.base.removeprefix("http://") in page
+        assert "The test was delivered." in text_of(admin.post("/alerts/test/"))
+        assert [call.path for call in server.received] == ["/hook/0123456789abcdef"]
+        stored = StoredKey.objects.get(pk=Installation.current().alert_webhook_id)
+        for text in (page, stored.ciphertext, stored.origin, text_of(admin.get("/history/audit/"))):
+            assert not any(secret in text for secret in SECRETS)
+        for unusable in ("hooks.example/SECRETSECRET", "https://a.example/x#shape=SECRETSECRET", ""):
+            refused = admin.post("/alerts/webhook/", {"address": unusable})
+            assert refused.status_code == 422
+            assert 'aria-invalid="true"' in refused.content.decode()
+            assert "SECRETSECRET" not in refused.content.decode()
+        assert Installation.current().alert_webhook_id == stored.pk
+        admin.post("/alerts/webhook/", {"delete": "1"})
+        assert find_webhook() is None
+
+
+def test_the_watch_sends_to_the_stored_webhook(admin: Client, settings: Any) -> None:
+    settings.ALERT_WEBHOOK = None
+    with running_chat() as server:
+        admin.post("/alerts/webhook/", {"address": f"{server.base}/hook"})
+        note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
+        AlertWatch().round()
+        assert "openai" in [call.body["subject"] for call in server.received]
+
+
+def test_a_webhook_in_the_environment_takes_precedence(admin: Client, chat: Chat) -> None:
+    page = text_of(admin.post("/alerts/webhook/", {"address": "https://hooks.slack.com/services/x"}, follow=True))
+    assert "Set by ROUTING_ADMIN_ALERT_WEBHOOK" in page
+    webhook = find_webhook()
+    assert webhook is not None
+    assert webhook.host == chat.base.removeprefix("http://")
+
+
+def test_a_stored_webhook_that_cannot_be_decrypted_is_said(admin: Client, settings: Any) -> None:
+    settings.ALERT_WEBHOOK = None
+    admin.post("/alerts/webhook/", {"address": "https://hooks.slack.com/services/x"})
+    StoredKey.objects.update(ciphertext=Fernet(Fernet.generate_key()).encrypt(b"{}").decode())
+    assert "The webhook cannot be read." in text_of(admin.get("/alerts/"))
+    assert find_webhook() is None
+
+
+def test_scripts_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: Any, settings: Any) -> None:
+    settings.ALERT_WEBHOOK = None
+    note_trouble(condition_of(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
+    headers = {"authorization": f"Bearer {token_of(admin_account)}"}
+
+    def call(method: str, path: str, body: Any = None) -> Any:
+        url = f"/api/v1/admin/alerts{path}"
+        return Client().generic(method, url, json.dumps(body), "application/json", headers=headers)
+
+    (alert,) = call("GET", "").json()["alerts"]
+    assert (alert["acknowledged"], alert["mutedUntil"]) == (None, None)
+    answer = call("POST", f"/{alert['id']}/acknowledge", {}).json()["alert"]
+    assert (answer["acknowledgedBy"], answer["acknowledged"] is not None) == ("admin's token deploy", True)
+    withdrawn = call("POST", f"/{alert['id']}/acknowledge", {"acknowledged": False})
+    assert withdrawn.json()["alert"]["acknowledged"] is None
+    until = (timezone.now() + timedelta(hours=2)).isoformat()
+    muted = call("POST", f"/{alert['id']}/mute", {"until": until})
+    assert muted.json()["alert"]["mutedUntil"] is not None
+    assert call("POST", f"/{alert['id']}/mute", {"until": "2020-01-01T00:00:00Z"}).status_code == 422
+    assert call("POST", "/99999/mute", {"until": None}).status_code == 404
+    put = call("PUT", "/webhook", {"address": "https://hooks.slack.com/services/swordfish"})
+    assert put.json() == {"webhook": {"host": "hooks.slack.com", "shape": "slack"}}
+    assert call("PUT", "/webhook", {"address": "nowhere"}).status_code == 422
+    assert call("PUT", "/webhook", {"address": None}).json() == {"webhook": None}
 
 
 def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: Chat) -> None:

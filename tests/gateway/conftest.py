@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.gateway.serving import Server
+from tests.processes import wait_until
 
 if TYPE_CHECKING:
     import anthropic
@@ -56,6 +57,4 @@ def kept_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def within_one_minute() -> None:
     """Wait for the next minute if this one ends in less than 10 seconds, since a new minute begins its counts anew."""
-    left = 60 - time.time() % 60
-    if left < 10:
-        time.sleep(left)
+    wait_until(lambda: time.time() % 60 < 50)

@@ -70,7 +70,7 @@ EDITORS = {
         *("agent", "agent_new", "agent_delete", "alias", "route_new", "route_enabled", "route_delete"),
         *("service", "service_new", "service_catalogue", "service_delete", "service_forget", "service_probe"),
         *("service_drift", "service_nightly", "matrix_cell", "matrix_fill", "matrix_probe"),
-        *("undo", "restore", "artifact_send", "artifact_describe"),
+        *("undo", "restore", "artifact_send", "artifact_describe", "alert_acknowledge", "alert_mute"),
     },
 }
 """What an editor may do in addition: change routes, services and agents, read files, export, send requests."""
@@ -84,7 +84,7 @@ ADMINISTRATORS = {
         *("token_new", "token_revoke"),
         *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),
         *("settings_content_policy", "settings_rate_set", "settings_rate_remove"),
-        *("settings_retention", "demo_remove", "config_import", "alert_test"),
+        *("settings_retention", "demo_remove", "config_import", "alert_test", "alert_webhook"),
         *("artifact_upload", "artifact_correct", "artifacts_delete", "artifacts_restore"),
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),
         *("providers_test", "providers_try_again", "drill", "drill_end"),

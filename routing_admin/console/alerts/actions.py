@@ -14,13 +14,18 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from capabilities.acts import Actor, AuditedAction
+from capabilities.core.problems import Problem
 from capabilities.core.translatable import data_of, text_of
+from capabilities.errors import InvalidError, NotFoundError
+from capabilities.secrets import store_key
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity
-from routing_admin.core.alerts.webhook import Webhook
-from routing_admin.models import Alert
+from routing_admin.core.alerts.webhook import Webhook, WebhookAddressError, parse_webhook
+from routing_admin.models import Alert, Installation
 from routing_admin.platform.server.alert_file import KeptAlert, alert_file
 
 log = logging.getLogger(__name__)
@@ -98,7 +103,8 @@ def _adopt(alert: KeptAlert) -> None:
         )
         row.save()
     else:
-        changes = {"ended_at": None, "end_sent_at": None, "times": row.times + 1}
+        changes: dict[str, Any] = {"ended_at": None, "end_sent_at": None, "times": row.times + 1}
+        changes |= {"acknowledged_at": None, "acknowledged_by": ""}
         Alert.objects.filter(pk=row.pk).update(**asdict(alert), **changes)
 
 
@@ -107,9 +113,12 @@ Known = Mapping[tuple[str, str], datetime | None]
 
 
 def list_known(now: datetime, *, only_sent: bool) -> Known:
-    """Return alerts that are active, or ended so recently that they may return. With `only_sent`, only sent alerts."""
+    """Return alerts that are active, or ended so recently that they may return.
+
+    With `only_sent`, only alerts that were sent, or that are muted and therefore must not be sent.
+    """
     rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - RESOLVE_DELAY))
-    selected = rows.filter(sent_at__isnull=False) if only_sent else rows
+    selected = rows.filter(Q(sent_at__isnull=False) | Q(muted_until__gt=now)) if only_sent else rows
     return {
         (kind, subject): ended_at for kind, subject, ended_at in selected.values_list("kind", "subject", "ended_at")
     }
@@ -124,6 +133,8 @@ def _opening_values(condition: Condition, at: datetime) -> dict[str, Any]:
         "next_try_at": at,
         "tries": 0,
         "error": None,
+        "acknowledged_at": None,
+        "acknowledged_by": "",
     }
 
 
@@ -178,7 +189,8 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
     """Claim and return the next alert whose beginning or end is due to be sent, or None if there is none."""
     begun = Q(ended_at=None, sent_at=None)
     ended = Q(ended_at__isnull=False, sent_at__isnull=False, end_sent_at=None)
-    for row in Alert.objects.filter(begun | ended, next_try_at__lte=now).order_by("next_try_at"):
+    audible = Q(muted_until=None) | Q(muted_until__lte=now)
+    for row in Alert.objects.filter(begun | ended, audible, next_try_at__lte=now).order_by("next_try_at"):
         unchanged = Q(pk=row.pk, tries=row.tries, next_try_at=row.next_try_at)
         claim = Alert.objects.filter(unchanged & (begun if row.ended_at is None else ended))
         wait = RETRY_DELAYS[row.tries] if row.tries < len(RETRY_DELAYS) else None
@@ -220,6 +232,64 @@ def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None
         actor, AuditedAction("alert.test", "webhook", webhook.host if webhook else "", {"arrived": arrived})
     ):
         pass
+
+
+MUTE_HOURS = (1, 8, 24, 168)
+"""For how long the page offers to mute an alert."""
+MAX_MUTE = timedelta(days=90)
+
+
+def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
+    """Record that someone takes care of an alert, or withdraw that. Raise `NotFoundError` if it is not active."""
+    row = _find_active(number)
+    with ledger.audit(actor, AuditedAction("alert.acknowledge", "alert", _name_of(row), {"on": on})):
+        row.acknowledged_at, row.acknowledged_by = (timezone.now(), actor.name[:150]) if on else (None, "")
+        row.save(update_fields=["acknowledged_at", "acknowledged_by"])
+    return row
+
+
+def mute(actor: Actor, number: int, until: datetime | None) -> Alert:
+    """Send nothing about an alert's subject until a time; None lets it be sent again.
+
+    Raise `NotFoundError` if it is not active, `InvalidError` if the time is past or more than `MAX_MUTE` away.
+    """
+    now = timezone.now()
+    if until is not None and not now < until <= now + MAX_MUTE:
+        message = _("Mute an alert until a time in the next %(days)s days.") % {"days": MAX_MUTE.days}
+        raise InvalidError([Problem("until", message, "range")])
+    row = _find_active(number)
+    details = {"until": until.isoformat() if until else None}
+    with ledger.audit(actor, AuditedAction("alert.mute", "alert", _name_of(row), details)):
+        row.muted_until = until
+        row.save(update_fields=["muted_until"])
+    return row
+
+
+def _find_active(number: int) -> Alert:
+    row = Alert.objects.filter(pk=number, ended_at=None).first()
+    if row is None:
+        raise NotFoundError(_("This alert has ended."))
+    return row
+
+
+def _name_of(row: Alert) -> str:
+    return f"{row.kind} {row.subject}"[:300]
+
+
+def save_webhook(actor: Actor, address: str) -> None:
+    """Store the address that alerts are sent to, encrypted; an empty one deletes it.
+
+    It applies while the environment sets none. Raise `InvalidError` for an address that `parse_webhook` does not take.
+    """
+    webhook = None
+    if address:
+        try:
+            webhook = parse_webhook(address)
+        except WebhookAddressError as refusal:
+            raise InvalidError([Problem("address", refusal.args[0], "format")]) from None
+    with ledger.audit(actor, AuditedAction("alert.webhook", "webhook", webhook.host if webhook else "")):
+        stored = store_key(address, webhook.url) if webhook else None
+        Installation.objects.update_or_create(id=1, defaults={"alert_webhook": stored})
 
 
 def prune_alerts(now: datetime) -> None:

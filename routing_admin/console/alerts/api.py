@@ -1,17 +1,19 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""The administrators' API for alerts: the list, and a test of the webhook."""
+"""The administrators' API for alerts: the list, acknowledging and muting, and the webhook with its test."""
 
 from __future__ import annotations
 
-from django.conf import settings
+from typing import Annotated
+
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
-from pydantic import BaseModel
+from pydantic import AwareDatetime, BaseModel, Field
 
-from routing_admin.api.calls import answer
-from routing_admin.console.alerts.actions import record_test
-from routing_admin.console.alerts.queries import AlertLine, list_alerts
+from routing_admin.api.calls import answer, read_as, takes
+from routing_admin.api.errors import Body
+from routing_admin.console.alerts.actions import acknowledge, mute, record_test, save_webhook
+from routing_admin.console.alerts.queries import AlertLine, find_webhook, line_of, list_alerts
 from routing_admin.console.alerts.sending import send_test
 from routing_admin.console.base.api import TAG, iso, script_actor
 
@@ -19,8 +21,9 @@ router = Router(tags=[TAG])
 
 
 class AlertThing(BaseModel):
-    """One alert; a time is null if it has not been reached."""
+    """One alert; a time is null if it has not been reached. `id` is null while the database has not stored it."""
 
+    id: int | None
     kind: str
     severity: str
     subject: str
@@ -33,6 +36,9 @@ class AlertThing(BaseModel):
     sent: str | None
     endSent: str | None
     error: str | None
+    acknowledged: str | None
+    acknowledgedBy: str | None
+    mutedUntil: str | None
 
 
 class WebhookThing(BaseModel):
@@ -49,6 +55,37 @@ class AlertsOut(BaseModel):
     webhook: WebhookThing | None
 
 
+class AlertOut(BaseModel):
+    """One alert, as it is now."""
+
+    alert: AlertThing
+
+
+class WebhookOut(BaseModel):
+    """Where alerts are sent now; null if nowhere."""
+
+    webhook: WebhookThing | None
+
+
+class AcknowledgeIn(Body):
+    """Whether someone takes care of the alert."""
+
+    acknowledged: bool = True
+
+
+class MuteIn(Body):
+    """Until when the alert is muted, with its time zone; null ends the mute."""
+
+    # JSON has no times: without this, strict bodies would refuse the text of one.
+    until: Annotated[AwareDatetime, Field(strict=False)] | None
+
+
+class WebhookIn(Body):
+    """The webhook's address with its options after the #, as in `ROUTING_ADMIN_ALERT_WEBHOOK`; null deletes it."""
+
+    address: str | None
+
+
 class TestOut(BaseModel):
     """Whether the chat accepted the test, and if not, why."""
 
@@ -58,6 +95,7 @@ class TestOut(BaseModel):
 
 def alert_out(line: AlertLine) -> AlertThing:
     return AlertThing(
+        id=line.id,
         kind=line.kind.value,
         severity=line.row.severity.value,
         subject=line.subject,
@@ -70,15 +108,42 @@ def alert_out(line: AlertLine) -> AlertThing:
         sent=iso(line.sent_at),
         endSent=iso(line.end_sent_at),
         error=line.error or None,
+        acknowledged=iso(line.acknowledged_at),
+        acknowledgedBy=line.acknowledged_by or None,
+        mutedUntil=iso(line.muted_until),
     )
+
+
+def webhook_out() -> WebhookThing | None:
+    webhook = find_webhook()
+    return WebhookThing(host=webhook.host, shape=webhook.shape.value) if webhook else None
 
 
 @router.get("/alerts", response=AlertsOut)
 def admin_list_alerts(request: HttpRequest) -> HttpResponse:
     """List active and resolved alerts, and the host they are sent to."""
-    webhook = settings.ALERT_WEBHOOK
-    shown_webhook = WebhookThing(host=webhook.host, shape=webhook.shape.value) if webhook else None
-    return answer(AlertsOut(alerts=[alert_out(line) for line in list_alerts()], webhook=shown_webhook))
+    return answer(AlertsOut(alerts=[alert_out(line) for line in list_alerts()], webhook=webhook_out()))
+
+
+@router.post("/alerts/{number}/acknowledge", response=AlertOut, openapi_extra=takes(AcknowledgeIn))
+def admin_acknowledge_alert(request: HttpRequest, number: int) -> HttpResponse:
+    """Record that someone takes care of an active alert, or withdraw that."""
+    body = read_as(request, AcknowledgeIn)
+    return answer(AlertOut(alert=alert_out(line_of(acknowledge(script_actor(request), number, on=body.acknowledged)))))
+
+
+@router.post("/alerts/{number}/mute", response=AlertOut, openapi_extra=takes(MuteIn))
+def admin_mute_alert(request: HttpRequest, number: int) -> HttpResponse:
+    """Send nothing about an active alert until a time; null lets it be sent again."""
+    body = read_as(request, MuteIn)
+    return answer(AlertOut(alert=alert_out(line_of(mute(script_actor(request), number, body.until)))))
+
+
+@router.put("/alerts/webhook", response=WebhookOut, openapi_extra=takes(WebhookIn))
+def admin_put_webhook(request: HttpRequest) -> HttpResponse:
+    """Store the address that alerts are sent to, or delete it; an address in the environment takes precedence."""
+    save_webhook(script_actor(request), read_as(request, WebhookIn).address or "")
+    return answer(WebhookOut(webhook=webhook_out()))
 
 
 @router.post("/alerts/test", response=TestOut)
@@ -86,5 +151,5 @@ def admin_test_alert(request: HttpRequest) -> HttpResponse:
     """Send a test to the webhook and wait for its answer, at most 15 seconds."""
     actor = script_actor(request)
     refusal = send_test(actor.name, timezone.now())
-    record_test(actor, settings.ALERT_WEBHOOK, arrived=not refusal)
+    record_test(actor, find_webhook(), arrived=not refusal)
     return answer(TestOut(arrived=not refusal, error=str(refusal) or None))

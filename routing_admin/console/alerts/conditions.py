@@ -35,11 +35,12 @@ from routing_admin.console.alerts.actions import (
     list_known,
     note_trouble,
 )
-from routing_admin.console.alerts.queries import list_budget_uses
+from routing_admin.console.alerts.queries import find_webhook, list_budget_uses
 from routing_admin.console.alerts.sending import AlertLedger, send_due
 from routing_admin.console.catalogue.queries import list_endings
 from routing_admin.console.routes.queries import list_ready
 from routing_admin.core.alerts.kinds import KINDS, STATE, AlertKind, Condition, Stage, condition_of, is_overdue
+from routing_admin.core.alerts.webhook import Webhook
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.send import process_run_context
@@ -189,6 +190,7 @@ class AlertWatch:
     asking_since: datetime | None = None
     _stage: Stage = Stage.USUAL
     _known: Known = field(default_factory=dict)
+    _webhook: Webhook | None = None
     _lost: int = 0
     _events: list[tuple[Condition, datetime]] = field(default_factory=list)
     _jobs_due: datetime | None = None
@@ -220,10 +222,11 @@ class AlertWatch:
                 renew_connections()
                 check_writable()
                 self.look(timezone.now())
-            if settings.ALERT_WEBHOOK is not None:
-                send_due(settings.ALERT_WEBHOOK, timezone.now(), guard=self._database_guard)
+                self._webhook = find_webhook()
+            if self._webhook is not None:
+                send_due(self._webhook, timezone.now(), guard=self._database_guard)
             with self._database_guard():
-                self._known = list_known(timezone.now(), only_sent=settings.ALERT_WEBHOOK is not None)
+                self._known = list_known(timezone.now(), only_sent=self._webhook is not None)
         except (DatabaseError, InterfaceError) as error:  # for any of these reasons no alert can be stored
             self._stage = STAGES.get(fault_of(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
@@ -251,8 +254,10 @@ class AlertWatch:
         for condition in troubles:
             if not self._is_known(condition, since):
                 sending.note_trouble(condition, now)
-        if settings.ALERT_WEBHOOK is not None:
-            send_due(settings.ALERT_WEBHOOK, now, sending)
+        # Without the database, a stored webhook is known only if an earlier round has read it.
+        webhook = settings.ALERT_WEBHOOK or self._webhook
+        if webhook is not None:
+            send_due(webhook, now, sending)
 
     def _is_known(self, condition: Condition, since: datetime) -> bool:
         # The chat already shows this alert as active, so it is not sent again: an end is sent neither before

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
+from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
@@ -19,13 +21,17 @@ from capabilities.core.services.limit_holders import (
     label_holder,
 )
 from capabilities.core.translatable import text_of, translatable
-from capabilities.models import AgentKey
+from capabilities.models import AgentKey, StoredKey
+from capabilities.secrets import KeyUnreadableError, open_key
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, KindRow
+from routing_admin.core.alerts.webhook import Webhook, WebhookAddressError, parse_webhook
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.limits.headers import WARN_PERCENT, percent_of
 from routing_admin.limits.uses import find_uses
-from routing_admin.models import Alert
+from routing_admin.models import Alert, Installation
 from routing_admin.platform.server.alert_file import alert_file
+
+log = logging.getLogger(__name__)
 
 MAX_LINES = 200
 """How many alerts the page lists. Active alerts take precedence."""
@@ -33,7 +39,10 @@ MAX_LINES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertLine:
-    """An alert as the pages and the API show it. `error` is why the last attempt to send it failed, or empty."""
+    """An alert as the pages and the API show it.
+
+    `error` is why the last attempt to send it failed, or empty. `id` is None while the alert is not in the database.
+    """
 
     kind: AlertKind
     row: KindRow
@@ -48,6 +57,14 @@ class AlertLine:
     next_try_at: datetime | None
     tries: int
     error: str
+    id: int | None
+    acknowledged_at: datetime | None
+    acknowledged_by: str
+    muted_until: datetime | None
+
+    @property
+    def is_muted(self) -> bool:
+        return self.muted_until is not None and self.muted_until > timezone.now()
 
     @property
     def is_given_up(self) -> bool:
@@ -59,11 +76,11 @@ def list_alerts() -> list[AlertLine]:
 
     Two queries.
     """
-    from_file = [_line_of(row) for row in _list_kept()]
+    from_file = [line_of(row) for row in _list_kept()]
     rows = Alert.objects.order_by("ended_at", "-first_seen_at", "-id")
-    lines = [_line_of(row) for row in rows.filter(ended_at=None)[:MAX_LINES]]
+    lines = [line_of(row) for row in rows.filter(ended_at=None)[:MAX_LINES]]
     resolved = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-id")[: MAX_LINES - len(lines)]
-    return [*from_file, *lines, *(_line_of(row) for row in resolved)]
+    return [*from_file, *lines, *(line_of(row) for row in resolved)]
 
 
 def _list_kept() -> list[Alert]:
@@ -72,7 +89,7 @@ def _list_kept() -> list[Alert]:
     return [Alert(**asdict(alert)) for alert in alert_file().read().values() if alert.expires_at > now]
 
 
-def _line_of(row: Alert) -> AlertLine:
+def line_of(row: Alert) -> AlertLine:
     kind = AlertKind(row.kind)
     return AlertLine(
         kind=kind,
@@ -88,6 +105,10 @@ def _line_of(row: Alert) -> AlertLine:
         next_try_at=row.next_try_at,
         tries=row.tries,
         error="" if row.error is None else text_of(row.error),
+        id=row.pk,
+        acknowledged_at=row.acknowledged_at,
+        acknowledged_by=row.acknowledged_by,
+        muted_until=row.muted_until,
     )
 
 
@@ -95,6 +116,29 @@ def count_open() -> Mapping[AlertKind, int]:
     counts = Counter(Alert.objects.filter(ended_at=None).order_by().values_list("kind", flat=True))
     counts.update(row.kind for row in _list_kept())
     return {kind: counts[kind.value] for kind in AlertKind}
+
+
+def count_waiting() -> int:
+    """Count the active alerts that are neither acknowledged nor muted. One query."""
+    quiet = Q(acknowledged_at__isnull=False) | Q(muted_until__gt=timezone.now())
+    return Alert.objects.filter(ended_at=None).exclude(quiet).count() + len(_list_kept())
+
+
+def find_webhook() -> Webhook | None:
+    """Return where alerts are sent: the environment's webhook, else the stored one, else None."""
+    if settings.ALERT_WEBHOOK is not None:
+        return settings.ALERT_WEBHOOK
+    try:
+        return find_stored_webhook()
+    except (KeyUnreadableError, WebhookAddressError) as problem:
+        log.warning("the stored webhook of alerts cannot be used: %s", problem)
+        return None
+
+
+def find_stored_webhook() -> Webhook | None:
+    """Return the webhook that was entered on the page. Raise `KeyUnreadableError` if it cannot be decrypted."""
+    stored = StoredKey.objects.filter(pk__in=Installation.objects.values("alert_webhook")).first()
+    return parse_webhook(open_key(stored, stored.origin)) if stored else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from capabilities.core.wire import Answer, Failure, Fault, UpstreamRequest
 from capabilities.sentences import translate_sentence
 from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts.actions import RETRY_DELAYS, ClaimedAlert, log_begin
+from routing_admin.console.alerts.queries import find_webhook
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity, condition_of
 from routing_admin.core.alerts.webhook import CHINESE, ENGLISH, Notice, ShapeName, Webhook, refusal_in, write
 from routing_admin.core.fallback.chain import Timeouts
@@ -78,8 +79,8 @@ def _reason(webhook: Webhook, failure: Failure) -> Translatable:
 
 
 def send_test(person: str, now: datetime) -> str:
-    """Send a test to the configured webhook. Return an empty string if it was accepted, else the reason."""
-    webhook = settings.ALERT_WEBHOOK
+    """Send a test to the webhook. Return an empty string if it was accepted, else the reason."""
+    webhook = find_webhook()
     if webhook is None:
         return NO_WEBHOOK
     refusal = send(webhook, write_test(webhook.language, person, now))
@@ -88,7 +89,7 @@ def send_test(person: str, now: datetime) -> str:
     return refusal
 
 
-NO_WEBHOOK = translatable("No webhook is set. Set ROUTING_ADMIN_ALERT_WEBHOOK and restart.")
+NO_WEBHOOK = translatable("No webhook is set. Enter its address first.")
 
 
 class AlertLedger(Protocol):

@@ -1,27 +1,33 @@
-"""The page of alerts, with a button that sends a test."""
+"""The page of alerts: acknowledging and muting them, and the webhook they are sent to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of
+from capabilities.errors import InvalidError
+from capabilities.secrets import KeyUnreadableError
+from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.configuration import snapshot
-from routing_admin.console.alerts.actions import record_test
-from routing_admin.console.alerts.queries import AlertLine, list_alerts
+from routing_admin.console.alerts.actions import MUTE_HOURS, acknowledge, mute, record_test, save_webhook
+from routing_admin.console.alerts.queries import AlertLine, find_stored_webhook, find_webhook, list_alerts
 from routing_admin.console.alerts.sending import send_test
-from routing_admin.core.alerts.kinds import AlertKind
-from routing_admin.core.alerts.webhook import ShapeName
+from routing_admin.console.base.page_responses import add_toast
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, KindRow, Severity
+from routing_admin.core.alerts.webhook import ShapeName, WebhookAddressError
 
 SHAPES = {
     ShapeName.JSON: _("plain JSON"),
@@ -61,6 +67,11 @@ class AlertRow:
     line: AlertLine
 
     @property
+    def is_quiet(self) -> bool:
+        """Whether someone takes care of it, or it is muted."""
+        return self.line.acknowledged_at is not None or self.line.is_muted
+
+    @property
     def place(self) -> str:
         return str(PLACES[self.line.kind][0])
 
@@ -73,9 +84,77 @@ class AlertRow:
         return reverse(page) + part
 
 
+SHOWN = 5
+"""How many alerts of one kind the page shows before the reader asks for the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertGroup:
+    """The active alerts of one kind; those that wait for someone come first."""
+
+    kind: AlertKind
+    alerts: Sequence[AlertRow]
+
+    @property
+    def row(self) -> KindRow:
+        return KINDS[self.kind]
+
+    @property
+    def first(self) -> Sequence[AlertRow]:
+        return self.alerts[:SHOWN]
+
+    @property
+    def others(self) -> Sequence[AlertRow]:
+        return self.alerts[SHOWN:]
+
+    @property
+    def waiting(self) -> int:
+        return sum(not alert.is_quiet for alert in self.alerts)
+
+
+def group_alerts(alerts: Iterable[AlertRow]) -> list[AlertGroup]:
+    """Group alerts by kind: first the kinds that wait for someone, critical ones before warnings, large ones first."""
+    by_kind: dict[AlertKind, list[AlertRow]] = {}
+    for alert in alerts:
+        by_kind.setdefault(alert.line.kind, []).append(alert)
+    groups = [AlertGroup(kind, sorted(rows, key=lambda row: row.is_quiet)) for kind, rows in by_kind.items()]
+    return sorted(
+        groups,
+        key=lambda group: (not group.waiting, group.row.severity is not Severity.CRITICAL, -len(group.alerts)),
+    )
+
+
 @require_GET
 def alerts(request: HttpRequest) -> HttpResponse:
     return render(request, "alerts/alerts.html", page_context())
+
+
+@require_POST
+def alert_acknowledge(request: HttpRequest, number: int) -> HttpResponse:
+    acknowledge(actor_of(request), number, on="withdraw" not in request.POST)
+    return redirect("alerts")
+
+
+@require_POST
+def alert_mute(request: HttpRequest, number: int) -> HttpResponse:
+    """Mute an alert for one of `MUTE_HOURS`; any other value ends the mute."""
+    hours = next((hours for hours in MUTE_HOURS if str(hours) == request.POST.get("hours")), 0)
+    mute(actor_of(request), number, timezone.now() + timedelta(hours=hours) if hours else None)
+    return redirect("alerts")
+
+
+@require_POST
+def alert_webhook(request: HttpRequest) -> HttpResponse:
+    """Store the webhook's address, or delete it if `delete` is posted."""
+    address = "" if "delete" in request.POST else request.POST.get("address", "").strip()
+    if not address and "delete" not in request.POST:
+        return _show_webhook(request, 422, address_problem=_("Enter an address, such as https://host/path."))
+    try:
+        save_webhook(actor_of(request), address)
+    except InvalidError as refusal:
+        return _show_webhook(request, 422, address_problem=translate_refusal(refusal))
+    add_toast(request, gettext("Webhook saved. Send a test.") if address else gettext("Webhook deleted"))
+    return _show_webhook(request) if getattr(request, "htmx", None) else redirect(reverse("alerts") + "#webhook")
 
 
 @require_POST
@@ -83,17 +162,45 @@ def alert_test(request: HttpRequest) -> HttpResponse:
     """Send a test and show whether it was accepted. This may take seconds."""
     actor = actor_of(request)
     refusal = send_test(actor.name, timezone.now())
-    record_test(actor, settings.ALERT_WEBHOOK, arrived=not refusal)
-    template = "alerts/webhook.html" if getattr(request, "htmx", None) else "alerts/alerts.html"
-    context = {**page_context(), "is_tested": True, "refusal": refusal}
-    return render(request, template, context)
+    record_test(actor, find_webhook(), arrived=not refusal)
+    return _show_webhook(request, is_tested=True, refusal=refusal)
+
+
+def _show_webhook(request: HttpRequest, status: int = 200, **more: Any) -> HttpResponse:
+    if getattr(request, "htmx", None):
+        return render(request, "alerts/webhook.html", {**webhook_context(), **more}, status=status)
+    return render(request, "alerts/alerts.html", {**page_context(), **more}, status=status)
 
 
 def page_context() -> dict[str, Any]:
-    lines, webhook = list_alerts(), settings.ALERT_WEBHOOK
+    rows = [AlertRow(line) for line in list_alerts()]
+    active = [row for row in rows if row.line.ended_at is None]
     return {
-        "lasting": [AlertRow(line) for line in lines if line.ended_at is None],
-        "over": [AlertRow(line) for line in lines if line.ended_at is not None],
+        "active": active,
+        "quiet": sum(row.is_quiet for row in active),
+        "groups": group_alerts(active),
+        "over": [row for row in rows if row.line.ended_at is not None],
+        "mute_choices": [(hours, describe_hours(hours)) for hours in MUTE_HOURS],
+        **webhook_context(),
+    }
+
+
+def describe_hours(hours: int) -> str:
+    if hours % 24:
+        return ngettext("%(number)s hour", "%(number)s hours", hours) % {"number": hours}
+    return ngettext("%(number)s day", "%(number)s days", hours // 24) % {"number": hours // 24}
+
+
+def webhook_context() -> dict[str, Any]:
+    """Return the webhook in force and, for a stored one that cannot be read, why."""
+    problem = ""
+    try:
+        webhook = settings.ALERT_WEBHOOK or find_stored_webhook()
+    except (KeyUnreadableError, WebhookAddressError) as refusal:
+        webhook, problem = None, translate_sentence(str(refusal))
+    return {
         "webhook": webhook,
         "shape": SHAPES[webhook.shape] if webhook else "",
+        "is_from_environment": settings.ALERT_WEBHOOK is not None,
+        "webhook_problem": problem,
     }

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.access import can_edit, may, role_of
 from capabilities.core.permissions import PagePart, UserRole, can_change
 from routing_admin.configuration import snapshot
+from routing_admin.console.alerts.queries import count_waiting
 from routing_admin.console.drills.queries import banner_context
 
 THEME_COOKIE = "theme"
@@ -44,6 +45,7 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
             NavigationEntry("dashboard", gettext_lazy("Dashboard"), "home", "d", quick=True),
             NavigationEntry("requests", gettext_lazy("Requests"), "list", "l", quick=True, within=("request",)),
             NavigationEntry("usage", gettext_lazy("Usage"), "chart", "b", within=("budgets",)),
+            NavigationEntry("alerts", gettext_lazy("Alerts"), "warn", "w"),
         ),
     ),
     (
@@ -86,7 +88,7 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
                 "history", gettext_lazy("History"), "history", "h", within=("revision", "compare", "audit")
             ),
             NavigationEntry("users", gettext_lazy("Users"), "user", "u", within=USERS_PAGES, for_administrators=True),
-            NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=("password_change", "alerts")),
+            NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=("password_change",)),
         ),
     ),
 )
@@ -122,14 +124,15 @@ def page(request: HttpRequest) -> dict[str, Any]:
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the groups of the side navigation, with the current page marked and counts from the snapshot."""
+    """Return the groups of the side navigation, with the current page marked, and the counts of their things."""
     current = request.resolver_match.url_name if request.resolver_match else None
     configuration = snapshot.current().configuration
-    counts = {
+    counts: dict[str, int | None] = {
         "routes": len(configuration.routes),
         "matrix": len(configuration.services),
         "providers": len(configuration.providers),
         "agents": len(snapshot.current().agents),
+        "alerts": count_waiting() or None,
     }
     groups, is_administrator = [], role_of(request.user) is UserRole.ADMINISTRATOR
     for label, entries in PLACES:
@@ -146,7 +149,7 @@ def find_url(page: str, *arguments: str) -> str:
         return ""
 
 
-def item(entry: NavigationEntry, current: str | None, counts: dict[str, int]) -> dict[str, Any]:
+def item(entry: NavigationEntry, current: str | None, counts: dict[str, int | None]) -> dict[str, Any]:
     return {
         "url": find_url(entry.name),  # `navigation` leaves out entries whose page does not exist
         "label": entry.label,
@@ -154,6 +157,7 @@ def item(entry: NavigationEntry, current: str | None, counts: dict[str, int]) ->
         "icon": entry.icon,
         "key": entry.key,
         "quick": entry.quick,
+        "urgent": entry.name == "alerts",
         "count": counts.get(entry.name),
         "current": current == entry.name or current in entry.within,
     }

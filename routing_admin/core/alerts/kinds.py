@@ -258,7 +258,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             WARNING,
             translatable("webhook"),
             {Stage.USUAL: translatable("Alerts cannot be delivered to %(name)s. %(problem)s")},
-            translatable("Correct ROUTING_ADMIN_ALERT_WEBHOOK, restart, then send a test."),
+            translatable("Correct the webhook's address, then send a test."),
             "docs/alerts.md#webhook_failing",
             EVIDENCE,
         ),
