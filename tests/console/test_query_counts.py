@@ -16,22 +16,22 @@ from tests.console.visits import queries_of
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 QUERIES = {
-    "/providers/": 7,
-    "/providers/echo/": 8,
-    "/new/provider/": 3,
-    "/new/provider/?preset=deepseek": 3,
-    "/providers/echo/models/": 4,
-    "/services/": 6,
-    "/services/echo-vision/": 9,
-    "/new/service/": 4,
-    "/matrix/": 9,
+    "/providers/": 8,
+    "/providers/echo/": 9,
+    "/new/provider/": 4,
+    "/new/provider/?preset=deepseek": 4,
+    "/providers/echo/models/": 5,
+    "/services/": 7,
+    "/services/echo-vision/": 10,
+    "/new/service/": 5,
+    "/matrix/": 10,
     "/matrix/column/?side=input&name=vision": 4,
-    "/agents/": 3,
-    "/agents/text-agent/": 7,
-    "/new/agent/": 3,
-    "/artifacts/": 4,
-    "/artifacts/a0/": 4,
-    "/artifacts/a0/compare/?a=echo-vision&b=echo-text": 4,
+    "/agents/": 4,
+    "/agents/text-agent/": 8,
+    "/new/agent/": 4,
+    "/artifacts/": 5,
+    "/artifacts/a0/": 5,
+    "/artifacts/a0/compare/?a=echo-vision&b=echo-text": 5,
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
+from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy
 
 from capabilities.access import can_edit, may, role_of
@@ -118,7 +119,8 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "can_edit": can_edit(request),
         "can": PageRights(role_of(user)),
         "may": rights,
-        "nav": navigation(request),
+        # Fragments without the frame do not need it.
+        "nav": SimpleLazyObject(lambda: navigation(request)),
         **banner_context(),
     }
 
