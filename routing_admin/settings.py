@@ -104,7 +104,6 @@ INSTALLED_APPS = [
     "django.forms",
     "django_htmx",
     "template_partials",
-    "ninja",
     "csp",
     *(["django.contrib.admin"] if DJANGO_ADMIN else []),
     "django.contrib.auth",

@@ -13,6 +13,7 @@ from routing_admin.api.artifacts.uploads import router as uploads_router
 from routing_admin.api.calls import json_of
 from routing_admin.api.errors import with_our_errors
 from routing_admin.api.llm import router as llm_router
+from routing_admin.api.reference import Reference, first_sentence
 from routing_admin.api.requests import router as requests_router
 from routing_admin.api.schemas import LimitedKeyAuth
 from routing_admin.api.service_schemas import ErrorOut
@@ -35,12 +36,13 @@ class AgentsApi(NinjaAPI):
         error_response = {"description": "Refused, or failed", **json_of(ErrorOut)}
         for path_item in document["paths"].values():
             for operation in path_item.values():
+                operation["summary"] = first_sentence(operation["description"])
                 operation["responses"]["default"] = error_response
         return document
 
 
 def agents_api() -> NinjaAPI:
-    """Return the agents' API. Its documentation is at /api/v1/docs."""
+    """Return the agents' API. Its reference is at /api/v1/docs."""
     api = AgentsApi(
         title="Agents' API",
         version="1",
@@ -48,6 +50,7 @@ def agents_api() -> NinjaAPI:
         "`/admin` what administrators' scripts call with their tokens. All errors have the same shape.",
         urls_namespace="agents-api",
         auth=LimitedKeyAuth(),
+        docs=Reference(),
     )
     routers = (capabilities_router, artifacts_router, uploads_router, configuration_router, llm_router)
     for router in (*routers, requests_router, usage_router):

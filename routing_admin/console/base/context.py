@@ -108,13 +108,20 @@ class PageRights:
 def page(request: HttpRequest) -> dict[str, Any]:
     """Return the variables of every template. Anonymous visitors get none about the installation."""
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
-    variables = {"theme": theme if theme in THEMES else "auto", "public_url": settings.PUBLIC_URL}
+    variables = {
+        "theme": theme if theme in THEMES else "auto",
+        "public_url": settings.PUBLIC_URL,
+        "frame": "includes/plain.html",
+        "error_frame": "includes/gate.html",
+    }
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return variables
     rights = {part.value: may(user, part) for part in PagePart}
     return {
         **variables,
+        "frame": "base.html",
+        "error_frame": "base.html",
         "own_role": role_of(user),
         "can_edit": can_edit(request),
         "can": PageRights(role_of(user)),

@@ -66,12 +66,11 @@ def server_error(request: HttpRequest) -> HttpResponse:
     error = sys.exc_info()[1]
     if isinstance(error, StoreAwayError):
         log.error("a page needs an artifact: %s", error.details)
-        details = {"store_details": translate_sentence(error.details)}
-        return _add_retry_after(render(request, "503.html", details, status=503))
+        return _unavailable(request, {"store_details": translate_sentence(error.details)})
     if isinstance(error, OverloadedError):
-        return _add_retry_after(render(request, "503.html", {"overloaded": True}, status=503))
+        return _unavailable(request, {"overloaded": True})
     if not is_unavailable(error):
-        return render(request, "500.html", status=500)
+        return render(request, "500.html", BARE, status=500)
     snapshot.look()
     request.user = AnonymousUser()  # loading the user would need the database
     headline, explanation = OUTAGES.get(fault_of(error), SILENT) if error else SILENT
@@ -81,9 +80,14 @@ def server_error(request: HttpRequest) -> HttpResponse:
         "unread_since": snapshot.unread_since(),
         "disk_space": low_disk_space(),
     }
-    return _add_retry_after(render(request, "503.html", context, status=503))
+    return _unavailable(request, context)
 
 
-def _add_retry_after(response: HttpResponse) -> HttpResponse:
+BARE = {"error_frame": "includes/gate.html"}
+"""The pages for 500 and 503 have no navigation, since drawing it could fail again."""
+
+
+def _unavailable(request: HttpRequest, context: Mapping[str, object]) -> HttpResponse:
+    response = render(request, "503.html", {**context, **BARE}, status=503)
     response.headers["Retry-After"] = str(round(AGAIN_SECONDS))
     return response

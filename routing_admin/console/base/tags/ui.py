@@ -180,6 +180,15 @@ def size(count: int | None) -> str:
 
 
 @register.filter
+def code_spans(text: str) -> SafeString:
+    """Render the parts of a text between backticks as code."""
+    parts = enumerate(text.split("`"))
+    return format_html_join(
+        "", "{}", ((format_html("<code>{}</code>", part) if place % 2 else part,) for place, part in parts)
+    )
+
+
+@register.filter
 def thousands(count: int) -> str:
     return f"{count:,}"
 

@@ -1,0 +1,97 @@
+"""The API reference: what it reads from the OpenAPI document, and its pages with and without a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from routing_admin.api.reference import Field, first_sentence, list_operations
+from tests.console.visits import text_of
+
+DOCUMENT: dict[str, Any] = {
+    "paths": {
+        "/things/{name}": {
+            "put": {
+                "operationId": "put_thing",
+                "summary": "Put a thing",
+                "description": "Put a thing.\n\n409 if it is stale.",
+                "tags": ["things"],
+                "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}],
+                "requestBody": {
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Thing"}}},
+                },
+                "responses": {"204": {"description": "Stored"}},
+            }
+        }
+    },
+    "components": {
+        "schemas": {
+            "Thing": {
+                "description": "A thing.",
+                "required": ["size", "parts"],
+                "properties": {
+                    "size": {"enum": ["s", "l"]},
+                    "parts": {"type": "array", "items": {"$ref": "#/components/schemas/Part"}},
+                    "label": {"anyOf": [{"type": "string"}, {"type": "null"}], "description": "Shown to people."},
+                },
+            },
+            "Part": {"type": "object", "properties": {"inner": {"$ref": "#/components/schemas/Part"}}},
+        }
+    },
+}
+
+
+def test_an_operation_lists_nested_fields_and_shows_an_example_of_the_required_ones() -> None:
+    """A schema that contains itself is listed to a fixed depth."""
+    (operation,) = list_operations(DOCUMENT)
+    assert (operation.method, operation.details) == ("PUT", "409 if it is stale.")
+    assert operation.parameters == (Field("name", "string", is_required=True),)
+    assert [(field.name, field.kind, field.is_required) for field in operation.bodies[0].fields] == [
+        ("size", '"s" | "l"', True),
+        ("parts", "array of object", True),
+        ("parts[].inner", "object", False),
+        ("parts[].inner.inner", "object", False),
+        ("label", "string or null", False),
+    ]
+    assert operation.bodies[0].about == "A thing."
+    assert [(answer.status, answer.about) for answer in operation.answers] == [("204", "Stored")]
+    assert operation.example.splitlines()[0] == 'curl -X PUT "$URL/things/{name}" \\'
+    assert operation.example.splitlines()[-1] == """  -d '{"size": "s", "parts": []}'"""
+
+
+def test_a_title_is_the_first_paragraph_in_one_line() -> None:
+    assert first_sentence("List all\nthings.\n\nMore.") == "List all things"
+
+
+def test_the_reference_lists_every_call_with_a_page_of_its_own(client: Client, demo: None) -> None:
+    """Without a session the pages have no navigation. An unknown call is a 404."""
+    document = client.get("/api/v1/openapi.json").json()
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    page = client.get("/api/v1/docs").content.decode()
+    assert 'id="side"' not in page
+    for operation in operations:
+        assert f'href="?operation={operation["operationId"]}"' in page
+    issue = text_of(client.get("/api/v1/docs?operation=admin_issue_key"))
+    assert "issued.expiresAt" in issue
+    assert "Answer 201" in issue
+    assert "Authorization: Bearer $KEY" in issue
+    assert client.get("/api/v1/docs?operation=unknown").status_code == 404
+
+
+def test_every_call_of_the_reference_can_be_opened(client: Client, demo: None) -> None:
+    document = client.get("/api/v1/openapi.json").json()
+    for path in document["paths"].values():
+        for operation in path.values():
+            answer = client.get(f"/api/v1/docs?operation={operation['operationId']}")
+            assert answer.status_code == 200
+            assert len(answer.content) <= 100_000
+
+
+@pytest.mark.parametrize("path", ["/api/v1/docs", "/api/v1/docs?operation=send", "/nothing/here"])
+def test_signed_in_readers_keep_the_navigation(path: str, admin: Client) -> None:
+    """On the reference and on a page that does not exist."""
+    page = admin.get(path).content.decode()
+    assert 'id="side"' in page
+    assert 'href="/requests/"' in page
