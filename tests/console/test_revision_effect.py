@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from capabilities.acts import Actor
+from capabilities.models import Provider
 from routing_admin.console.history import queries as effects
+from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import RequestLog, Revision, TaskRoute
@@ -146,3 +149,19 @@ def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
     page = page_of(admin, number)
     assert "25 before, 25 after" in page
     assert "only requests closest" in page
+
+
+def test_a_revision_of_many_routes_names_five_and_counts_the_routes_it_leaves_out(
+    admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change of a provider touches every route that uses it."""
+    monkeypatch.setattr(effects, "MAX_ROUTES", 6)
+    for number in range(7):
+        row = TaskRoute.objects.create(task_type=f"many-{number}", position=100 + number)
+        save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
+    provider = Provider.objects.get(name="echo")
+    provider.default_model = "echo-vision"
+    save_provider(ADA, provider)
+    page = page_of(admin, Revision.objects.latest("number").number)
+    assert "and 1 more" in page
+    assert re.search(r"[1-9]\d* further routes? that it touches (is|are) not compared\.", page)

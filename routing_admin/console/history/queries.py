@@ -175,10 +175,12 @@ MAX_LATER = 200
 class EffectWindow:
     """The compared routes, the window's length on each side, and the revision that ended it (None if none did).
 
-    `is_sampled` is true if there were more requests than were read.
+    `not_compared` counts the touched routes beyond `MAX_ROUTES`. `is_sampled` is true if there were more requests than
+    were read.
     """
 
     routes: tuple[str, ...]
+    not_compared: int
     length: timedelta
     ends_with: int | None
     effect: RevisionEffect
@@ -201,7 +203,14 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
     later = [entry for entry in rows if entry[0] % 2 and (entry[-1] is None or entry[-1] >= row.number)]
     effect = effect_between(_samples(earlier), _samples(later))
     is_sampled = limit in Counter(part for part, *_ in rows).values()
-    return EffectWindow(routes=tuple(names), length=length, ends_with=number, effect=effect, is_sampled=is_sampled)
+    return EffectWindow(
+        routes=tuple(names),
+        not_compared=len(routes) - len(names),
+        length=length,
+        ends_with=number,
+        effect=effect,
+        is_sampled=is_sampled,
+    )
 
 
 def _find_end(
