@@ -22,7 +22,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.tags.ui import exact
 from routing_admin.console.dashboard import queries
 from routing_admin.console.dashboard.queries import figures_of, percent_text
-from routing_admin.console.dashboard.views import configured_models, tiles_of
+from routing_admin.console.dashboard.views import SHOWN, configured_models, tiles_of
 from routing_admin.console.people.actions import choose_password
 from routing_admin.core.configuration.specs import EMPTY, LabelBudgetSpec
 from routing_admin.models import AttemptLog, Candidate, Installation, RequestLog, TaskRoute
@@ -145,6 +145,30 @@ def test_worst_provider_is_first(db: None, demo: None) -> None:
     assert ranks == sorted(ranks)
     names = [tile.name for tile in tiles]
     assert names.index("openai") < names.index("echo") < names.index("spare")
+
+
+def test_of_many_providers_only_those_called_or_failing_have_a_tile(admin: Client, demo: None) -> None:
+    """The others are a link with their number."""
+    for number in range(SHOWN):
+        Provider.objects.create(name=f"idle-{number}", endpoint="https://idle.example/v1", position=100 + number)
+    snapshot.refresh()
+    page = admin.get("/").content.decode()
+    assert "No provider was called in the last hour." in page
+    count = Provider.objects.count()
+    assert f"All providers, {count} more" in page
+    logged("r1", 0)
+    page = admin.get("/").content.decode()
+    assert 'id="provider-echo"' in page
+    assert 'id="provider-idle-1"' not in page
+    assert f"All providers, {count - 1} more" in page
+
+
+def test_a_provider_whose_address_is_refused_is_not_said_to_lack_a_key(demo: None, settings: Any) -> None:
+    settings.ALLOWED_ORIGINS = ""
+    Provider.objects.create(name="inner", endpoint="http://10.0.0.1/v1", default_model="m", key_source="none")
+    snapshot.refresh()
+    (tile,) = (tile for tile in tiles_of(snapshot.current(), {}) if tile.name == "inner")
+    assert tile.status == "rejected"
 
 
 def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: None) -> None:

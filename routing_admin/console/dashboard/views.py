@@ -18,7 +18,6 @@ from django.views.decorators.http import require_GET, require_POST
 from artifacts.storage.content import byte_store
 from capabilities.access import actor_of
 from capabilities.errors import ActionError
-from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.configuration.snapshot import Snapshot
@@ -37,13 +36,14 @@ from routing_admin.console.dashboard.queries import (
     list_troubled_requests,
 )
 from routing_admin.console.demo.load import describe_removal
-from routing_admin.console.providers.queries import find_provider, list_key_refusals
+from routing_admin.console.providers.queries import badge_of, find_provider, list_key_refusals
 from routing_admin.console.requests.story import build_row
 from routing_admin.console.routes.queries import Standing, list_standings, list_unable
 from routing_admin.console.services.queries import list_drifts, render_drifts
 from routing_admin.core.alerts.kinds import KINDS, Severity
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.cooldown import Cooldowns
+from routing_admin.dispatch.model_endpoints import note_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.store_monitor import low_disk_space
@@ -54,20 +54,24 @@ from routing_admin.request_log.journal import journal
 # Tiles of providers, the worst first, so that a problem is visible without searching.
 
 SHOWN = 12
-"""How many tiles the page shows. The healthiest providers are left out, since the page of providers shows all."""
+"""How many tiles the page shows. With more providers, only those that are called or failing have one."""
 
-WORST_FIRST = ("down", "cooling", "slow", "no_key", "ok", "unknown", "unneeded", "disabled")
-"""Statuses in the order of the tiles. `unneeded` is a provider without a key that no enabled route uses."""
+WORST_FIRST = ("down", "cooling", "slow", "rejected", "no_key", "ok", "unknown", "unneeded", "disabled")
+"""Statuses in the order of the tiles. `unneeded` is a provider that cannot be called and that no enabled route uses."""
+FAILING = ("down", "cooling", "slow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """A provider's tile: its health, why it cannot be called, its cooldown in seconds, and whether a route uses it."""
+    """A provider's tile: its health, its cooldown in seconds, and whether a route uses it.
+
+    `obstacle` is the badge of a provider that cannot be called, else empty.
+    """
 
     name: str
     label: str
     health: Health
-    reason: str
+    obstacle: str
     cooling: int | None
     is_enabled: bool
     is_used: bool = True
@@ -77,12 +81,17 @@ class Tile:
         if not self.is_enabled:
             return "disabled"
         # An obstacle to calling the provider takes precedence over its health.
-        return "no_key" if self.reason else "cooling" if self.cooling is not None else self.health.status
+        return self.obstacle or ("cooling" if self.cooling is not None else self.health.status)
 
     @property
     def rank(self) -> int:
-        unneeded = self.status == "no_key" and not self.is_used
+        unneeded = self.is_enabled and self.obstacle and not self.is_used
         return WORST_FIRST.index("unneeded" if unneeded else self.status)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it was called in the last hour, or is failing."""
+        return bool(self.health.calls) or self.status in FAILING
 
 
 def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
@@ -94,14 +103,14 @@ def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
     for spec in state.configuration.providers:
         cooling = cooldowns.look(spec.name, spec.default_model)
         seconds = round(cooling.seconds) if cooling else None
-        reason = translate_sentence(state.keys[spec.name].reason)
+        key = note_of(state.keys[spec.name])
         label, own_health = spec.display_name or spec.name, health.get(spec.name, Health())
         tiles.append(
             Tile(
                 name=spec.name,
                 label=label,
                 health=own_health,
-                reason=reason,
+                obstacle=badge_of(key) if key.reason else "",
                 cooling=seconds,
                 is_enabled=spec.enabled,
                 is_used=spec.name in used_providers,
@@ -109,6 +118,11 @@ def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
         )
     # The sort is stable: tiles of the same rank keep the configuration's order.
     return tuple(sorted(tiles, key=lambda tile: tile.rank))
+
+
+def select_shown(tiles: Sequence[Tile]) -> Sequence[Tile]:
+    """Select the tiles that the page shows: all of them if they are few, else the worst of those that are busy."""
+    return tiles if len(tiles) <= SHOWN else [tile for tile in tiles if tile.is_busy][:SHOWN]
 
 
 def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]]:
@@ -204,8 +218,8 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         ),
         "drifts": drifts[:MAX_DRIFTS],
         "more_drifts": len(drifts[MAX_DRIFTS:]),
-        "tiles": tiles[:SHOWN],
-        "more_tiles": len(tiles[SHOWN:]),
+        "tiles": (shown := select_shown(tiles)),
+        "more_tiles": len(tiles) - len(shown),
         "figures": figures_of(*health.two_days(now), health.first_content(now), now),
         "troubled": _troubled_rows(now),
         "revision": find_newest_revision(),
@@ -233,7 +247,7 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
         first = ngettext("The task route is working.", "All %(count)s task routes are working.", count) % {
             "count": count
         }
-    troubled = [tile.label for tile in tiles if tile.is_enabled and tile.status in ("down", "slow", "cooling")]
+    troubled = [tile.label for tile in tiles if tile.is_enabled and tile.status in FAILING]
     if not troubled:
         return first
     second = ngettext("%(names)s has problems.", "%(names)s have problems.", len(troubled))
