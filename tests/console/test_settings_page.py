@@ -166,8 +166,8 @@ def test_added_language_is_sent_to_the_model(admin: Client) -> None:
     ("code", "directive", "error"),
     [
         ("not a code", "x", "A language code has letters"),
-        ("", "x", "This field is required"),
-        ("pt", " ", "This field is required"),
+        ("", "x", "Fill this in."),
+        ("pt", " ", "Fill this in."),
     ],
 )
 def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directive: str, error: str) -> None:

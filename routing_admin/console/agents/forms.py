@@ -20,6 +20,7 @@ from capabilities.models import Agent, Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.form_fields import (
     amounts_in,
+    check_new_name,
     check_unpriced,
     make_amount_fields,
     make_models_field,
@@ -78,6 +79,7 @@ class AgentForm(AgentModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["agent_id"].validators.append(check_new_name)
         if self.instance.pk:
             del self.fields["agent_id"]
         self.fields["version"].initial = self.instance.version

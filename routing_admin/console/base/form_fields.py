@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -24,6 +25,18 @@ from capabilities.core.services.agent_limits import (
     UnpricedPolicy,
 )
 from capabilities.core.values import MAX_SECONDS, SHORTEST_SECONDS
+
+UNFIT_IN_NAMES = re.compile(r"[\s?#%\\\x00-\x1f\x7f]|^/|/$|//|(?:^|/)\.{1,2}(?:/|$)")
+
+
+def check_new_name(name: str) -> None:
+    """Raise `ValidationError` for a name or id that addresses and files cannot carry unchanged.
+
+    Only names that people type are checked: an import may bring others, and their pages work.
+    """
+    if UNFIT_IN_NAMES.search(name):
+        raise forms.ValidationError(_("Use no spaces and none of ? # % \\ here, and / only between other characters."))
+
 
 LIMITS: dict[Meter, tuple[Any, Any]] = {
     Meter.REQUESTS_PER_MINUTE: (gettext_lazy("Requests per minute"), ""),

@@ -19,7 +19,7 @@ from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
 from capabilities.core.translatable import translatable
 from capabilities.models import Provider
 from capabilities.sentences import translate_sentence
-from routing_admin.console.base.form_fields import make_timeout_fields, timeout_fields, timeouts_in
+from routing_admin.console.base.form_fields import check_new_name, make_timeout_fields, timeout_fields, timeouts_in
 from routing_admin.console.providers.actions import KeyAct
 from routing_admin.console.providers.key_forms import KEEP, KEY_ACTS, ProviderKeyForm
 from routing_admin.console.providers.queries import provider_exists
@@ -234,6 +234,7 @@ class NewProviderForm(ProviderKeyForm):
         name = str(self.cleaned_data["name"]).strip()
         if "/" in name:
             raise forms.ValidationError(_("A provider's name cannot contain a slash."))
+        check_new_name(name)
         if provider_exists(name):
             raise forms.ValidationError(_("A provider with this name already exists."))
         return name

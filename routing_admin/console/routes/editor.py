@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -23,6 +23,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows.reading import route_spec
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.consequences import foresee_deletion
+from routing_admin.console.base.form_fields import check_new_name
 from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.catalogue.queries import list_endings_of
 from routing_admin.console.routes import errors
@@ -170,10 +171,21 @@ def ready(page: EditorPage) -> bool:
     if not draft.cards:
         draft.problems.append(_("A task route needs a candidate. Add one."))
     name = draft.form.cleaned_data.get("task_type", "")
-    if page.row is None and name and find_route(name) is not None:
-        draft.form.add_error("task_type", _("A task route with this name already exists."))
-        is_valid = False
+    if page.row is None and name:
+        problem = find_name_problem(name)
+        if problem:
+            draft.form.add_error("task_type", problem)
+            is_valid = False
     return is_valid and not draft.problems
+
+
+def find_name_problem(name: str) -> str | ValidationError | None:
+    """Return why a new route cannot have this name, or None."""
+    try:
+        check_new_name(name)
+    except ValidationError as refusal:
+        return refusal
+    return None if find_route(name) is None else _("A task route with this name already exists.")
 
 
 def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> HttpResponse:

@@ -19,7 +19,13 @@ from capabilities.labels import PRICE_LABELS
 from capabilities.models import Service
 from capabilities.sentences import translate_sentence
 from routing_admin.console.base.content_policies import policy_choices, policy_word
-from routing_admin.console.base.form_fields import JsonObjectField, make_timeout_fields, timeout_fields, timeouts_in
+from routing_admin.console.base.form_fields import (
+    JsonObjectField,
+    check_new_name,
+    make_timeout_fields,
+    timeout_fields,
+    timeouts_in,
+)
 from routing_admin.console.matrix.queries import Square
 from routing_admin.console.providers.queries import select_providers
 
@@ -161,6 +167,7 @@ class ServiceForm(ServiceModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         row = self.instance
+        self.fields["service_id"].validators.append(check_new_name)
         # Once the service exists, its id cannot change. Capabilities can be set only after that.
         for name in ("service_id",) if row.pk else SWITCHES:
             del self.fields[name]

@@ -1,0 +1,52 @@
+"""Names and ids typed for new things: addresses and files can carry them, and problems are said in our own words."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from capabilities.models import Agent, Provider, Service
+from routing_admin.models import TaskRoute
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+FORMS = {
+    "/new/agent/": ("agent_id", {"name": "A"}),
+    "/new/service/": ("service_id", {"name": "A", "model": "echo-text"}),
+    "/new/provider/?own=1": ("name", {"endpoint": "https://a.example/v1", "protocol": "openai", "key_act": "none"}),
+    "/routes/new/": ("task_type", {"act": "save"}),
+}
+REFUSED = "Use no spaces and none of ? # % \\ here, and / only between other characters."
+
+
+def count_things() -> tuple[int, ...]:
+    return tuple(model.objects.count() for model in (Agent, Service, Provider, TaskRoute))
+
+
+@pytest.mark.parametrize("address", FORMS)
+@pytest.mark.parametrize("name", ["two words", "a?b", "a#b", "a%2Fb", "a\\b", "a\tb", "全角\u3000空格"])
+def test_a_name_that_an_address_cannot_carry_is_refused_at_its_field(
+    address: str, name: str, admin: Client, demo: None
+) -> None:
+    field, values = FORMS[address]
+    before = count_things()
+    answer = admin.post(address, {**values, field: name})
+    assert answer.status_code == 422
+    assert REFUSED in answer.content.decode()
+    assert count_things() == before
+
+
+@pytest.mark.parametrize("name", ["/a", "a/", "a//b", "../a", "a/./b"])
+def test_a_slash_is_allowed_only_between_other_characters(name: str, admin: Client, demo: None) -> None:
+    assert REFUSED in admin.post("/new/agent/", {"name": "A", "agent_id": name}).content.decode()
+
+
+@pytest.mark.parametrize("name", ["sales/ocr", "gpt-4o@azure", "qwen2.5:7b", "客服.工单", "..a"])
+def test_usual_names_are_taken(name: str, admin: Client, demo: None) -> None:
+    assert admin.post("/new/agent/", {"name": "A", "agent_id": name}).status_code == 302
+    assert admin.get(f"/agents/{name}/").status_code == 200
+
+
+def test_every_missing_field_is_said_at_once_in_our_words(admin: Client, demo: None) -> None:
+    page = admin.post("/new/service/", {"service_id": ""}).content.decode()
+    assert page.count("Fill this in.") >= 3
+    assert "This field is required" not in page
