@@ -107,7 +107,7 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
         ({"price-currency": ""}, "price.currency is missing."),
         ({"price-currency": "¥"}, "three capital letters"),
         ({"price-output": ""}, "price.output is missing."),
-        ({"price-input": "-1"}, "greater than or equal to 0"),
+        ({"price-input": "-1"}, "At least 0."),
     ],
 )
 def test_a_price_that_cannot_be_is_named_at_its_field(admin: Client, fields: dict[str, str], sentence: str) -> None:

@@ -221,9 +221,9 @@ def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) ->
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        ({"temperature": "3"}, "less than or equal to 2"),
-        ({"max_tokens": "0"}, "greater than or equal to 1"),
-        ({"retries": "11"}, "less than or equal to 10"),
+        ({"temperature": "3"}, "At most 2"),
+        ({"max_tokens": "0"}, "At least 1"),
+        ({"retries": "11"}, "At most 10"),
         ({"deadline": "x"}, "Enter a number"),
     ],
 )
