@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -20,8 +21,8 @@ from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from capabilities import labels
 from capabilities.core.prices import money_text
@@ -29,6 +30,7 @@ from capabilities.core.side_by_side import Parts
 from capabilities.labels import capability_label, content_word
 from capabilities.quantities import duration_text, size_text
 from capabilities.sentences import join_sentences, join_words, translate_sentence
+from routing_admin.console.base.lists import DESCENDING, Listing
 from routing_admin.console.base.tags import drawing, highlight, toasts
 
 MINUTE, HOUR = 60, 3600
@@ -137,9 +139,44 @@ def _times(count: int) -> SafeString | str:
 
 @register.filter
 def soft_breaks(name: str) -> SafeString:
-    """Allow line breaks in an id after a colon, a slash or an underscore."""
+    """Allow line breaks in an id after a period, a colon, a slash or an underscore, as browsers do after a hyphen."""
     # HTML entities contain none of these characters, so it is safe to insert breaks after escaping.
-    return SafeString(re.sub(r"[:/_](?!\Z)", r"\g<0><wbr>", escape(name)))
+    return SafeString(re.sub(r"[.:/_](?!\Z)", r"\g<0><wbr>", escape(name)))
+
+
+LONG_NAME, NAME_START, NAME_END = 32, 16, 6
+"""Longer names are shortened in the middle to so many characters at their start and end."""
+
+
+@register.filter
+def short_name(name: object) -> SafeString:
+    """Shorten a long name in the middle, and let a name break only at its separators.
+
+    The middle is hidden by the stylesheet only, so that the name is copied, found and read aloud as a whole.
+    """
+    text = str(name)
+    if len(text) <= LONG_NAME:
+        return format_html('<span class="name">{}</span>', soft_breaks(text))
+    start, middle, end = text[:NAME_START], text[NAME_START:-NAME_END], text[-NAME_END:]
+    return format_html(
+        '<span class="name" title="{}">{}<span class="mid">{}</span>{}</span>',
+        *(text, soft_breaks(start), middle, soft_breaks(end)),
+    )
+
+
+@register.inclusion_tag("components/sort_head.html", takes_context=True)
+def sort_head(context: template.Context, column: str, label: str, css: str = "") -> dict[str, Any]:
+    """Render the head of a column by which the context's `listing` is sorted; a click sorts by it or turns it round."""
+    listing: Listing[Any] = context["listing"]
+    order = listing.order_of(column)
+    url = query_with(context, sort=listing.next_sort(column))
+    return {
+        "order": order,
+        "url": url,
+        "label": label,
+        "css": css,
+        "icon_name": "down" if order == DESCENDING else "up",
+    }
 
 
 @register.filter
@@ -157,6 +194,20 @@ def _capability(name: str, side: str) -> SafeString:
     if label.replace(" ", "_") == name:
         return format_html("<li>{}{}</li>", type_icon(name), label)
     return format_html('<li>{}{} <code class="xs">{}</code></li>', type_icon(name), label, name)
+
+
+@register.simple_tag
+def cap_icons(names: Iterable[str]) -> SafeString:
+    """Render what a model reads as icons, whose words are read aloud and shown on hover."""
+    return _cap_icons(tuple(names), get_language())
+
+
+@lru_cache(maxsize=200)
+def _cap_icons(names: tuple[str, ...], _language: str | None) -> SafeString:
+    # A list repeats few sets of names many times.
+    items = ((capability_label(name), type_icon(name), capability_label(name)) for name in names)
+    body = format_html_join("", '<li title="{}">{}<span class="sr">{}</span></li>', items)
+    return format_html('<ul class="caps nowrap">{}</ul>', body)
 
 
 @register.simple_tag

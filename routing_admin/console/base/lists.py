@@ -1,0 +1,154 @@
+"""Search, filter, sort and page a list by its address, such as `?q=chat&state=no_key&sort=-requests&page=2`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.core.paginator import Page, Paginator
+from django.utils.functional import Promise
+
+Row = TypeVar("Row")
+ASCENDING, DESCENDING = "ascending", "descending"
+"""The values of `aria-sort`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """A column by which a list is sorted; `falling` if the first click sorts from the largest, as for numbers."""
+
+    key: Callable[[Row], Any]
+    falling: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice(Generic[Row]):
+    """A filter of a list: its name in the address, its values with their labels, and the values that a row has.
+
+    `everything` is the label of the option that filters nothing.
+    """
+
+    name: str
+    label: str | Promise
+    everything: str | Promise
+    values: Mapping[str, str | Promise]
+    values_of: Callable[[Row], Collection[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A value of a filter, with the number of rows of the whole list that have it."""
+
+    value: str
+    label: str | Promise
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A filter as the page offers it; `value` is the chosen value, empty for none."""
+
+    name: str
+    label: str | Promise
+    everything: str | Promise
+    options: tuple[Option, ...]
+    value: str
+
+    @property
+    def is_offered(self) -> bool:
+        return len(self.options) > 1 or bool(self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing(Generic[Row]):
+    """A page of a list, and what the address asks for.
+
+    `rows` are all that match, in order, and `total` counts the rows without a filter. `sort` is a column's name, after
+    a minus sign if it falls, or empty for the order in which the rows came.
+    """
+
+    rows: Sequence[Row]
+    page: Page[Row]
+    total: int
+    q: str
+    sort: str
+    is_sorted: bool
+    selects: tuple[Select, ...]
+    columns: Mapping[str, Column[Row]]
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.q) or any(select.value for select in self.selects)
+
+    @property
+    def filters(self) -> dict[str, str]:
+        """The search and the chosen filters by their names in the address, for a form that means all matches."""
+        chosen = {"q": self.q, **{select.name: select.value for select in self.selects}}
+        return {name: value for name, value in chosen.items() if value}
+
+    def order_of(self, column: str) -> str:
+        """Return `ascending` or `descending` for the column by which the list is sorted, else an empty string."""
+        if self.sort.removeprefix("-") != column:
+            return ""
+        return DESCENDING if self.sort.startswith("-") else ASCENDING
+
+    def next_sort(self, column: str) -> str:
+        """Return the sort that a click on the column's head selects."""
+        order = self.order_of(column)
+        falls = order == ASCENDING or (not order and self.columns[column].falling)
+        return f"-{column}" if falls else column
+
+
+def arrange(
+    rows: Sequence[Row],
+    query: Mapping[str, str],
+    *,
+    texts: Callable[[Row], Iterable[str]],
+    columns: Mapping[str, Column[Row]],
+    choices: Sequence[Choice[Row]] = (),
+    sort: str = "",
+    per_page: int,
+) -> Listing[Row]:
+    """Return the page of a list that an address asks for. Unknown columns, values and pages are ignored.
+
+    The search looks for its words in a row's `texts`, ignoring case. `sort` applies if the address names no column.
+    """
+    q = query.get("q", "").strip()
+    selects = tuple(_select(choice, rows, query.get(choice.name, "").strip()) for choice in choices)
+    found = list(rows)
+    if q:
+        words = q.casefold()
+        found = [row for row in found if any(words in text.casefold() for text in texts(row))]
+    for choice, select in zip(choices, selects, strict=True):
+        if select.value:
+            found = [row for row in found if select.value in choice.values_of(row)]
+    wanted = query.get("sort", "")
+    is_sorted = wanted.removeprefix("-") in columns
+    chosen = wanted if is_sorted else sort
+    if chosen:
+        found.sort(key=columns[chosen.removeprefix("-")].key, reverse=chosen.startswith("-"))
+    return Listing(
+        rows=found,
+        page=Paginator(found, per_page).get_page(query.get("page")),
+        total=len(rows),
+        q=q,
+        sort=chosen,
+        is_sorted=is_sorted,
+        selects=selects,
+        columns=columns,
+    )
+
+
+def _select(choice: Choice[Row], rows: Iterable[Row], value: str) -> Select:
+    counts = Counter(value for row in rows for value in choice.values_of(row))
+    options = tuple(Option(name, label, counts[name]) for name, label in choice.values.items())
+    return Select(choice.name, choice.label, choice.everything, options, value if value in choice.values else "")
+
+
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a key by which `alias-2` comes before `alias-10`."""
+    parts = re.split(r"(\d+)", name.casefold())
+    return [(int(part), "") if position % 2 else (0, part) for position, part in enumerate(parts)]

@@ -1,0 +1,107 @@
+"""Lists: what an address asks for decides which rows a page shows, in which order, and what its filters count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from routing_admin.console.base.lists import Choice, Column, Listing, arrange, natural_key
+from routing_admin.console.base.tags.ui import short_name
+
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    state: str = "on"
+    load: int = 0
+
+
+MACHINES = [Machine("m-10", load=5), Machine("m-9", "off"), Machine("N-1", load=7), Machine("m-2", load=5)]
+COLUMNS: Mapping[str, Column[Machine]] = {
+    "name": Column(lambda row: natural_key(row.name)),
+    "load": Column(lambda row: row.load, falling=True),
+}
+STATE: Choice[Machine] = Choice(
+    name="state",
+    label="State",
+    everything="All",
+    values={"on": "On", "off": "Off", "lost": "Lost"},
+    values_of=lambda row: (row.state,),
+)
+
+
+def listed(query: Mapping[str, str], *, sort: str = "name", per_page: int = 3) -> Listing[Machine]:
+    return arrange(
+        MACHINES,
+        query,
+        texts=lambda row: (row.name,),
+        columns=COLUMNS,
+        choices=[STATE],
+        sort=sort,
+        per_page=per_page,
+    )
+
+
+def names(listing: Listing[Machine]) -> list[str]:
+    return [row.name for row in listing.page]
+
+
+def test_a_list_is_sorted_naturally_and_comes_in_pages() -> None:
+    """The default sort applies without one in the address; a page beyond the last is the last."""
+    assert names(listed({})) == ["m-2", "m-9", "m-10"]
+    assert names(listed({"page": "2"})) == names(listed({"page": "99"})) == ["N-1"]
+    assert names(listed({}, sort="", per_page=9)) == ["m-10", "m-9", "N-1", "m-2"]
+
+
+def test_a_minus_sign_turns_a_sort_round_and_equal_rows_keep_their_order() -> None:
+    assert names(listed({"sort": "-load"}, per_page=9)) == ["N-1", "m-10", "m-2", "m-9"]
+    assert names(listed({"sort": "load"}, per_page=9)) == ["m-9", "m-10", "m-2", "N-1"]
+
+
+def test_a_head_says_how_its_column_is_sorted_and_what_a_click_does() -> None:
+    """Numbers fall on the first click, names rise, and a second click turns either round."""
+    listing = listed({"sort": "-load"})
+    assert (listing.order_of("load"), listing.order_of("name")) == ("descending", "")
+    assert (listing.next_sort("load"), listing.next_sort("name")) == ("load", "name")
+    assert listed({}).order_of("name") == "ascending"
+    assert (listed({}).next_sort("load"), listed({}).next_sort("name")) == ("-load", "-name")
+
+
+def test_a_filter_counts_the_whole_list_and_joins_the_search() -> None:
+    """Counts of a filter do not depend on what is searched or chosen."""
+    listing = listed({"q": " M- ", "state": "on"})
+    assert names(listing) == ["m-2", "m-10"]
+    (state,) = listing.selects
+    assert [(option.label, option.count) for option in state.options] == [("On", 3), ("Off", 1), ("Lost", 0)]
+    assert (listing.total, listing.is_filtered, listing.filters) == (4, True, {"q": "M-", "state": "on"})
+
+
+def test_what_an_address_cannot_mean_is_ignored() -> None:
+    listing = listed({"state": "sideways", "sort": "--load", "page": "x"})
+    assert names(listing) == names(listed({}))
+    assert (listing.is_filtered, listing.is_sorted, listing.filters) == (False, False, {})
+
+
+def test_a_filter_with_one_value_is_offered_only_once_it_is_chosen() -> None:
+    only: Choice[Machine] = Choice(
+        name="state", label="", everything="", values={"on": "On"}, values_of=lambda row: ("on",)
+    )
+    pages = [
+        arrange(MACHINES, query, texts=lambda _: (), columns=COLUMNS, choices=[only], per_page=3)
+        for query in ({}, {"state": "on"})
+    ]
+    assert [page.selects[0].is_offered for page in pages] == [False, True]
+
+
+def test_a_long_name_is_short_on_the_page_and_whole_for_everything_else() -> None:
+    """The middle of a name is hidden by its class alone; a name of 32 characters is shown as it is."""
+    name = "service" + "wide" * 20
+    assert short_name(name) == (
+        f'<span class="name" title="{name}">servicewidewidew<span class="mid">{name[16:-6]}</span>dewide</span>'
+    )
+    assert short_name("a" * 32) == f'<span class="name">{"a" * 32}</span>'
+
+
+def test_a_name_breaks_at_its_separators_alone() -> None:
+    """Browsers break after a hyphen without help."""
+    assert short_name("a/b.c-d_e:f<") == '<span class="name">a/<wbr>b.<wbr>c-d_<wbr>e:<wbr>f&lt;</span>'
