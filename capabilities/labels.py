@@ -118,6 +118,7 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "call_failed": ("bad", "stop", _("Failed")),
     "call_cancelled": ("", "x", _("Cancelled")),
     "skipped": ("", "right", _("Skipped")),
+    "runtime": ("", "clock", _("Made at run time")),
     "revoked": ("bad", "x", _("Revoked")),
     "expired": ("warn", "clock", _("Expired")),
 }

@@ -15,10 +15,13 @@ from capabilities.core.permissions import DEFAULT_SCOPES
 from capabilities.models import Agent, AgentKey, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import put_agent
-from routing_admin.models import AuditEvent, Revision
+from routing_admin.models import AuditEvent, Revision, UsageRollup, UsageSum
+from routing_admin.request_log.time_ranges import hour_of
+from tests.console.page import Page
 from tests.console.visits import queries_of, text_of
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+NAMES = ("multimodal-agent", "text-agent", "vision-agent")
 WHOLE_KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
 
 
@@ -30,12 +33,46 @@ def issue(client: Client, agent: str = "text-agent", **fields: object) -> str:
     return key[0]
 
 
-def test_the_list_says_what_each_agent_reads_and_whom_it_hands_over_to(admin: Client) -> None:
-    """The list says which agent takes over what another cannot read, and which agents have no key."""
-    page = text_of(admin.get("/agents/"))
-    assert "multimodal-agent, vision-agent" in page
-    assert "no agent for videos" in page
-    assert "no working key: multimodal-agent, text-agent, vision-agent" in page
+def test_the_list_says_what_each_agent_uses_and_reads_and_how_many_have_no_key(admin: Client) -> None:
+    """A row leads to what its agent uses. The page counts the agents without a key and leads to them."""
+    issue(admin)
+    Agent.objects.filter(agent_id="vision-agent").update(service=None, task_type="design")
+    page = Page(admin.get("/agents/"))
+    assert "text-model" in page.link("text-model").attributes["href"]
+    assert page.link("task:design").attributes["href"] == "/routes/design/"
+    sentence = "2 of 3 agents cannot call models: they have no working key."
+    assert page.link(sentence).attributes["href"] == "?state=no_key"
+    without = Page(admin.get("/agents/?state=no_key"))
+    assert [without.link(name) is None for name in NAMES] == [False, True, False]
+    assert "audio" in text_of(admin.get("/agents/?q=multimodal"))
+
+
+def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
+    """A head says how its column is sorted, and leads to the list sorted by it, with the same filter."""
+    issue(admin, "vision-agent")
+    page = Page(admin.get("/agents/?q=agent&sort=-keys"))
+    names = [control.name for control in page.controls if control.tag == "a" and control.name in NAMES]
+    assert names == ["vision-agent", "multimodal-agent", "text-agent"]
+    sorts = {control.name: control.attributes.get("aria-sort") for control in page.controls if control.tag == "th"}
+    assert (sorts["Keys"], sorts["Agent"]) == ("descending", None)
+    assert page.link("Keys").attributes["href"] == "?q=agent&sort=keys"
+    assert page.link("24 hours").attributes["href"] == "?q=agent&sort=-requests"
+
+
+def test_the_list_counts_the_requests_of_a_day_and_leads_to_them(admin: Client) -> None:
+    """The sums by the hour are counted, and in their place the roll-ups of hours that have them."""
+    now = hour_of(timezone.now())
+    for hours, count in ((0, 2), (3, 5), (30, 9)):
+        start = now - timedelta(hours=hours)
+        UsageSum.objects.create(span="h", start=start, agent="text-agent", provider="echo", requests=count)
+        if hours == 3:
+            values = {"span": "h", "start": start, "requests": count}
+            UsageRollup.objects.create(**values, dimension="agent", value="text-agent")
+            UsageRollup.objects.create(**values, dimension="provider", value="echo")
+            UsageRollup.objects.create(**values, dimension="", value="")
+    page = Page(admin.get("/agents/?sort=-requests"))
+    assert page.link("7 requests").attributes["href"] == "/requests/?q=agent%3Atext-agent%20since%3A24h"
+    assert next(link.name for link in page.controls if link.tag == "a" and link.name in NAMES) == "text-agent"
 
 
 @pytest.mark.requirement("MCR-4.4")
@@ -166,7 +203,8 @@ def test_the_snippets_carry_the_real_address_and_the_agents_model(admin: Client,
 def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
     """The page of an agent created at run time says by which agent, and that it is called with its creator's key."""
     put_agent(SYSTEM, "text-agent", "worker-1", service_id="vision-model")
-    assert "run time, by text-agent" in text_of(admin.get("/agents/"))
+    listed = " ".join(text_of(admin.get("/agents/?state=runtime")).split())
+    assert re.search(r"Made at run time</span> <span class=\"sub\"> by <span class=\"name\">text-agent<", listed)
     page = text_of(admin.get("/agents/worker-1/"))
     assert "created at run time by text-agent" in page
     assert "x-agent-id" in page
@@ -200,17 +238,6 @@ def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client)
         assert viewer.post(f"{address}text-agent/").status_code == 403
 
 
-def test_of_many_that_take_over_the_list_says_how_many(admin: Client) -> None:
-    """The list counts the agents that can take over; the agent's page names some of them."""
-    vision = Service.objects.get(service_id="vision-model")
-    for number in range(9):
-        Agent.objects.create(agent_id=f"reader-{number}", service=vision)
-    snapshot.refresh()
-    page = " ".join(text_of(admin.get("/agents/?q=text-agent")).split())
-    assert "11 agents" in page
-    assert "reader-3" not in page
-
-
 def test_of_many_who_can_take_something_a_few_are_named(admin, demo):
     """The first five agents that can read a kind of content are named and the rest counted."""
     service = Service.objects.get(service_id="vision-model")
@@ -225,7 +252,7 @@ def test_many_agents_are_listed_in_pages_and_a_search_reaches_every_one(admin: C
     for number in range(120):
         Agent.objects.create(agent_id=f"zz-{number:03}")
     snapshot.refresh()
-    pages = [admin.get(f"/agents/?page={number}").content.decode() for number in (1, 2, 3)]
+    pages = [admin.get(f"/agents/?page={number}").content.decode() for number in range(1, 6)]
     assert [sum(f'href="/agents/zz-{number:03}/"' in page for page in pages) for number in range(120)] == [1] * 120
-    assert "1 to 50 of" in pages[0]
+    assert "1 to 25 of 123" in pages[0]
     assert "zz-119" in text_of(admin.get("/agents/?q=zz-119"))

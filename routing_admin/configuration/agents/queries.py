@@ -1,4 +1,4 @@
-"""Queries for agents' pages: what each agent reads, and who covers the rest."""
+"""Queries for agents' pages: their keys, what each agent reads, and who covers the rest."""
 
 from __future__ import annotations
 
@@ -32,18 +32,13 @@ NAMES = 5
 """How many of the agents to which an agent hands over are listed by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AgentLine:
+    """An agent with what its model reads and the number of its working keys."""
+
     row: Agent
     reads: tuple[str, ...]
-    hands_to: tuple[str, ...]
-    unread: tuple[str, ...]
     keys: int
-
-    @property
-    def is_locked_out(self) -> bool:
-        """Whether the agent has no working key; a run-time agent uses its creator's keys."""
-        return not self.keys and self.row.origin != Agent.Origin.RUNTIME
 
 
 def find_agent(agent_id: str) -> Agent | None:
@@ -89,31 +84,18 @@ def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Read
     return found
 
 
-def list_agents(q: str = "") -> list[AgentLine]:
-    """Return the agents that match, in two queries."""
+def list_agents() -> list[AgentLine]:
+    """Return the agents that have not expired, by id. One query."""
     now = timezone.now()
     alive = Q(keys__revoked_at=None) & (Q(keys__expires_at=None) | Q(keys__expires_at__gt=now))
     rows = filter_living(
         Agent.objects.select_related("service", "owner")
+        .only(*(field.name for field in Agent._meta.concrete_fields), "service__service_id", "owner__agent_id")
         .annotate(working=Count("keys", filter=alive))
         .order_by("agent_id")
     )
-    if q:
-        rows = rows.filter(Q(agent_id__icontains=q) | Q(name__icontains=q) | Q(description__icontains=q))
     directory = snapshot.current().directory
-    readers = {name: directory.find_capable(name) for name in READABLE}
-    receivers: dict[tuple[str, ...], tuple[str, ...]] = {}  # agents that read the same hand over to the same agents
-    lines = []
-    for row in rows:
-        reads = find_profile(row, directory).capabilities
-        lacks = tuple(name for name in READABLE if not reads.has(name))
-        if lacks not in receivers:
-            receivers[lacks] = tuple(dict.fromkeys(agent_id for name in lacks for agent_id in readers[name]))
-        unread = tuple(name for name in lacks if not readers[name])
-        lines.append(
-            AgentLine(row=row, reads=tuple(reads.input), hands_to=receivers[lacks], unread=unread, keys=row.working)
-        )
-    return lines
+    return [AgentLine(row, tuple(find_profile(row, directory).capabilities.input), row.working) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

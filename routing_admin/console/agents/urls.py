@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from routing_admin.console.agents import views
+from routing_admin.console.agents import listing, views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.console.agents.first_call.urls")),
     path("", include("routing_admin.console.agents.page.urls")),
     path("new/agent/", views.agent_new, name="agent_new"),
-    path("agents/", views.agents, name="agents"),
+    path("agents/", listing.agents, name="agents"),
     path("agents/<path:agent_id>/", views.agent, name="agent"),
     path("delete/agent/<path:agent_id>/", views.agent_delete, name="agent_delete"),
     path("keys/issue/<path:agent_id>/", views.key_issue, name="key_issue"),

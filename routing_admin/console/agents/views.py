@@ -1,4 +1,4 @@
-"""Pages of agents, their keys and the links to their own pages."""
+"""Pages of an agent, its keys and the links to its own page."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of, role_of
 from capabilities.core.permissions import can_change
 from capabilities.core.services.limit_holders import id_of_agent
 from capabilities.errors import ActionError, ConflictError
-from capabilities.sentences import join_names
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import (
     change_key,
@@ -32,13 +29,11 @@ from routing_admin.configuration.agents.actions import (
 )
 from routing_admin.configuration.agents.queries import (
     NAMES,
-    AgentLine,
     find_agent,
     find_guarantee,
     find_key,
     find_profile,
     find_waiting_key,
-    list_agents,
     list_keys,
     list_readings,
 )
@@ -56,35 +51,13 @@ from routing_admin.console.base.page_responses import (
     find_differences,
     renew_version,
     require_found,
-    wants_fragment,
 )
 
 if TYPE_CHECKING:
     from capabilities.models import Agent
 
-PER_PAGE = 50
 # Form fields by the field names in the actions' errors.
 PLACES = {"serviceId": "service", "taskType": "task_type"}
-
-
-def agents(request: HttpRequest) -> HttpResponse:
-    q = request.GET.get("q", "").strip()
-    lines = list_agents(q)
-    page = Paginator(lines, PER_PAGE).get_page(request.GET.get("page"))
-    # When the search field changes, htmx replaces only the rows.
-    template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
-    return render(request, template, {"lines": page, "page": page, "q": q, "sentence": summarize(lines)})
-
-
-def summarize(lines: list[AgentLine]) -> str:
-    if not lines:
-        return _("No agent yet.")
-    locked_out = [line.row.agent_id for line in lines if line.is_locked_out]
-    if locked_out:
-        return _("Cannot call models because they have no working key: %(names)s.") % {"names": join_names(locked_out)}
-    return ngettext("%(count)s agent can call models.", "%(count)s agents can call models.", len(lines)) % {
-        "count": len(lines)
-    }
 
 
 def agent_new(request: HttpRequest) -> HttpResponse:

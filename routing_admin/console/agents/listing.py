@@ -1,0 +1,134 @@
+"""The page of agents: what each uses and reads, its keys, its requests of the last day, and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from capabilities.models import Agent
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.agents.queries import AgentLine, list_agents
+from routing_admin.console.base.lists import Choice, Column, arrange, natural_key
+from routing_admin.console.base.page_responses import wants_fragment
+from routing_admin.request_log.search_words import Search
+from routing_admin.request_log.time_ranges import DAY_HOURS, window_start
+from routing_admin.request_log.usage import count_requests
+
+PER_PAGE = 25
+NO_KEY, READY, RUNTIME = "no_key", "ready", "runtime"
+STATES: Mapping[str, Promise] = {
+    NO_KEY: gettext_lazy("No key"),
+    READY: gettext_lazy("Ready"),
+    RUNTIME: gettext_lazy("Made at run time"),
+}
+"""The states of agents. One that was made at run time is called with its creator's keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRow:
+    """A row of the list; `requests` are those of the last day, and `has_route` if the agent's task type has one."""
+
+    line: AgentLine
+    requests: int
+    has_route: bool
+
+    @property
+    def agent(self) -> Agent:
+        return self.line.row
+
+    @property
+    def state(self) -> str:
+        if self.agent.origin == Agent.Origin.RUNTIME:
+            return RUNTIME
+        return READY if self.line.keys else NO_KEY
+
+    @property
+    def badge(self) -> str:
+        """The state as `labels.BADGES` names it."""
+        return "ok" if self.state == READY else self.state
+
+    @property
+    def label(self) -> Promise:
+        return STATES[self.state]
+
+    @property
+    def uses(self) -> str:
+        """The service's id, `task:` and the task type, or an empty string."""
+        if self.agent.service:
+            return self.agent.service.service_id
+        return f"task:{self.agent.task_type}" if self.agent.task_type else ""
+
+    @property
+    def search(self) -> str:
+        """The search in the request log for the agent's requests of the last day."""
+        return Search((("agent", self.agent.agent_id), ("since", f"{DAY_HOURS}h"))).to_text()
+
+
+COLUMNS: Mapping[str, Column[AgentRow]] = {
+    "name": Column(lambda row: natural_key(row.agent.agent_id)),
+    "uses": Column(lambda row: (not row.uses, natural_key(row.uses))),
+    "keys": Column(lambda row: row.line.keys, falling=True),
+    "requests": Column(lambda row: row.requests, falling=True),
+    "state": Column(lambda row: list(STATES).index(row.state)),
+}
+
+
+BY_STATE: Choice[AgentRow] = Choice(
+    name="state",
+    label=gettext_lazy("State"),
+    everything=gettext_lazy("All states"),
+    values=STATES,
+    values_of=lambda row: (row.state,),
+)
+
+
+def _texts(row: AgentRow) -> Iterator[str]:
+    yield from (row.agent.agent_id, row.agent.name, row.agent.description, row.uses)
+
+
+def list_rows() -> list[AgentRow]:
+    """Return all agents with their requests of the last day. One query for the agents and one for the requests."""
+    requests = count_requests("agent", window_start(timezone.now()))
+    routes = {route.task_type for route in snapshot.current().configuration.routes}
+    return [
+        AgentRow(line=line, requests=requests.get(line.row.agent_id, 0), has_route=line.row.task_type in routes)
+        for line in list_agents()
+    ]
+
+
+def agents(request: HttpRequest) -> HttpResponse:
+    rows = list_rows()
+    listing = arrange(
+        rows, request.GET, texts=_texts, columns=COLUMNS, choices=[BY_STATE], sort="name", per_page=PER_PAGE
+    )
+    locked_out = sum(row.state == NO_KEY for row in rows)
+    context = {
+        "listing": listing,
+        "sentence": summarize(locked_out, len(rows)),
+        "locked_out": f"?state={NO_KEY}" if locked_out else "",
+    }
+    # When the search field changes, htmx replaces only the rows.
+    template = "capabilities/agents.html#rows" if wants_fragment(request) else "capabilities/agents.html"
+    return render(request, template, context)
+
+
+def summarize(locked_out: int, count: int) -> str:
+    """Return the page's sentence: how many of the agents have no working key."""
+    if not count:
+        return _("No agent yet.")
+    if not locked_out:
+        text = ngettext("%(count)s agent can call models.", "%(count)s agents can call models.", count)
+        return text % {"count": count}
+    text = ngettext(
+        "%(count)s of %(all)s agents cannot call models: it has no working key.",
+        "%(count)s of %(all)s agents cannot call models: they have no working key.",
+        locked_out,
+    )
+    return text % {"count": locked_out, "all": count}
