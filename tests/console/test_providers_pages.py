@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -32,9 +34,9 @@ def form_of(row: Provider, **changed: str) -> dict[str, str]:
 
 
 def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -> None:
-    """Providers without a key are listed first, and their line says which variable to set."""
+    """Providers without a key are listed first and counted, and their line says which variable to set."""
     page = text_of(admin.get("/providers/"))
-    assert "Not ready: openai, anthropic, example (3 of 4)." in page
+    assert Page(page).link("3 of 4 providers are not ready.").attributes["href"] == "?state=stopped"
     assert "Set LLM_PROVIDER_OPENAI_API_KEY in the environment, or store a key here." in page
     assert "not needed" in page
 
@@ -45,6 +47,7 @@ def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -
         ("q=anth", "anthropic", "Echo"),
         ("protocol=echo", "Echo", "api.openai.com"),
         ("state=usable", "Echo", "api.anthropic.com"),
+        ("state=no_key", "api.anthropic.com", "Echo"),
         ("state=disabled", "No provider matches.", "api.openai.com"),
     ],
 )
@@ -167,6 +170,28 @@ def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
     assert Revision.objects.count() == before + 1
     admin.post(f"/undo/{undo_in(admin, answer)}/", {"next": "/providers/"})
     assert not Provider.objects.filter(enabled=False).exists()
+
+
+def test_all_that_match_are_switched_on_every_page(admin: Client) -> None:
+    """With "select all", the filter decides what is switched, not the boxes of the page; the filter is kept."""
+    for number in range(40):
+        Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
+    snapshot.refresh()
+    page = text_of(admin.get("/providers/?q=a.example"))
+    assert "Select all 40 that match" in page
+    assert page.count('name="name"') == 25
+    answer = admin.post("/switch/providers/", {"q": Page(page).hidden("q"), "all": "1", "name": "p1", "enabled": "0"})
+    assert answer["Location"] == "/providers/?q=a.example"
+    assert Provider.objects.filter(enabled=False).count() == 40
+    assert Provider.objects.get(name="echo").enabled
+
+
+def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
+    page = text_of(admin.get("/providers/?sort=-used"))
+    assert re.findall(r'<a href="/providers/([\w-]+)/">', page)[0] == "echo"
+    assert 'aria-sort="descending"' in page
+    page = text_of(admin.get("/providers/?sort=name"))
+    assert re.findall(r'<a href="/providers/([\w-]+)/">', page) == ["anthropic", "echo", "example", "openai"]
 
 
 def test_connection_test_shows_result_and_duration(admin: Client) -> None:

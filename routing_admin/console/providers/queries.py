@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q, QuerySet, prefetch_related_objects
+from django.db.models import Count, QuerySet, prefetch_related_objects
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from capabilities.core.providers.presets import HostPreset, preset_for_endpoint
 from capabilities.core.wire import Fault
-from capabilities.models import KeyTest, Provider, ProviderTest
+from capabilities.models import KeyTest, Provider, ProviderTest, Service
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import NamedKey
@@ -23,7 +23,7 @@ from routing_admin.core.fallback.chain import PoolKey
 from routing_admin.core.fallback.table import TABLE, Effect, is_of_key
 from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes, note_of
 from routing_admin.dispatch.send import process_run_context
-from routing_admin.models import AttemptLog
+from routing_admin.models import AttemptLog, Candidate
 
 if TYPE_CHECKING:
     from capabilities.models import KeyTest, Provider
@@ -54,10 +54,15 @@ class ProviderLine:
         return "disabled" if self.state == "disabled" else badge_of(self.key)
 
     @property
+    def has_failed(self) -> bool:
+        """Whether its last test failed."""
+        return bool(self.test and self.test.fault)
+
+    @property
     def rank(self) -> int:
         """The position in the list: stopped, then those with a failed test, then usable and disabled providers."""
         if self.state == "usable":
-            return 1 if self.test and self.test.fault else 2
+            return 1 if self.has_failed else 2
         return 0 if self.state == "stopped" else 3
 
     @property
@@ -112,24 +117,20 @@ def provider_exists(name: str) -> bool:
     return Provider.objects.filter(name=name).exists()
 
 
-def list_providers(q: str = "", protocol: str = "", state: str = "") -> list[ProviderLine]:
-    """List the matching providers. Those with problems come first. Five queries.
-
-    `state` is a value of `ProviderLine.state`, or `failed` for those whose last test failed.
-    """
-    rows: QuerySet[Provider] = Provider.objects.select_related("stored_key").prefetch_related(
-        "services", "candidates__route"
-    )
-    if q:
-        rows = rows.filter(Q(name__icontains=q) | Q(display_name__icontains=q) | Q(endpoint__icontains=q))
-    if protocol:
-        rows = rows.filter(protocol=protocol)
+def list_providers() -> list[ProviderLine]:
+    """Return all providers without what uses them (`count_uses`). Two queries."""
     keys, tests = list_key_notes(), ProviderTest.objects.in_bulk()
-    # A provider's state depends on its key and so on the environment, and therefore cannot be part of the query.
-    lines = sorted((build_line(row, keys, tests) for row in rows), key=lambda line: line.rank)
-    if state == "failed":
-        return [line for line in lines if line.test and line.test.fault]
-    return [line for line in lines if not state or line.state == state]
+    return [
+        ProviderLine(row=row, key=keys.get(row.name, UNKNOWN_KEY), services=(), routes=(), test=tests.get(row.name))
+        for row in select_providers()
+    ]
+
+
+def count_uses() -> tuple[Mapping[int, int], Mapping[int, int]]:
+    """Return the number of routes and of services by the primary key of their provider. Two queries."""
+    routes = Candidate.objects.order_by().values_list("provider").annotate(count=Count("route", distinct=True))
+    services = Service.objects.order_by().values_list("provider").annotate(count=Count("pk"))
+    return dict(routes), dict(services)
 
 
 def list_by_preset() -> dict[str, list[ProviderLine]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.urls import URLPattern, URLResolver, path
 
-from routing_admin.console.providers import adding, key_views, views
+from routing_admin.console.providers import adding, key_views, listing, views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("new/provider/", adding.provider_new, name="provider_new"),
-    path("providers/", views.providers, name="providers"),
-    path("switch/providers/", views.providers_switch, name="providers_switch"),
+    path("providers/", listing.providers, name="providers"),
+    path("switch/providers/", listing.providers_switch, name="providers_switch"),
     path("test/providers/", views.providers_test, name="providers_test"),
     path("providers/<str:name>/", views.provider, name="provider"),
     path("providers/<str:name>/models/", adding.provider_models, name="provider_models"),

@@ -1,4 +1,4 @@
-"""Pages of providers: the list, a provider, connection tests, enabling and deleting."""
+"""Pages of a provider, connection tests and deleting."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of
 from capabilities.errors import ActionError, ConflictError
-from capabilities.sentences import join_names
 from routing_admin.configuration.guards import find_refusal
-from routing_admin.console.base.consequences import find_unconfirmed, find_unconfirmed_disabling, foresee_deletion
+from routing_admin.console.base.consequences import find_unconfirmed, foresee_deletion
 from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
     add_refusal,
@@ -23,79 +21,27 @@ from routing_admin.console.base.page_responses import (
     find_differences,
     renew_version,
     require_found,
-    wants_fragment,
 )
 from routing_admin.console.providers import dialling
 from routing_admin.console.providers.actions import (
     check_can_delete_provider,
     delete_provider,
-    enable_providers,
     save_provider,
 )
-from routing_admin.console.providers.forms import PROTOCOLS, ProviderForm
+from routing_admin.console.providers.forms import ProviderForm
 from routing_admin.console.providers.key_forms import FurtherKeyForm
 from routing_admin.console.providers.queries import (
-    ProviderLine,
     describe_provider,
     find_provider,
-    find_providers,
     list_enabled_providers,
     list_key_rows,
-    list_providers,
 )
 from routing_admin.console.services.queries import list_services_at
 
 if TYPE_CHECKING:
     from capabilities.models import Provider
 
-STATES = ("usable", "stopped", "disabled")
 PLACES = {"apiKey": "key"}
-
-
-def providers(request: HttpRequest) -> HttpResponse:
-    query = {name: request.GET.get(name, "").strip() for name in ("q", "protocol", "state")}
-    lines = list_providers(**query)
-    context = {
-        "lines": lines,
-        "query": query,
-        "filtered": any(query.values()),
-        "states": STATES,
-        "protocols": [name for name, _label in PROTOCOLS],
-        "sentence": summarize(lines) if not any(query.values()) else "",
-    }
-    template = "capabilities/providers.html#rows" if wants_fragment(request) else "capabilities/providers.html"
-    return render(request, template, context)
-
-
-def summarize(lines: list[ProviderLine]) -> str:
-    stopped = [line.row.name for line in lines if line.state == "stopped"]
-    if not lines:
-        return _("No provider yet.")
-    if stopped:
-        text = _("Not ready: %(names)s (%(count)s of %(all)s).")
-        return text % {"count": len(stopped), "all": len(lines), "names": join_names(stopped)}
-    enabled = sum(line.row.enabled for line in lines)
-    text = ngettext("%(count)s enabled provider is ready.", "All %(count)s enabled providers are ready.", enabled)
-    return text % {"count": enabled}
-
-
-@require_POST
-def providers_switch(request: HttpRequest) -> HttpResponse:
-    enabled = request.POST.get("enabled") == "1"
-    rows = find_providers(request.POST.getlist("name"))
-    names = [row.name for row in rows if row.enabled]
-    # Disabling a provider needs a confirmation if routes or agents would be affected.
-    effects = () if enabled else find_unconfirmed_disabling(request, "provider", names)
-    if effects:
-        return render(request, "capabilities/providers_disable.html", {"rows": rows, "effects": effects})
-    changed = enable_providers(actor_of(request), rows, enabled=enabled)
-    word = (
-        ngettext("%(count)s provider enabled", "%(count)s providers enabled", changed.count)
-        if enabled
-        else ngettext("%(count)s provider disabled", "%(count)s providers disabled", changed.count)
-    )
-    add_toast(request, word % {"count": changed.count}, changed.revision)
-    return redirect("providers")
 
 
 def provider(request: HttpRequest, name: str) -> HttpResponseBase:

@@ -94,6 +94,7 @@ def sentences(content: str) -> SafeString:
 
 
 @register.simple_tag
+@lru_cache(maxsize=200)
 def icon(name: str) -> SafeString:
     # The icon is hidden from screen readers, because text always accompanies it.
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}#i-{}"/></svg>', static("icons.svg"), name)

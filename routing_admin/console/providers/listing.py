@@ -1,0 +1,164 @@
+"""The page of providers: their keys, what uses them, their requests of the last day and their states; enabling many."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.views.decorators.http import require_POST
+
+from capabilities.access import actor_of
+from capabilities.models import Provider
+from capabilities.sentences import join_names
+from routing_admin.console.base.consequences import find_unconfirmed_disabling
+from routing_admin.console.base.lists import Choice, Column, Listing, arrange, natural_key
+from routing_admin.console.base.page_responses import add_toast, wants_fragment
+from routing_admin.console.providers.actions import enable_providers
+from routing_admin.console.providers.forms import PROTOCOLS
+from routing_admin.console.providers.queries import ProviderLine, count_uses, find_providers, list_providers
+from routing_admin.request_log.search_words import Search
+from routing_admin.request_log.time_ranges import DAY_HOURS, window_start
+from routing_admin.request_log.usage import count_requests
+
+PER_PAGE = 25
+STOPPED, FAILED = "stopped", "failed"
+STATES: Mapping[str, str | Promise] = {
+    "usable": gettext_lazy("Ready"),
+    STOPPED: gettext_lazy("Not ready"),
+    "no_key": gettext_lazy("No key"),
+    "rejected": pgettext_lazy("key or address", "Refused"),
+    FAILED: gettext_lazy("Last test failed"),
+    "disabled": gettext_lazy("Disabled"),
+}
+"""What the list is filtered by. A provider that is not ready has no key or is refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderRow:
+    """A row of the list, with the number of routes and services that use it and its requests of the last day."""
+
+    line: ProviderLine
+    routes: int
+    services: int
+    requests: int
+
+    @property
+    def provider(self) -> Provider:
+        return self.line.row
+
+    @property
+    def states(self) -> Collection[str]:
+        """The keys of `STATES` that it has."""
+        found = {self.line.state, *([self.line.badge] if self.line.state == STOPPED else [])}
+        return found | {FAILED} if self.line.has_failed else found
+
+    @property
+    def search(self) -> str:
+        """The search in the request log for the requests of the last day that reached the provider."""
+        return Search((("provider", self.provider.name), ("since", f"{DAY_HOURS}h"))).to_text()
+
+
+COLUMNS: Mapping[str, Column[ProviderRow]] = {
+    "name": Column(lambda row: natural_key(str(row.provider))),
+    "protocol": Column(lambda row: row.provider.protocol),
+    "used": Column(lambda row: (row.routes, row.services), falling=True),
+    "requests": Column(lambda row: row.requests, falling=True),
+    "state": Column(lambda row: row.line.rank),
+}
+CHOICES: Sequence[Choice[ProviderRow]] = (
+    Choice(
+        name="protocol",
+        label=gettext_lazy("Protocol"),
+        everything=gettext_lazy("All protocols"),
+        values={name: name for name, _label in PROTOCOLS},
+        values_of=lambda row: (row.provider.protocol,),
+    ),
+    Choice(
+        name="state",
+        label=gettext_lazy("State"),
+        everything=gettext_lazy("All states"),
+        values=STATES,
+        values_of=lambda row: row.states,
+    ),
+)
+
+
+def _texts(row: ProviderRow) -> Iterator[str]:
+    yield from (row.provider.name, row.provider.display_name, row.provider.endpoint)
+
+
+def list_rows() -> list[ProviderRow]:
+    """Return all providers in their order. Four queries, and one for their requests."""
+    requests, (routes, services) = count_requests("provider", window_start(timezone.now())), count_uses()
+    return [
+        ProviderRow(
+            line=line,
+            routes=routes.get(line.row.pk, 0),
+            services=services.get(line.row.pk, 0),
+            requests=requests.get(line.row.name, 0),
+        )
+        for line in list_providers()
+    ]
+
+
+def list_matches(rows: Sequence[ProviderRow], query: Mapping[str, str]) -> Listing[ProviderRow]:
+    """Return the list as an address or a form asks for it. Providers with problems come first."""
+    return arrange(rows, query, texts=_texts, columns=COLUMNS, choices=CHOICES, sort="state", per_page=PER_PAGE)
+
+
+def providers(request: HttpRequest) -> HttpResponse:
+    rows = list_rows()
+    stopped = sum(row.line.state == STOPPED for row in rows)
+    context = {
+        "listing": list_matches(rows, request.GET),
+        "sentence": summarize(rows, stopped),
+        "stopped": f"?state={STOPPED}" if stopped else "",
+    }
+    template = "capabilities/providers.html#rows" if wants_fragment(request) else "capabilities/providers.html"
+    return render(request, template, context)
+
+
+def summarize(rows: Sequence[ProviderRow], stopped: int) -> str:
+    """Return the page's sentence: how many of the providers are not ready."""
+    if not rows:
+        return _("No provider yet.")
+    if stopped:
+        text = ngettext(
+            "%(count)s of %(all)s providers is not ready.", "%(count)s of %(all)s providers are not ready.", stopped
+        )
+        return text % {"count": stopped, "all": len(rows)}
+    enabled = sum(row.provider.enabled for row in rows)
+    text = ngettext("%(count)s enabled provider is ready.", "All %(count)s enabled providers are ready.", enabled)
+    return text % {"count": enabled}
+
+
+@require_POST
+def providers_switch(request: HttpRequest) -> HttpResponse:
+    """Enable or disable the providers named, or with `all` those that match the posted search and filters."""
+    enabled = request.POST.get("enabled") == "1"
+    listing = list_matches(list_rows(), request.POST)
+    chosen = [row.provider.name for row in listing.rows] if "all" in request.POST else request.POST.getlist("name")
+    rows = find_providers(chosen)
+    names = [row.name for row in rows if row.enabled]
+    # Disabling a provider needs a confirmation if routes or agents would be affected.
+    effects = () if enabled else find_unconfirmed_disabling(request, "provider", names)
+    if effects:
+        context = {"rows": rows, "names": join_names([str(row) for row in rows]), "effects": effects}
+        return render(request, "capabilities/providers_disable.html", context)
+    changed = enable_providers(actor_of(request), rows, enabled=enabled)
+    word = (
+        ngettext("%(count)s provider enabled", "%(count)s providers enabled", changed.count)
+        if enabled
+        else ngettext("%(count)s provider disabled", "%(count)s providers disabled", changed.count)
+    )
+    add_toast(request, word % {"count": changed.count}, changed.revision)
+    query = urlencode(listing.filters)
+    return redirect(f"{reverse('providers')}?{query}" if query else "providers")
