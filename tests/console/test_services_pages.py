@@ -239,6 +239,19 @@ def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: C
     assert "vision-model" not in text_of(admin.get("/services/?q=s5", headers=HTMX))
 
 
+def test_the_list_is_sorted_by_its_columns_and_filtered_by_state(admin: Client) -> None:
+    """A service is as its provider's key is; a disabled service or provider makes it disabled."""
+    Service.objects.filter(service_id="vision-model").update(enabled=False)
+    Agent.objects.update(service=Service.objects.get(service_id="text-model"))
+    ids = [f'href="/services/{name}/"' for name in ("vision-model", "text-model", "echo-text")]
+    page = text_of(admin.get("/services/?state=disabled"))
+    assert [name in page for name in ids] == [True, False, False]
+    assert [name in text_of(admin.get("/services/?state=ok")) for name in ids] == [False, False, True]
+    page = text_of(admin.get("/services/?sort=-agents"))
+    assert page.index(ids[1]) < page.index(ids[0])
+    assert 'aria-sort="descending"' in page
+
+
 def test_a_refused_parameter_is_on_the_page_until_it_is_forgotten(admin: Client) -> None:
     """A service's page shows parameters that its model rejected, as renamed or dropped.
 

@@ -5,13 +5,12 @@ Drifts are doubts about what models read; pages show each with its sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.core.paginator import Page, Paginator
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
@@ -25,17 +24,29 @@ from capabilities.models import Agent, Drift, NightlyProbe, ProbeTranscript, Pro
 from routing_admin.console.matrix.queries import INPUT, OUTPUT, list_squares
 from routing_admin.limits.prices.sheet import price_for
 
-PER_PAGE = 50
+
+class ServiceName(NamedTuple):
+    """What a list needs of every service; `provider` and `display_name` are its provider's names."""
+
+    pk: int
+    service_id: str
+    model: str
+    enabled: bool
+    provider: str
+    display_name: str
+    provider_enabled: bool
+
+    @property
+    def shown_provider(self) -> str:
+        return self.display_name or self.provider
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceLine:
-    """A service in the list: its effective capabilities, and the number of agents that use it."""
+    """What a service reads and writes."""
 
-    row: Service
     reads: tuple[str, ...]
     writes: tuple[str, ...]
-    agents: int
 
 
 def select_services() -> QuerySet[Service]:
@@ -47,10 +58,22 @@ def list_choices() -> list[tuple[int, str]]:
     return list(Service.objects.values_list("pk", "service_id"))
 
 
-def list_services(q: str, number: str | None) -> Page[Service]:
-    """Return a page of the services whose id contains the words. Four queries."""
-    rows = Service.objects.select_related("provider").prefetch_related("capabilities", "agents")
-    return Paginator(rows.filter(service_id__icontains=q) if q else rows, PER_PAGE).get_page(number)
+def list_names() -> list[ServiceName]:
+    """Return what a list needs of every service, in their order. One query, which reads no capabilities."""
+    columns = ("pk", "service_id", "model", "enabled", "provider__name", "provider__display_name", "provider__enabled")
+    return [ServiceName(*values) for values in Service.objects.values_list(*columns)]
+
+
+def count_agents() -> Mapping[int, int]:
+    """Return the number of agents by the primary key of the service that they use. One query."""
+    used = Agent.objects.filter(service__isnull=False).order_by()
+    return dict(used.values_list("service").annotate(count=Count("pk")))
+
+
+def describe_services(pks: Collection[int]) -> Mapping[int, ServiceLine]:
+    """Return what these services read and write, by primary key. Two queries."""
+    rows = Service.objects.select_related("provider").prefetch_related("capabilities").filter(pk__in=pks)
+    return {row.pk: describe_service(row) for row in rows}
 
 
 def describe_service(row: Service) -> ServiceLine:
@@ -58,7 +81,7 @@ def describe_service(row: Service) -> ServiceLine:
     reads, writes = (
         tuple(square.name for square in squares if square.on and square.side == side) for side in (INPUT, OUTPUT)
     )
-    return ServiceLine(row, reads, writes, len(row.agents.all()))
+    return ServiceLine(reads, writes)
 
 
 def find_service(service_id: str) -> Service | None:

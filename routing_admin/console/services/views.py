@@ -1,4 +1,4 @@
-"""Pages of model services: the list, a service, probes, doubts, and the catalogue's values."""
+"""Pages of a model service: probes, doubts, and the catalogue's values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ from routing_admin.console.base.page_responses import (
     render_value,
     renew_version,
     require_found,
-    wants_fragment,
 )
 from routing_admin.console.catalogue.queries import foresee_ending
 from routing_admin.console.matrix.queries import Square, list_squares
@@ -58,12 +57,10 @@ from routing_admin.console.services.forms import ServiceForm
 from routing_admin.console.services.nightly import set_nightly
 from routing_admin.console.services.probing import probe_service, summarize_probe
 from routing_admin.console.services.queries import (
-    describe_service,
     estimate_night,
     find_service,
     list_agents_using,
     list_drifts_of,
-    list_services,
     list_transcripts,
     render_drifts,
 )
@@ -101,14 +98,6 @@ def service_nightly(request: HttpRequest, service_id: str) -> HttpResponse:
 
 
 PLACES = {"serviceId": "service_id"}
-
-
-def services(request: HttpRequest) -> HttpResponse:
-    q = request.GET.get("q", "").strip()
-    page = list_services(q, request.GET.get("page"))
-    lines = [describe_service(row) for row in page]
-    template = "capabilities/services.html#rows" if wants_fragment(request) else "capabilities/services.html"
-    return render(request, template, {"lines": lines, "q": q, "page": page})
 
 
 def service_new(request: HttpRequest) -> HttpResponse:

@@ -198,15 +198,16 @@ def _capability(name: str, side: str) -> SafeString:
 
 
 @register.simple_tag
-def cap_icons(names: Iterable[str]) -> SafeString:
-    """Render what a model reads as icons, whose words are read aloud and shown on hover."""
-    return _cap_icons(tuple(names), get_language())
+def cap_icons(names: Iterable[str], side: str = "input") -> SafeString:
+    """Render what a model reads or writes as icons, whose words are read aloud and shown on hover."""
+    return _cap_icons(tuple(names), side, get_language())
 
 
 @lru_cache(maxsize=200)
-def _cap_icons(names: tuple[str, ...], _language: str | None) -> SafeString:
+def _cap_icons(names: tuple[str, ...], side: str, _language: str | None) -> SafeString:
     # A list repeats few sets of names many times.
-    items = ((capability_label(name), type_icon(name), capability_label(name)) for name in names)
+    labels_of = ((name, capability_label(name, side)) for name in names)
+    items = ((label, type_icon(name), label) for name, label in labels_of)
     body = format_html_join("", '<li title="{}">{}<span class="sr">{}</span></li>', items)
     return format_html('<ul class="caps nowrap">{}</ul>', body)
 

@@ -1,0 +1,71 @@
+"""The page of model services: their providers, what they read and write, the agents that use them, and their states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+from routing_admin.console.base.lists import Choice, Column, arrange, natural_key
+from routing_admin.console.base.page_responses import wants_fragment
+from routing_admin.console.providers.queries import UNKNOWN_KEY, badge_of
+from routing_admin.console.services.queries import ServiceName, count_agents, describe_services, list_names
+from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes
+
+PER_PAGE = 25
+STATES: Mapping[str, str | Promise] = {
+    "ok": gettext_lazy("Ready"),
+    "no_key": gettext_lazy("No key"),
+    "rejected": pgettext_lazy("key or address", "Refused"),
+    "disabled": gettext_lazy("Disabled"),
+}
+"""The states of services, as `labels.BADGES` names them: those of their providers' keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRow:
+    """A row of the list, with the number of agents that use the service."""
+
+    name: ServiceName
+    key: KeyNote
+    agents: int
+
+    @property
+    def state(self) -> str:
+        return badge_of(self.key) if self.name.enabled and self.name.provider_enabled else "disabled"
+
+
+COLUMNS: Mapping[str, Column[ServiceRow]] = {
+    "name": Column(lambda row: natural_key(row.name.service_id)),
+    "provider": Column(lambda row: natural_key(row.name.shown_provider)),
+    "agents": Column(lambda row: row.agents, falling=True),
+    "state": Column(lambda row: list(STATES).index(row.state)),
+}
+BY_STATE: Choice[ServiceRow] = Choice(
+    name="state",
+    label=gettext_lazy("State"),
+    everything=gettext_lazy("All states"),
+    values=STATES,
+    values_of=lambda row: (row.state,),
+)
+
+
+def _texts(row: ServiceRow) -> Iterator[str]:
+    yield from (row.name.service_id, row.name.model, row.name.provider, row.name.shown_provider)
+
+
+def services(request: HttpRequest) -> HttpResponse:
+    keys, agents = list_key_notes(), count_agents()
+    rows = [
+        ServiceRow(name=name, key=keys.get(name.provider, UNKNOWN_KEY), agents=agents.get(name.pk, 0))
+        for name in list_names()
+    ]
+    listing = arrange(rows, request.GET, texts=_texts, columns=COLUMNS, choices=[BY_STATE], per_page=PER_PAGE)
+    lines = describe_services([row.name.pk for row in listing.page])
+    context = {"listing": listing, "entries": [(row, lines[row.name.pk]) for row in listing.page]}
+    template = "capabilities/services.html#rows" if wants_fragment(request) else "capabilities/services.html"
+    return render(request, template, context)
