@@ -101,7 +101,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "route_new": (NOTHING, NOTHING, BOTH, BOTH),
         "route_enabled": (NOTHING, NOTHING, CHANGE, CHANGE),
         "route_delete": (NOTHING, NOTHING, CHANGE, CHANGE),
-        "alias": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "alias": (NOTHING, SEE, BOTH, BOTH),
         "simulate": (NOTHING, DRAFT, BOTH, BOTH),
     },
     "providers": {

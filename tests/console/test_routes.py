@@ -400,3 +400,18 @@ def test_an_alias_leads_to_what_is_there_and_is_taken_away_again(admin: Client, 
     assert "No task route or model service has this name" in refused.content.decode()
     admin.post(reverse("alias"), {"remove": "*"})
     assert not Alias.objects.exists()
+
+
+def test_many_aliases_are_listed_in_pages_in_their_natural_order(admin: Client, demo: None) -> None:
+    """A page has 25 aliases, `alias-2` before `alias-10`; the search looks at names and targets."""
+    for number in range(40):
+        Alias.objects.create(name=f"alias-{number}", target=("task:default", "text-model")[number == 7])
+    snapshot.refresh()
+    first, second = (admin.get(f"/aliases/?page={page}").content.decode() for page in (1, 2))
+    assert first.index(">alias-2<") < first.index(">alias-10<")
+    assert ">alias-39<" in second
+    assert "1 to 25 of 40" in first
+    found = admin.get("/aliases/?q=text-model").content.decode()
+    assert [f'value="alias-{number}"' in found for number in (6, 7)] == [False, True]
+    assert 'aria-sort="descending"' in admin.get("/aliases/?sort=-target").content.decode()
+    assert 'href="/aliases/"' in admin.get("/routes/").content.decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,8 @@ from django.utils import timezone
 
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
-from routing_admin.models import Candidate, RequestLog, TaskRoute
+from routing_admin.models import Candidate, RequestLog, TaskRoute, UsageSum
+from routing_admin.request_log.time_ranges import hour_of
 from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -56,3 +58,29 @@ def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) 
     assert "10% by a fallback" in page
     assert "/requests/?q=task%3Adesign%20since%3A24h" in page
     assert page.count("no requests") == 5
+
+
+def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client) -> None:
+    """Without a sort, routes come in the configuration's order."""
+    start = hour_of(timezone.now())
+    UsageSum.objects.create(span="h", start=start, task_type="planning", provider="echo", requests=3)
+    rows = {
+        sort: re.findall(r'<tr id="route-([\w-]+)"', text_of(admin.get(f"/routes/?sort={sort}")))
+        for sort in ("", "name", "-requests")
+    }
+    assert rows["name"] == sorted(rows[""]) != rows[""]
+    assert rows["-requests"][0] == "planning"
+    assert sorted(rows["-requests"]) == rows["name"]
+
+
+def test_of_a_long_chain_three_candidates_are_shown_and_the_rest_counted(admin: Client) -> None:
+    """A chain of four is shown whole, since a number would save nothing."""
+    echo = Provider.objects.get(name="echo")
+    for name, count in (("long", 7), ("four", 4)):
+        row = TaskRoute.objects.create(task_type=name, position=200)
+        for position in range(count):
+            Candidate.objects.create(route=row, position=position + 1, provider=echo, model=f"{name}-{position}")
+    snapshot.refresh()
+    page = " ".join(text_of(admin.get("/routes/?q=long")).split())
+    assert ("long-2" in page, "long-3" in page, "> 4 more <" in page) == (True, False, True)
+    assert "four-3" in text_of(admin.get("/routes/?q=four"))

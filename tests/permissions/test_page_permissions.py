@@ -37,7 +37,19 @@ ANYBODY = {
 
 VIEWERS = {
     "GET": {
-        *("agent", "agents", "artifact", "artifacts", "audit", "compare", "config", "dashboard", "history", "matrix"),
+        *(
+            "agent",
+            "agents",
+            "alias",
+            "artifact",
+            "artifacts",
+            "audit",
+            "compare",
+            "config",
+            "dashboard",
+            "history",
+            "matrix",
+        ),
         *("password_change", "provider", "providers", "request", "requests", "revision", "route", "routes"),
         *("service", "services", "settings", "simulate", "user", "users"),
         *(

@@ -54,6 +54,7 @@ PAGES: dict[str, str] = {
     "agent_new": "",
     "agents": "",
     "alerts": "",
+    "alias": "",
     "artifact": "/artifacts/ → /artifacts/",
     "artifact_compare": "/artifacts/ → /artifacts/ + compare/",
     "artifacts": "",

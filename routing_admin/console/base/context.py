@@ -59,7 +59,7 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
                 "r",
                 gettext_lazy("Routes"),
                 True,
-                ("route", "route_new"),
+                ("route", "route_new", "alias"),
             ),
             NavigationEntry("simulate", gettext_lazy("Simulate"), "play", "t"),
             NavigationEntry(

@@ -64,9 +64,10 @@ def routes_of(state: Snapshot) -> Iterator[Findable]:
     for route in state.configuration.routes:
         url, names = reverse("route", args=[route.task_type]), (route.task_type, f"task:{route.task_type}")
         yield thing(FoundKind.ROUTE, route.task_type, url, names)
-    # Aliases have no page of their own. They are listed on the page of routes.
+    # An alias has no page of its own. The list of aliases is searched for it.
     for alias in state.configuration.aliases:
-        yield thing(FoundKind.ALIAS, alias.name, reverse("routes"), (alias.name,), f"→ {alias.target}")
+        url = f"{reverse('alias')}?{urlencode({'q': alias.name})}"
+        yield thing(FoundKind.ALIAS, alias.name, url, (alias.name,), f"→ {alias.target}")
 
 
 def providers_of(state: Snapshot) -> Iterator[Findable]:

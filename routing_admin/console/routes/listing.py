@@ -1,19 +1,16 @@
-"""The page of task routes with their chains, and of the aliases."""
+"""The page of task routes with their chains."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_POST
@@ -26,10 +23,10 @@ from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.base.lists import Choice, Column, arrange, natural_key
 from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.routes import phrases as words
-from routing_admin.console.routes.actions import check_can_delete_route, delete_route, save_alias, save_route
-from routing_admin.console.routes.forms import AliasForm
+from routing_admin.console.routes.actions import check_can_delete_route, delete_route, save_route
 from routing_admin.console.routes.phrases import warnings_of
 from routing_admin.console.routes.queries import (
     CAUSES,
@@ -42,18 +39,20 @@ from routing_admin.console.routes.queries import (
     map_traffic,
 )
 from routing_admin.console.services.queries import map_drifts
-from routing_admin.core.configuration.specs import DEFAULT_ROUTE, AliasSpec, Configuration, LanguageSpec, RouteSpec
+from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, LanguageSpec, RouteSpec
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.lint import SKIPS, CheckedCandidate, lint
-from routing_admin.core.planning.model_names import CATCH_ALL, is_target, task_name
 from routing_admin.dispatch.decisions import unusable_of
 from routing_admin.request_log.search_words import Search
-from routing_admin.request_log.time_ranges import DAY_HOURS
+from routing_admin.request_log.time_ranges import DAY_HOURS, window_start
+from routing_admin.request_log.usage import count_requests
 
 if TYPE_CHECKING:
     from routing_admin.models import TaskRoute
 
 PER_PAGE = 20
+MAX_CHIPS = 3
+"""Candidates of a chain that are shown; the rest are counted."""
 STATES = {
     "ready": gettext_lazy("Ready"),
     UNABLE: gettext_lazy("Cannot answer"),
@@ -81,6 +80,15 @@ class RouteRow:
     guaranteed: Capabilities
     warnings: tuple[tuple[str, str, str], ...]
     traffic: Traffic
+
+    @property
+    def shown(self) -> tuple[ListedCandidate, ...]:
+        # A single further candidate takes no more room than its number.
+        return self.chain if len(self.chain) == MAX_CHIPS + 1 else self.chain[:MAX_CHIPS]
+
+    @property
+    def further(self) -> int:
+        return len(self.chain) - len(self.shown)
 
     @property
     def requests(self) -> str:
@@ -145,28 +153,6 @@ def sentence(routes: Sequence[Standing]) -> str:
     return text % {"able": able, "count": len(routes)}
 
 
-@dataclass(frozen=True, slots=True)
-class RouteFilter:
-    """Words in a route's task type or candidates, a state of `STATES`, and a cause of `CAUSES`; empty for all."""
-
-    q: str = ""
-    state: str = ""
-    cause: str = ""
-
-    @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> RouteFilter:
-        return cls(*(query.get(name, "").strip() for name in ("q", "state", "cause")))
-
-    def select(self, configuration: Configuration, causes: Mapping[str, str]) -> list[RouteSpec]:
-        """Return the matching routes, in the configuration's order; `causes` are those of the enabled routes."""
-        return [
-            route
-            for route in find_routes(configuration, self.q)
-            if self.state in ("", state_of(route, causes))
-            and (not self.cause or causes.get(route.task_type) == self.cause)
-        ]
-
-
 def state_of(route: RouteSpec, causes: Mapping[str, str]) -> str:
     """Return the route's state, a key of `STATES`; `causes` are those of the enabled routes."""
     if not route.enabled:
@@ -174,25 +160,43 @@ def state_of(route: RouteSpec, causes: Mapping[str, str]) -> str:
     return UNABLE if causes[route.task_type] else "ready"
 
 
-def count_states(configuration: Configuration, causes: Mapping[str, str]) -> list[tuple[str, Promise, int]]:
-    """Return the states with their labels and how many routes have them; `causes` are those of the enabled routes."""
-    counts = Counter(state_of(route, causes) for route in configuration.routes)
-    return [(state, label, counts[state]) for state, label in STATES.items()]
+def choices(causes: Mapping[str, str]) -> list[Choice[RouteSpec]]:
+    """Return the filters by state and, for routes that cannot answer, by cause; `causes` as for `state_of`."""
+    counted = Counter(filter(None, causes.values())).most_common()
+    return [
+        Choice(
+            name="state",
+            label=_("State"),
+            everything=_("All states"),
+            values=STATES,
+            values_of=lambda route: (state_of(route, causes),),
+        ),
+        Choice(
+            name="cause",
+            label=_("Cause"),
+            everything=_("All causes"),
+            values={cause: CAUSES[cause] for cause, _count in counted},
+            values_of=lambda route: (causes.get(route.task_type, ""),),
+        ),
+    ]
 
 
-def find_routes(configuration: Configuration, q: str) -> list[RouteSpec]:
-    """Return the routes whose task type or candidates contain the words, ignoring case."""
-    query = q.casefold()
+def columns(causes: Mapping[str, str], requests: Mapping[str, int]) -> dict[str, Column[RouteSpec]]:
+    return {
+        "name": Column(lambda route: natural_key(route.task_type)),
+        "requests": Column(lambda route: requests.get(route.task_type, 0), falling=True),
+        "state": Column(lambda route: list(STATES).index(state_of(route, causes))),
+    }
 
-    def names(route: RouteSpec) -> Iterator[str]:
-        yield route.task_type
-        for candidate in route.candidates:
-            provider = configuration.provider(candidate.provider)
-            model = candidate.model or (provider.default_model if provider else "")
-            service = configuration.service_at(candidate.provider, model)
-            yield f"{candidate.provider}/{model} {service.id if service else ''}"
 
-    return [route for route in configuration.routes if any(query in name.casefold() for name in names(route))]
+def names_in(configuration: Configuration, route: RouteSpec) -> Iterator[str]:
+    """Yield what a search looks in: the task type, and each candidate's provider, model and service."""
+    yield route.task_type
+    for candidate in route.candidates:
+        provider = configuration.provider(candidate.provider)
+        model = candidate.model or (provider.default_model if provider else "")
+        service = configuration.service_at(candidate.provider, model)
+        yield f"{candidate.provider}/{model} {service.id if service else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,45 +216,27 @@ def language_view(configuration: Configuration) -> LanguageView:
     return LanguageView(code, get_language_directive(None, default, directives), others)
 
 
-def context(request: HttpRequest, state: Snapshot, form: AliasForm | None = None) -> dict[str, Any]:
-    wanted, standings = RouteFilter.from_query(request.GET), list_standings(state)
+def context(request: HttpRequest, state: Snapshot) -> dict[str, Any]:
+    configuration, standings = state.configuration, list_standings(state)
     causes = {standing.task_type: standing.cause for standing in standings}
-    routes = wanted.select(state.configuration, causes)
-    page = Paginator(routes, PER_PAGE).get_page(request.GET.get("page"))
+    is_by_requests = request.GET.get("sort", "").endswith("requests")
+    requests = count_requests("route", window_start(timezone.now())) if is_by_requests else {}
+    listing = arrange(
+        configuration.routes,
+        request.GET,
+        texts=lambda route: names_in(configuration, route),
+        columns=columns(causes, requests),
+        choices=choices(causes),
+        per_page=PER_PAGE,
+    )
     return {
-        "filter": wanted,
-        "states": count_states(state.configuration, causes),
-        "causes": [
-            (cause, CAUSES[cause], count) for cause, count in Counter(filter(None, causes.values())).most_common()
-        ],
-        "page": page,
-        "rows": route_rows(state, page),
-        "total": len(state.configuration.routes),
+        "listing": listing,
+        "rows": route_rows(state, listing.page),
         "sentence": sentence(standings),
-        "default_language": language_view(state.configuration),
-        "aliases": sorted(state.configuration.aliases, key=lambda entry: natural_key(entry.name)),
-        # The alias for all names that have no other alias is shown separately.
-        "catch_all": next((entry for entry in state.configuration.aliases if entry.name == CATCH_ALL), None),
-        "alias_form": form or AliasForm(),
-        "targets": targets(state.configuration),
-        **words.describing_context(
-            state.configuration, *(route for route in state.configuration.routes if route.enabled)
-        ),
+        "default_language": language_view(configuration),
+        "aliases": len(configuration.aliases),
+        **words.describing_context(configuration, *(route for route in configuration.routes if route.enabled)),
     }
-
-
-def natural_key(name: str) -> list[tuple[int, str]]:
-    """Return a key by which `alias-2` comes before `alias-10`."""
-    parts = re.split(r"(\d+)", name.casefold())
-    return [(int(part), "") if position % 2 else (0, part) for position, part in enumerate(parts)]
-
-
-def targets(configuration: Configuration) -> list[str]:
-    """Return the possible targets of an alias: routes and model services."""
-    return [
-        *(task_name(route.task_type) for route in configuration.routes),
-        *(service.id for service in configuration.services),
-    ]
 
 
 @require_GET
@@ -281,26 +267,6 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
     spec = state.configuration.route(task_type)
     # The change has published a new snapshot. Render the row from it, not from the form.
     return render(request, "routes/list.html#row", {"row": route_rows(state, [spec])[0]} if spec else {})
-
-
-@require_POST
-def alias(request: HttpRequest) -> HttpResponse:
-    """Add or change an alias, or remove the alias that `remove` names."""
-    removed = request.POST.get("remove", "")
-    if removed:
-        change = save_alias(actor_of(request), removed, "")
-        add_toast(request, _("Alias %(name)s is deleted.") % {"name": removed}, change.revision)
-        return redirect("routes")
-    form = AliasForm(request.POST)
-    if form.is_valid() and not is_target(snapshot.current().configuration, form.cleaned_data["target"]):
-        form.add_error("target", _("No task route or model service has this name."))
-    if not form.is_valid():
-        return render(request, "routes/list.html", context(request, snapshot.current(), form), status=422)
-    spec = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])
-    change = save_alias(actor_of(request), spec.name, spec.target)
-    text = _("%(name)s now leads to %(target)s.")
-    add_toast(request, text % {"name": spec.name, "target": spec.target}, change.revision)
-    return redirect("routes")
 
 
 @require_POST

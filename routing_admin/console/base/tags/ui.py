@@ -140,9 +140,12 @@ def _times(count: int) -> SafeString | str:
 
 @register.filter
 def soft_breaks(name: str) -> SafeString:
-    """Allow line breaks in an id after a period, a colon, a slash or an underscore, as browsers do after a hyphen."""
+    """Allow line breaks in an id after a period, a colon, a slash or an underscore, as browsers do after a hyphen.
+
+    A number such as `3.2` is not broken.
+    """
     # HTML entities contain none of these characters, so it is safe to insert breaks after escaping.
-    return SafeString(re.sub(r"[.:/_](?!\Z)", r"\g<0><wbr>", escape(name)))
+    return SafeString(re.sub(r"[:/_](?!\Z)|\.(?!\d|\Z)", r"\g<0><wbr>", escape(name)))
 
 
 LONG_NAME, NAME_START, NAME_END = 32, 16, 6
