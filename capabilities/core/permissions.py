@@ -102,6 +102,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "route_enabled": (NOTHING, NOTHING, CHANGE, CHANGE),
         "route_delete": (NOTHING, NOTHING, CHANGE, CHANGE),
         "alias": (NOTHING, SEE, BOTH, BOTH),
+        "options": (NOTHING, SEE, SEE, SEE),
         "simulate": (NOTHING, DRAFT, BOTH, BOTH),
     },
     "providers": {

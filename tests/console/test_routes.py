@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -415,3 +416,22 @@ def test_many_aliases_are_listed_in_pages_in_their_natural_order(admin: Client, 
     assert [f'value="alias-{number}"' in found for number in (6, 7)] == [False, True]
     assert 'aria-sort="descending"' in admin.get("/aliases/?sort=-target").content.decode()
     assert 'href="/aliases/"' in admin.get("/routes/").content.decode()
+
+
+def test_a_field_is_offered_the_best_matches_of_what_is_typed(admin: Client, demo: None) -> None:
+    """At most twenty options, those that begin with what is typed first; an alias may lead to a route or a service."""
+    for number in range(30):
+        TaskRoute.objects.create(task_type=f"re-{number}", position=100 + number)
+    snapshot.refresh()
+    offered = admin.get("/options/task/?task=RE-").content.decode()
+    assert offered.count("<option") == 20
+    targets = re.findall('value="(.*?)"', admin.get("/options/target/?target=text").content.decode())
+    assert targets == ["text-model", "echo-text"]
+    assert 'value="task:planning"' in admin.get("/options/target/?target=planning").content.decode()
+    assert admin.get("/options/secret/").status_code == 404
+
+
+def test_simulating_a_task_without_a_route_says_that_the_default_route_takes_it(admin: Client, demo: None) -> None:
+    page = " ".join(admin.get("/simulate/?task=nothing").content.decode().split())
+    assert "There is no task route nothing. The default route takes its requests." in page
+    assert "There is no task route" not in admin.get("/simulate/?task=planning").content.decode()

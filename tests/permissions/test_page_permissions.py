@@ -54,6 +54,7 @@ VIEWERS = {
         *("service", "services", "settings", "simulate", "user", "users"),
         *(
             "find",
+            "options",
             "usage",
             "usage_csv",
             "budgets",

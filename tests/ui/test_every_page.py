@@ -46,7 +46,9 @@ LEADS_ON = {"config_import", "set_language"}
 UNCONFIGURED = {"openid_connect_callback", "feishu_callback", "dingtalk_callback", "weixin_callback"}
 """Not found until their identity provider is configured; tested in tests/identity."""
 
-FRAGMENTS = {"drill_banner", "first_call", "matrix_row", "matrix_column", "requests_newer", "requests_words"}
+FRAGMENTS = {
+    *("drill_banner", "first_call", "matrix_row", "matrix_column", "options", "requests_newer", "requests_words"),
+}
 """Fragments of a page or its dialog; tested as part of it."""
 
 PAGES: dict[str, str] = {

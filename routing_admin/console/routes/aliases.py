@@ -14,8 +14,8 @@ from routing_admin.console.base.lists import Column, arrange, natural_key
 from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast, wants_fragment
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.routes.forms import AliasForm
-from routing_admin.core.configuration.specs import AliasSpec, Configuration
-from routing_admin.core.planning.model_names import CATCH_ALL, is_target, task_name
+from routing_admin.core.configuration.specs import AliasSpec
+from routing_admin.core.planning.model_names import CATCH_ALL, is_target
 
 PER_PAGE = 25
 COLUMNS: Mapping[str, Column[AliasSpec]] = {
@@ -60,15 +60,6 @@ def alias_page(request: HttpRequest, form: AliasForm, status: int = 200) -> Http
         "aliases": listing.total,
         "catches_all": any(entry.name == CATCH_ALL for entry in configuration.aliases),
         "alias_form": form,
-        "targets": targets(configuration),
     }
     template = "routes/aliases.html#rows" if wants_fragment(request) else "routes/aliases.html"
     return render(request, template, context, status=status)
-
-
-def targets(configuration: Configuration) -> list[str]:
-    """Return the possible targets of an alias: routes and model services."""
-    return [
-        *(task_name(route.task_type) for route in configuration.routes),
-        *(service.id for service in configuration.services),
-    ]

@@ -53,7 +53,8 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
             send(request, panel, state, route)
         elif data.get("act") == "simulate" or logged:
             run(panel, state, route)
-    context = {"panel": panel, "route": route, "routes": state.configuration.routes, "logged": logged}
+    unknown = task if route is not None and route.task_type != task else ""
+    context = {"panel": panel, "route": route, "unknown": unknown, "logged": logged}
     return render(request, "routes/simulate_page.html", context)
 
 
