@@ -184,6 +184,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "request": (NOTHING, SEE, SEE, SEE),
         "requests_newer": (NOTHING, SEE, SEE, SEE),
         "requests_words": (NOTHING, SEE, SEE, SEE),
+        "requests_columns": (NOTHING, CHANGE, CHANGE, CHANGE),
     },
     "configuration": {
         "config": (NOTHING, SEE, SEE, SEE),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from capabilities.core.delivery.adaptation import PartDelivery
-from capabilities.core.delivery.decision import Delivery
+from capabilities.core.delivery.decision import FORMS, Delivery, DeliveryForm, LossKind, Outcome
 from capabilities.core.delivery.model_description import ModelDescription
 from capabilities.core.message import FilePart
 from capabilities.core.translatable import data_of
@@ -91,3 +92,33 @@ def _description(description: ModelDescription) -> dict[str, Any]:
     }
     known = {"state": description.state.value, "describer": description.describer, "fault": description.fault}
     return {**known, "call": made}
+
+
+# The column `adaptation`: how many files of each kind the answering model got in which form.
+
+WORDS: Mapping[DeliveryForm, tuple[str, ...]] = {
+    form: tuple(outcome.value for outcome in Outcome if FORMS[outcome] is form)
+    for form in DeliveryForm
+    if form is not DeliveryForm.CUT
+}
+LOSSES = tuple(kind.value for kind in LossKind)
+PATTERNS: Mapping[str, str] = {
+    **{form.value: rf"=({'|'.join(words)})(:[0-9]+)?(;|$)" for form, words in WORDS.items()},
+    # What came of a description by a model follows its outcome.
+    DeliveryForm.DESCRIBED.value: f"=({'|'.join(WORDS[DeliveryForm.DESCRIBED])})",
+    DeliveryForm.CUT.value: f":({'|'.join(LOSSES)})",
+}
+"""Form → regular expression of the adaptations with a file in this form."""
+
+
+def read_adaptation(adaptation: str) -> Iterator[tuple[str, DeliveryForm, int]]:
+    """Yield slot, form and number of files from a value such as `image=native;file=inlined:cut:2`."""
+    for section in filter(None, adaptation.split(";")):
+        slot, _equals, words = section.partition("=")
+        outcome, *suffixes = words.split(":")
+        # The value may have been cut where its column ends.
+        if outcome not in list(Outcome):
+            continue
+        form = DeliveryForm.CUT if set(LOSSES).intersection(suffixes) else FORMS[Outcome(outcome)]
+        count = suffixes[-1] if suffixes and re.fullmatch("[0-9]+", suffixes[-1]) else "1"
+        yield slot, form, int(count)

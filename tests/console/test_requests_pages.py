@@ -121,7 +121,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 def ids(admin: Client, query: str, **parameters: str) -> list[str]:
     response = admin.get(reverse("requests"), {"q": query, **parameters})
     assert response.status_code == 200
-    return [row["row"].pk for row in response.context["rows"]]
+    return [row.pk for row in response.context["rows"]]
 
 
 def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
@@ -486,6 +486,49 @@ def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -
 def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kind: str) -> None:
     """The list shows the worst delivery of a file: described, then converted, then native."""
     assert content_of(adaptation) == {"badge": badge, "kind": kind}
+
+
+def test_the_list_has_the_columns_that_were_chosen_in_this_browser(admin: Client) -> None:
+    """The chosen columns are kept in a cookie, in the order of the table; choosing none shows the usual ones again."""
+    logged(
+        "req_1", agent="writer", provider="deepseek", model="deepseek-chat", cost_nanos=2_500_000, currency="USD",
+        prompt_tokens=1204, completion_tokens=380, first_content_ms=480, duration_ms=2100,
+        adaptation="image=described:2;file=extracted",
+    )  # fmt: skip
+    address = reverse("requests")
+
+    def headings() -> list[str]:
+        return re.findall(r"<th(?: class=\"[^\"]*\")?>([^<]+)</th>", admin.get(address).content.decode())
+
+    usual = ["Time", "Agent", "Asked for", "Answered by", "Attempts", "Files", "Tokens", "Cost", "Duration"]
+    assert headings() == usual
+    row = re.search(r"<tbody>.*</tbody>", admin.get(address).content.decode(), re.DOTALL)
+    assert row
+    for text in ("writer", "deepseek-chat", "Image: Described only", "Document: Converted", "1,204", "380", "2.10 s"):
+        assert text in row[0]
+    assert "0.0025 USD" in row[0]
+    answer = admin.post(reverse("requests_columns"), {"column": ["first", "agent", "no such"], "next": address})
+    assert answer.url == address
+    assert headings() == ["Time", "Agent", "First content"]
+    admin.post(reverse("requests_columns"), {"next": "https://elsewhere.example/"})
+    assert headings() == usual
+
+
+def test_a_value_in_a_row_is_a_filter(admin: Client) -> None:
+    """Agent, route, model, provider and state lead to the list with this value; what was chosen before stays."""
+    long_name = "an-agent-with-a-name-that-does-not-fit-into-its-column"
+    logged("req_1", agent=long_name, provider="azure", model="gpt 4o", outcome="stream_broken")
+    page = unescape(admin.get(reverse("requests"), {"q": "task:planning agent:" + long_name}).content.decode())
+    for filtered in (
+        f"?q=task%3Aplanning+agent%3A{long_name}",
+        f"?q=agent%3A{long_name}+task%3Aplanning",
+        f"?q=task%3Aplanning+agent%3A{long_name}+model%3A%22gpt+4o%22",
+        f"?q=task%3Aplanning+agent%3A{long_name}+provider%3Aazure",
+        f"?q=task%3Aplanning+agent%3A{long_name}+status%3Afailed",
+    ):
+        assert f'href="{filtered}"' in page
+    assert f'title="{long_name}"' in page
+    assert ">an-agent-with-a-…-its-column<" in page
 
 
 def test_a_list_of_refused_requests_does_not_say_that_they_were_answered(admin: Client) -> None:

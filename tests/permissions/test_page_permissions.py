@@ -70,6 +70,7 @@ VIEWERS = {
     },
     "POST": {
         *("logout", "session_end", "identity_unlink", "password_change", "route", "simulate", "concepts_dismiss"),
+        "requests_columns",
     },
 }
 """What a viewer may do in addition; of a route's page only simulating, which stores nothing."""

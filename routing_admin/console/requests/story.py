@@ -28,6 +28,7 @@ from routing_admin.core.fallback.table import GROUPS, TABLE, Group, is_of_key
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log.entries import asked_for
 from routing_admin.request_log.operations import operation_name
+from routing_admin.request_log.sent_files import read_adaptation
 from routing_admin.request_log.sentences import RenderedSentence, render_logged, render_reason
 
 Text = str | Promise
@@ -360,29 +361,15 @@ def build_row(row: RequestLog) -> dict[str, Any]:
     return {**entry, "chain": chain, **content_of(row.adaptation)}
 
 
-BADGE_ORDER = (
-    ("described", "described"),
-    ("refused", "described"),
-    ("cut", "cut"),
-    ("scaled", "cut"),
-    ("extracted", "converted"),
-    ("converted", "converted"),
-)
+WORST_FIRST = (DeliveryForm.DESCRIBED, DeliveryForm.CUT, DeliveryForm.CONVERTED, DeliveryForm.AS_IS)
 
 
 def content_of(adaptation: str) -> dict[str, str]:
     """Return the worst badge of a request's files, from a value such as `image=native;file=inlined:cut:2`."""
-    sections = [part.partition("=") for part in adaptation.split(";") if "=" in part]
-    # The order is reversed, so that of several files with the same outcome the first is named.
-    kinds_by_outcome = {word: kind for kind, _sep, outcome in reversed(sections) for word in outcome.split(":")}
-    for outcome, badge in BADGE_ORDER:
-        if outcome in kinds_by_outcome:
-            return {"badge": badge, "kind": _kind(kinds_by_outcome[outcome])}
-    return (
-        {"badge": "native", "kind": _kind(next(iter(kinds_by_outcome.values())))}
-        if kinds_by_outcome
-        else {"badge": "", "kind": ""}
-    )
+    # The order is reversed, so that of several files with the same form the first is named.
+    kinds = {form: kind for kind, form, _count in reversed(list(read_adaptation(adaptation)))}
+    worst = next((form for form in WORST_FIRST if form in kinds), None)
+    return {"badge": SHOWN_BADGES[worst.value], "kind": _kind(kinds[worst])} if worst else {"badge": "", "kind": ""}
 
 
 def _kind(slot: str) -> str:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from artifacts.library.queries import find_artifacts
 from artifacts.storage.thumbnails import can_have_thumbnail
@@ -24,11 +25,19 @@ from capabilities.labels import BADGES, KINDS
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.readings import note_body_read
+from routing_admin.console.base.session import find_return_url
 from routing_admin.console.requests.advice import RenderedAdvice, advise
+from routing_admin.console.requests.listing import (
+    COLUMNS,
+    COLUMNS_COOKIE,
+    USUAL,
+    build_rows,
+    chosen_columns,
+    order_columns,
+)
 from routing_admin.console.requests.prefix_story import explain_prefix
 from routing_admin.console.requests.story import (
     add_entries,
-    build_row,
     build_steps,
     build_story,
     build_tracks,
@@ -117,8 +126,12 @@ def requests(request: HttpRequest) -> HttpResponse:
     search = parse(request.GET.get("q", ""), now)
     page = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
     typed = request.GET.get("q", "")
+    shown = chosen_columns(request.COOKIES.get(COLUMNS_COOKIE))
     context = {
-        "rows": [build_row(row) for row in page.rows],
+        "rows": build_rows(page.rows, search, shown, now),
+        "columns": COLUMNS,
+        "shown": shown,
+        "is_usual": shown == USUAL,
         "search": search,
         "typed": typed,
         "sentence": _sentence(list(page.rows), typed),
@@ -133,6 +146,21 @@ def requests(request: HttpRequest) -> HttpResponse:
         "example": EXAMPLE,
     }
     return render(request, "requests/requests.html", context)
+
+
+@require_POST
+def requests_columns(request: HttpRequest) -> HttpResponse:
+    """Remember in this browser which columns of the list are shown; the usual ones again without any."""
+    response = redirect(find_return_url(request))
+    names = order_columns(request.POST.getlist("column"))
+    if not names or names == USUAL:
+        response.delete_cookie(COLUMNS_COOKIE, samesite="Lax")
+        return response
+    secure = settings.SESSION_COOKIE_SECURE
+    response.set_cookie(
+        COLUMNS_COOKIE, ".".join(names), max_age=365 * 86400, samesite="Lax", secure=secure, httponly=True
+    )
+    return response
 
 
 def _sentence(rows: list[RequestLog], typed: str) -> str:
