@@ -93,6 +93,11 @@ class RequestLog(models.Model):
             ),
             models.Index(fields=["-started_at", "-id"], condition=models.Q(fell_back=True), name="request_fell_back"),
             models.Index(
+                fields=["-started_at", "-id", "adaptation"],
+                condition=~models.Q(adaptation=""),
+                name="request_files",
+            ),
+            models.Index(
                 fields=["conversation"], condition=models.Q(conversation__isnull=False), name="request_conversation"
             ),
             models.Index(fields=["started_at", "first_content_ms"], name="request_hours"),

@@ -27,7 +27,19 @@ from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.operations import DESCRIBE, OPERATION_NAMES
-from routing_admin.request_log.search_words import COUNTED_KEYS, ENDED, KEYS, LABELS, STATUSES, Search, moment, quote
+from routing_admin.request_log.search_words import (
+    ANY_FILE,
+    COUNTED_KEYS,
+    ENDED,
+    FILES,
+    KEYS,
+    LABELS,
+    STATUSES,
+    Search,
+    moment,
+    quote,
+)
+from routing_admin.request_log.sent_files import PATTERNS
 from routing_admin.request_log.time_ranges import EVER, DayRange, back_from, on_from, within
 
 PAGE = 50
@@ -133,7 +145,7 @@ def _rows_by_range(search: Search, now: datetime) -> Callable[[DayRange], QueryS
         rows = rows.filter(**{lookup: limit}) if limit else rows
     rows = _filter_key(rows, search.get("key"))
     rows = _filter_surface(_filter_id(rows, search.text), search.get("surface"))
-    rows = _filter_status(rows, search.get("status"))
+    rows = _filter_files(_filter_status(rows, search.get("status")), search.get("files"))
     chain = _chain_condition(search.get("provider"), search.get("model"))
     return lambda day_range: within(rows, day_range, "started_at").filter(chain(day_range))
 
@@ -199,6 +211,14 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
     if status in ENDED:
         return rows.filter(ending=status)
     return rows.filter(outcome=status) if status not in ("", "error") else rows
+
+
+def _filter_files(rows: QuerySet[RequestLog], form: str) -> QuerySet[RequestLog]:
+    if not form:
+        return rows
+    # Written out for the partial index `request_files`, which also holds the adaptations to be matched.
+    rows = rows.filter(RawSQL("NOT (adaptation = '')", (), output_field=BooleanField()))
+    return rows if form == ANY_FILE else rows.filter(adaptation__regex=PATTERNS[form])
 
 
 def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
@@ -296,6 +316,7 @@ MOST = 20
 FIXED: Mapping[str, Sequence[str]] = {
     "status": (*STATUSES, "429", "500", "502", "504", "all_providers_failed", "client_cancelled"),
     "surface": ("v1", *OPERATION_NAMES, "api", "page", DESCRIBE),
+    "files": FILES,
     "since": ("15m", "1h", "1d", "7d"),
     "until": ("15m", "1h", "1d", "7d"),
 }
@@ -316,11 +337,14 @@ def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str
         if not word:
             yield from ("status:failed", "status:fallback", "since:1h")
         return
-    needle = typed_value.strip('"').lower()
-    found = [value for value in values.get(key, ()) if needle in value.lower()]
-    yield from (
-        f"{key}:{quote(value)}" for value in sorted(found, key=lambda value: not value.lower().startswith(needle))
-    )
+    yield from (f"{key}:{quote(value)}" for value in match_names(typed_value.strip('"'), values.get(key, ())))
+
+
+def match_names(part: str, names: Sequence[str]) -> list[str]:
+    """Return the names that contain a part, those that start with it first."""
+    needle = part.lower()
+    found = [name for name in names if needle in name.lower()]
+    return sorted(found, key=lambda name: not name.lower().startswith(needle))
 
 
 # Rows matching a rare word are collected first, and the search continues among them.

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.sentences import join_words
 from routing_admin.core.fallback.endings import RequestEnding
+from routing_admin.request_log.sent_files import PATTERNS
 from routing_admin.request_log.time_ranges import window_start
 
 AGO = re.compile(r"(\d{1,6})([smhdw])")
@@ -20,9 +21,12 @@ LABELS = {"team": "team", "project": "project", "user": "end_user"}
 """Labels and their columns."""
 MAX_CHARACTERS = 2_000
 """Longer search texts are cut."""
-KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "since", "until")
+KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "files", "since", "until")
 ENDED = {ending.value for ending in RequestEnding}
 COUNTED_KEYS = frozenset({"status", "task", "agent", *LABELS, "since", "until"})
+ANY_FILE = "any"
+FILES = (ANY_FILE, *PATTERNS)
+"""Values of `files:`: any file, or the form in which the answering model got one."""
 STATUSES = ("ok", "failed", "refused", "cancelled", "error", "fallback")
 
 
@@ -88,6 +92,8 @@ def _problem(key: str, value: str, now: datetime) -> str:
         return _(
             "%(value)s is not a status. Write ok, failed, refused, cancelled, fallback, a number such as 429 or a code."
         ) % {"value": value}
+    if key == "files" and value not in FILES:
+        return _("%(value)s is not a form of files. Write %(forms)s.") % {"value": value, "forms": join_words(FILES)}
     return ""
 
 

@@ -239,6 +239,8 @@ PLANS = [
     ("status:fallback", "request_fell_back"),
     ("task:planning", "request_task"),
     ("agent:a", "request_agent"),
+    ("files:any", "request_files"),
+    ("files:as_is", "request_files"),
     ("req_4", "sqlite_autoindex"),
 ]
 
@@ -512,6 +514,51 @@ def test_the_list_has_the_columns_that_were_chosen_in_this_browser(admin: Client
     assert headings() == ["Time", "Agent", "First content"]
     admin.post(reverse("requests_columns"), {"next": "https://elsewhere.example/"})
     assert headings() == usual
+
+
+def test_a_chosen_filter_is_the_same_as_a_typed_one(admin: Client, demo: None) -> None:
+    """The form's fields become terms of the search text; each term is a chip that removes just itself."""
+    fields = {"form": "1", "q": "status:failed agent:old user:u1", "agent": "writer one", "files": "described"}
+    answer = admin.get(reverse("requests"), {**fields, "since": "7d"})
+    page = admin.get(answer.url)
+    assert page.context["typed"] == 'status:failed user:u1 agent:"writer one" files:described since:7d'
+    chips = {str(chip.label): chip for chip in page.context["chips"] if chip.is_on}
+    assert list(chips) == ["Failed", "u1", "writer one", "Described only", "Last 7 days"]
+    left = admin.get(reverse("requests") + chips["writer one"].url).context["typed"]
+    assert left == "status:failed user:u1 files:described since:7d"
+    form = page.context["form"]
+    assert (form["named"][0].key, form["named"][0].value) == ("agent", "writer one")
+    answer = admin.get(reverse("requests"), {"form": "1", "q": "since:7d", "from": "2026-11-20T10:00"})
+    assert admin.get(answer.url).context["form"]["from"] == "2026-11-20T10:00"
+
+
+def test_the_fields_of_the_form_are_searched_on_the_server(admin: Client, demo: None) -> None:
+    """A field offers at most 20 names of this installation that contain what was typed."""
+    words = reverse("requests_words")
+    assert 'value="vision-agent"' in admin.get(words, {"agent": "vision"}).content.decode()
+    assert 'value="design"' in admin.get(words, {"task": "des"}).content.decode()
+    assert "option" not in admin.get(words, {"provider": "no such"}).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("any", ["native", "cut", "extracted", "described"]),
+        ("as_is", ["native"]),
+        ("converted", ["extracted"]),
+        ("cut", ["cut"]),
+        ("described", ["described"]),
+    ],
+)
+def test_requests_are_found_by_the_form_of_their_files(admin: Client, form: str, expected: list[str]) -> None:
+    """`files:` finds requests in which the answering model got a file in this form."""
+    logged("native", 1, adaptation="image=native:2")
+    logged("cut", 2, adaptation="text=inlined:cut")
+    logged("extracted", 3, adaptation="file=extracted")
+    logged("described", 4, adaptation="image=described:by_model:3")
+    logged("none", 5)
+    assert ids(admin, f"files:{form}") == expected
+    assert parse("files:nonsense").problems
 
 
 def test_a_value_in_a_row_is_a_filter(admin: Client) -> None:

@@ -34,7 +34,7 @@ COLUMNS_COOKIE = "request_columns"
 NOTHING = SafeString("")
 LONGEST = 28
 """Longer names are shortened in the middle."""
-ONE_LINE = 16
+ONE_LINE = 22
 """Longer names may be cut at the end of a narrow column, so their title has the whole."""
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -21,12 +21,21 @@ from artifacts.storage.thumbnails import can_have_thumbnail
 from capabilities.access import actor_of, may
 from capabilities.core.permissions import PagePart
 from capabilities.core.prices import money_texts
-from capabilities.labels import BADGES, KINDS
+from capabilities.labels import KINDS
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.base.session import find_return_url
 from routing_admin.console.requests.advice import RenderedAdvice, advise
+from routing_admin.console.requests.filters import (
+    NAMED,
+    build_form,
+    list_address,
+    list_chips,
+    list_names,
+    read_form,
+    suggest_words,
+)
 from routing_admin.console.requests.listing import (
     COLUMNS,
     COLUMNS_COOKIE,
@@ -54,17 +63,18 @@ from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.search import (
     MAX_COUNTED,
     MAX_NEW,
+    MOST,
     count_matches,
     count_newer,
     find,
     find_earlier_request,
     find_logged_request,
     find_logged_requests,
-    suggest,
+    match_names,
     write_cursor,
     write_place,
 )
-from routing_admin.request_log.search_words import KEYS, Search, parse
+from routing_admin.request_log.search_words import KEYS, parse
 from routing_admin.request_log.sentences import render_logged
 
 if TYPE_CHECKING:
@@ -92,30 +102,17 @@ def requests_newer(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def requests_words(request: HttpRequest) -> HttpResponse:
-    return render(request, "requests/words.html", {"words": suggest_words(request.GET.get("q", "")[:LONGEST])})
+    """Return suggestions for the search text `q`, or for the value of a single field of the form."""
+    key = next((name for name in NAMED if name in request.GET), "")
+    if key:
+        words = match_names(request.GET[key][:LONGEST], list_names(key))[:MOST]
+    else:
+        words = suggest_words(request.GET.get("q", "")[:LONGEST])
+    return render(request, "requests/words.html", {"words": words})
 
 
-def suggest_words(typed: str) -> list[str]:
-    """Return suggestions for the typed text, including names from this installation's configuration."""
-    state = snapshot.current()
-    configuration = state.configuration
-    values = {
-        "task": [route.task_type for route in configuration.routes],
-        "provider": [provider.name for provider in configuration.providers],
-        "model": list(dict.fromkeys(service.model for service in configuration.services)),
-        "agent": [agent.id for agent in state.agents],
-    }
-    return suggest(typed, values)
-
-
-CALLS = ("failed", "refused", "fallback")
-QUICK = (
-    *(("status", word, label, icon) for word in CALLS for _tone, icon, label in [BADGES[f"call_{word}"]]),
-    ("since", "1h", gettext_lazy("Last hour"), "clock"),
-    ("since", "1d", gettext_lazy("Last day"), "clock"),
-)
-"""Filters one click away: key, value, label, icon."""
-
+FORM = "form"
+"""Parameter of the form's address, whose fields become terms of the search text."""
 EXAMPLE = "status:failed task:planning provider:openai since:1h"
 """The placeholder of the search box. Keys are never translated."""
 
@@ -124,6 +121,8 @@ EXAMPLE = "status:failed task:planning provider:openai since:1h"
 def requests(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     search = parse(request.GET.get("q", ""), now)
+    if FORM in request.GET:
+        return redirect(reverse("requests") + list_address(read_form(search, request.GET)))
     page = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
     typed = request.GET.get("q", "")
     shown = chosen_columns(request.COOKIES.get(COLUMNS_COOKIE))
@@ -136,9 +135,10 @@ def requests(request: HttpRequest) -> HttpResponse:
         "typed": typed,
         "sentence": _sentence(list(page.rows), typed),
         "matches": _count_sentence(count_matches(search, now)) if page.rows else "",
-        "quick": [_filter(search, *preset) for preset in QUICK],
-        "older": _address(typed, before=page.older) if page.older else "",
-        "newer": _address(typed, after=page.newer) if page.newer else "",
+        "chips": list_chips(search),
+        "form": build_form(search, now),
+        "older": list_address(search, before=page.older) if page.older else "",
+        "newer": list_address(search, after=page.newer) if page.newer else "",
         "keys": KEYS,
         "words": suggest_words(typed[:LONGEST]),
         # Only the newest page polls. If it is empty, all later requests are newer.
@@ -199,17 +199,6 @@ def _count_sentence(count: int | None) -> str:
         return _("More than %(count)s requests match.") % {"count": f"{MAX_COUNTED:,}"}
     text = ngettext("%(count)s request matches.", "%(count)s requests match.", count)
     return text % {"count": f"{count:,}"}
-
-
-def _filter(search: Search, key: str, value: str, label: Any, icon: str) -> dict[str, Any]:
-    is_on = search.get(key) == value
-    toggled = search.having(key, "" if is_on else value)
-    return {"label": label, "icon": icon, "is_on": is_on, "url": _address(toggled.to_text())}
-
-
-def _address(typed: str, **position: str) -> str:
-    parameters = {name: value for name, value in {"q": typed, **position}.items() if value}
-    return f"?{urlencode(parameters)}" if parameters else "?"
 
 
 @require_GET

@@ -1,0 +1,162 @@
+"""Filters of the list by choosing: chips, and a form whose fields are terms of the same search text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from capabilities.labels import BADGES
+from routing_admin.configuration import snapshot
+from routing_admin.console.requests.story import SHOWN_BADGES
+from routing_admin.request_log.search import suggest
+from routing_admin.request_log.search_words import ANY_FILE, FILES, Search, moment
+
+Text = str | Promise
+
+STATES: Mapping[str, str] = {
+    "ok": "call_answered",
+    "fallback": "call_fallback",
+    "failed": "call_failed",
+    "refused": "call_refused",
+    "cancelled": "call_cancelled",
+}
+"""State of a request → its badge."""
+TIMES: Mapping[str, Text] = {
+    "15m": gettext_lazy("Last 15 minutes"),
+    "1h": gettext_lazy("Last hour"),
+    "1d": gettext_lazy("Last day"),
+    "7d": gettext_lazy("Last 7 days"),
+    "30d": gettext_lazy("Last 30 days"),
+}
+QUICK_TIMES = ("1h", "1d")
+"""Times that are chips of their own."""
+KEY_LABELS: Mapping[str, Text] = {
+    "status": gettext_lazy("State"),
+    "task": gettext_lazy("Task route"),
+    "provider": gettext_lazy("Provider"),
+    "model": gettext_lazy("Model"),
+    "agent": gettext_lazy("Agent"),
+    "key": gettext_lazy("Key"),
+    "team": gettext_lazy("Team"),
+    "project": gettext_lazy("Project"),
+    "user": gettext_lazy("End user"),
+    "surface": gettext_lazy("API"),
+    "files": gettext_lazy("Form of files"),
+    "since": gettext_lazy("Since"),
+    "until": gettext_lazy("Until"),
+}
+NAMED = ("agent", "task", "model", "provider")
+"""Terms whose values are names of this installation, and are searched for."""
+FORM_LABELS: Mapping[str, Text] = {
+    ANY_FILE: gettext_lazy("Any file"),
+    **{form: BADGES[badge][2] for form, badge in SHOWN_BADGES.items()},
+}
+
+
+def list_names(key: str) -> Sequence[str]:
+    """Return the names of this installation that a term can have as its value."""
+    state = snapshot.current()
+    configuration = state.configuration
+    match key:
+        case "task":
+            return [route.task_type for route in configuration.routes]
+        case "provider":
+            return [provider.name for provider in configuration.providers]
+        case "model":
+            return list(dict.fromkeys(service.model for service in configuration.services))
+        case "agent":
+            return [agent.id for agent in state.agents]
+        case _:
+            return []
+
+
+def suggest_words(typed: str) -> list[str]:
+    """Return suggestions for the typed text, including names from this installation's configuration."""
+    return suggest(typed, {key: list_names(key) for key in NAMED})
+
+
+def list_address(search: Search, **position: str) -> str:
+    """Return the query of the list's address."""
+    parameters = {name: value for name, value in {"q": search.to_text(), **position}.items() if value}
+    return f"?{urlencode(parameters)}" if parameters else "?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterChip:
+    """A filter one click away, or, if `is_on`, one that a click removes."""
+
+    label: Text
+    url: str
+    key: Text = ""
+    icon: str = ""
+    is_on: bool = False
+
+
+def list_chips(search: Search) -> list[FilterChip]:
+    """Return the chips of states and times, and then one for each other term of the search."""
+    return [*_presets(search), *_others(search)]
+
+
+def _presets(search: Search) -> Iterator[FilterChip]:
+    presets = [("status", word, BADGES[badge][2], BADGES[badge][1]) for word, badge in STATES.items()]
+    presets += [("since", word, TIMES[word], "clock") for word in QUICK_TIMES]
+    for key, value, label, icon in presets:
+        is_on = search.get(key) == value
+        changed = search.having(key, "" if is_on else value)
+        yield FilterChip(label=label, url=list_address(changed), icon=icon, is_on=is_on)
+
+
+def _others(search: Search) -> Iterator[FilterChip]:
+    for key, value in search.values:
+        if (key == "status" and value in STATES) or (key == "since" and value in QUICK_TIMES):
+            continue
+        label: Text = value
+        if key == "files":
+            label = FORM_LABELS[value]
+        elif key == "since" and value in TIMES:
+            label = TIMES[value]
+        url = list_address(search.having(key, ""))
+        yield FilterChip(label=label, url=url, key=KEY_LABELS[key] if label is value else "", is_on=True)
+    if search.text:
+        url = list_address(Search(search.values))
+        yield FilterChip(label=search.text, url=url, key=gettext_lazy("Id"), is_on=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameField:
+    """A field of the form for a name."""
+
+    key: str
+    label: Text
+    value: str
+
+
+def build_form(search: Search, now: datetime) -> dict[str, object]:
+    """Return the context of the form: its fields with the values that the search has."""
+    since, until = (search.get(key) for key in ("since", "until"))
+    return {
+        "named": [NameField(key=key, label=KEY_LABELS[key], value=search.get(key)) for key in NAMED],
+        "forms": [(form, FORM_LABELS[form], search.get("files") == form) for form in FILES],
+        "times": [(word, label, since == word) for word, label in TIMES.items()],
+        "from": _local(since, now) if since not in TIMES else "",
+        "until": _local(until, now),
+    }
+
+
+def _local(text: str, now: datetime) -> str:
+    found = moment(text, now) if text else None
+    # The form of `datetime-local` fields, in the installation's time zone.
+    return timezone.localtime(found).strftime("%Y-%m-%dT%H:%M") if found else ""
+
+
+def read_form(search: Search, fields: Mapping[str, str]) -> Search:
+    """Return the search with the terms of a submitted form; an empty field removes its term."""
+    for key in (*NAMED, "files", "until"):
+        search = search.having(key, fields.get(key, "").strip())
+    return search.having("since", fields.get("from", "") or fields.get("since", ""))
