@@ -29,7 +29,6 @@ from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.operations import DESCRIBE, OPERATION_NAMES
 from routing_admin.request_log.search_words import (
     ANY_FILE,
-    COUNTED_KEYS,
     ENDED,
     FILES,
     KEYS,
@@ -112,14 +111,6 @@ def count_newer(search: Search, after: str, now: datetime | None = None) -> int:
     rows_in = _rows_by_range(search, now or timezone.now())
     rows = _later(rows_in(DayRange(cursor[0])), cursor).order_by("started_at", "pk")
     return len(rows.values_list("pk", flat=True)[:MAX_NEW])
-
-
-def count_matches(search: Search, now: datetime) -> int | None:
-    """Return how many rows match, at most `MAX_COUNTED` + 1; None if no index alone can count them."""
-    keys = {key for key, _ in search.values}
-    if search.text or not keys or keys - COUNTED_KEYS:
-        return None
-    return filter_rows(search, now).order_by().values("pk")[: MAX_COUNTED + 1].count()
 
 
 def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> RequestPage:

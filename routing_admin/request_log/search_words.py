@@ -23,7 +23,6 @@ MAX_CHARACTERS = 2_000
 """Longer search texts are cut."""
 KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "files", "since", "until")
 ENDED = {ending.value for ending in RequestEnding}
-COUNTED_KEYS = frozenset({"status", "task", "agent", *LABELS, "since", "until"})
 ANY_FILE = "any"
 FILES = (ANY_FILE, *PATTERNS)
 """Values of `files:`: any file, or the form in which the answering model got one."""

@@ -102,6 +102,8 @@ MAX_SUM = 2**62
 """Cap on a sum before a batch is added: a column holds twice this, and a batch adds less than this."""
 CHUNKS = (20, 6, 2, 1)
 """Sums per statement."""
+HOURS_STAY = timedelta(days=7)
+"""How long sums of hours are kept. Those of days are kept for longer than the log."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
 """An hour or day counts as ended this long after its start."""
 ROLLUP_LOCK = 0x726F6C6C7570

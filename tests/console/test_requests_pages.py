@@ -222,11 +222,11 @@ def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client, django
     for number in range(3):
         logged(f"a{number}")
     admin.get(reverse("requests"))
-    with django_assert_num_queries(1, using="logs"):
+    with django_assert_num_queries(6, using="logs"):
         admin.get(reverse("requests"))
     for number in range(30):
         logged(f"b{number}")
-    with django_assert_num_queries(1, using="logs"):
+    with django_assert_num_queries(6, using="logs"):
         admin.get(reverse("requests"))
 
 
@@ -583,4 +583,8 @@ def test_a_list_of_refused_requests_does_not_say_that_they_were_answered(admin: 
     logged("req_1", outcome="invalid_json", status=400)
     logged("req_2", outcome="client_cancelled", status=499)
     page = " ".join(admin.get(reverse("requests")).content.decode().split())
-    assert "Of the 2 requests shown, 0 needed a fallback, 0 failed, 1 were refused and 1 cancelled." in page
+    assert "2 requests" in page
+    assert "0 failed (0%)" in page
+    assert ">1 refused<" in page
+    assert ">1 cancelled<" in page
+    assert "answered by a fallback" not in page

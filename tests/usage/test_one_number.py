@@ -30,6 +30,7 @@ from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import find
 from routing_admin.request_log.search_words import parse
+from routing_admin.request_log.totals import sum_matches
 from tests.cast import AgentProgram
 from tests.console.visits import text_of
 
@@ -98,7 +99,13 @@ def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: A
     for window in ("since:24h", "since:1d"):
         counts = [count_found(f"status:{name} {window}", now) for name in ("ok", *NAMES)]
         assert counts == [REQUESTS - FAILED - REFUSED - CANCELLED, FAILED, REFUSED, CANCELLED]
-    assert f"{FAILED} requests match." in text_of(admin.get("/requests/", {"q": "status:failed since:24h"}))
+    for window in ("since:24h", "since:1d agent:text-agent", "since:24h task:planning", "since:24h model:echo-text"):
+        totals = admin.get("/requests/", {"q": window}).context["totals"]
+        assert totals.count == f"{REQUESTS} requests"
+        assert [part.text for part in totals.parts] == [
+            *(f"{FAILED} failed (21.1%)", "1 answered by a fallback", f"{REFUSED} refused", f"{CANCELLED} cancelled")
+        ]
+    assert f"{FAILED} requests" in text_of(admin.get("/requests/", {"q": "status:failed since:24h"}))
     sums = next(iter(csv.DictReader(io.StringIO(csv_of(admin)))))
     assert [sums[name] for name in ("requests", "failures", "refused", "cancelled", "fallbacks", "attempts")] == [
         str(number) for number in (REQUESTS, FAILED, REFUSED, CANCELLED, 1, ATTEMPTS)
@@ -152,6 +159,10 @@ def test_every_outcome_is_the_same_number_everywhere(
     }
     assert {name: int(sums[name]) for name in expected} == expected
     assert {name: row[to_camel(name)] for name in expected} == expected
+    for window in ("since:24h", "since:24h provider:host"):
+        totals = sum_matches(parse(window, now), now)
+        assert {name: getattr(totals.counts, name) for name in expected} == expected
+        assert Decimal(totals.counts.costs["CNY"]).scaleb(-9) == Decimal(sums["cost"])
     assert Decimal(sums["cost"]) == Decimal(row["cost"]["CNY"]) == round(Decimal(counted["cost"]), 9)
 
 

@@ -9,13 +9,18 @@ from urllib.parse import urlencode
 
 from django.utils import timezone
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
+from capabilities.core.prices import money_texts
 from capabilities.labels import BADGES
 from routing_admin.configuration import snapshot
+from routing_admin.console.dashboard.queries import percent_text
 from routing_admin.console.requests.story import SHOWN_BADGES
 from routing_admin.request_log.search import suggest
 from routing_admin.request_log.search_words import ANY_FILE, FILES, Search, moment
+from routing_admin.request_log.totals import Totals
+from routing_admin.request_log.usage import Counts
 
 Text = str | Promise
 
@@ -160,3 +165,71 @@ def read_form(search: Search, fields: Mapping[str, str]) -> Search:
     for key in (*NAMED, "files", "until"):
         search = search.having(key, fields.get(key, "").strip())
     return search.having("since", fields.get("from", "") or fields.get("since", ""))
+
+
+# The totals above the list.
+
+MEANINGS: Mapping[str, Text] = {
+    "failed": gettext_lazy("Requests that should have been answered, but were not. Refused ones are not among them."),
+    "fallback": gettext_lazy("Requests that a later candidate of the chain answered. They count as answered."),
+    "refused": gettext_lazy("Requests that were refused for a reason on the caller's side, such as a budget."),
+    "cancelled": gettext_lazy("Requests whose caller disconnected before the answer was complete."),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalsPart:
+    """Requests of one state: their number, what the state means, and the list of them."""
+
+    text: str
+    meaning: Text
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalsLine:
+    """The totals of a search in words."""
+
+    count: str
+    parts: Sequence[TotalsPart]
+    tokens: str
+    costs: Sequence[str]
+    is_bounded: bool
+
+
+def describe_totals(totals: Totals, search: Search) -> TotalsLine:
+    """Return the totals in words. States are left out if the search is for one of them."""
+    counts = totals.counts
+    number = {"count": f"{counts.requests:,}"}
+    if totals.is_more:
+        count = _("More than %(count)s requests") % number
+    else:
+        count = ngettext("%(count)s request", "%(count)s requests", counts.requests) % number
+    has_parts = not (totals.is_more or search.get("status"))
+    tokens = ""
+    if counts.prompt_tokens or counts.completion_tokens:
+        tokens = _("Tokens: %(input)s in, %(output)s out") % {
+            "input": f"{counts.prompt_tokens:,}",
+            "output": f"{counts.completion_tokens:,}",
+        }
+    return TotalsLine(
+        count=count,
+        parts=list(_parts(counts, search)) if has_parts else [],
+        tokens=tokens if totals.has_spending else "",
+        costs=money_texts(counts.costs) if totals.has_spending else [],
+        is_bounded=totals.is_more,
+    )
+
+
+def _parts(counts: Counts, search: Search) -> Iterator[TotalsPart]:
+    numbers = {
+        "failed": (counts.failures, _("%(count)s failed (%(share)s)")),
+        "fallback": (counts.fallbacks, _("%(count)s answered by a fallback")),
+        "refused": (counts.refused, _("%(count)s refused")),
+        "cancelled": (counts.cancelled, _("%(count)s cancelled")),
+    }
+    for state, (count, text) in numbers.items():
+        if count or state == "failed":
+            share = percent_text(100 * count / counts.requests) if counts.requests else ""
+            url = list_address(search.having("status", state))
+            yield TotalsPart(text=text % {"count": f"{count:,}", "share": share}, meaning=MEANINGS[state], url=url)

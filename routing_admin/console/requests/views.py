@@ -12,8 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_POST
 
 from artifacts.library.queries import find_artifacts
@@ -30,6 +29,7 @@ from routing_admin.console.requests.advice import RenderedAdvice, advise
 from routing_admin.console.requests.filters import (
     NAMED,
     build_form,
+    describe_totals,
     list_address,
     list_chips,
     list_names,
@@ -53,7 +53,6 @@ from routing_admin.console.requests.story import (
     color_chips,
 )
 from routing_admin.core.fallback.chain import OK
-from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.core.fallback.remedies import Remedy
 from routing_admin.limits.prices.sheet import sheet_of
 from routing_admin.models import RequestLog
@@ -61,10 +60,8 @@ from routing_admin.request_log.costs import sum_waste
 from routing_admin.request_log.entries import TOKEN_DETAILS
 from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.search import (
-    MAX_COUNTED,
     MAX_NEW,
     MOST,
-    count_matches,
     count_newer,
     find,
     find_earlier_request,
@@ -76,6 +73,7 @@ from routing_admin.request_log.search import (
 )
 from routing_admin.request_log.search_words import KEYS, parse
 from routing_admin.request_log.sentences import render_logged
+from routing_admin.request_log.totals import sum_matches
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
@@ -133,8 +131,7 @@ def requests(request: HttpRequest) -> HttpResponse:
         "is_usual": shown == USUAL,
         "search": search,
         "typed": typed,
-        "sentence": _sentence(list(page.rows), typed),
-        "matches": _count_sentence(count_matches(search, now)) if page.rows else "",
+        "totals": describe_totals(sum_matches(search, now), search) if page.rows else None,
         "chips": list_chips(search),
         "form": build_form(search, now),
         "older": list_address(search, before=page.older) if page.older else "",
@@ -161,44 +158,6 @@ def requests_columns(request: HttpRequest) -> HttpResponse:
         COLUMNS_COOKIE, ".".join(names), max_age=365 * 86400, samesite="Lax", secure=secure, httponly=True
     )
     return response
-
-
-def _sentence(rows: list[RequestLog], typed: str) -> str:
-    if not rows:
-        return _("No request matches.") if typed else _("No requests yet.")
-    counts = {name.value: sum(row.ending == name for row in rows) for name in RequestEnding}
-    counts |= {"count": len(rows), "fell_back": sum(row.fell_back for row in rows)}
-    if counts["refused"] or counts["cancelled"]:
-        text = ngettext(
-            "Of %(count)s request shown, %(fell_back)s needed a fallback, %(failed)s failed, %(refused)s was refused "
-            "and %(cancelled)s cancelled.",
-            "Of the %(count)s requests shown, %(fell_back)s needed a fallback, %(failed)s failed, %(refused)s were "
-            "refused and %(cancelled)s cancelled.",
-            len(rows),
-        )
-    elif counts["failed"] or counts["fell_back"]:
-        text = ngettext(
-            "Of %(count)s request shown, %(fell_back)s needed a fallback and %(failed)s failed.",
-            "Of the %(count)s requests shown, %(fell_back)s needed a fallback and %(failed)s failed.",
-            len(rows),
-        )
-    else:
-        text = ngettext(
-            "The %(count)s request shown was answered by its first candidate.",
-            "All %(count)s requests shown were answered by their first candidate.",
-            len(rows),
-        )
-    return text % counts
-
-
-def _count_sentence(count: int | None) -> str:
-    # None means that the matches were not counted, because counting would have to read rows, not only an index.
-    if count is None:
-        return ""
-    if count > MAX_COUNTED:
-        return _("More than %(count)s requests match.") % {"count": f"{MAX_COUNTED:,}"}
-    text = ngettext("%(count)s request matches.", "%(count)s requests match.", count)
-    return text % {"count": f"{count:,}"}
 
 
 @require_GET

@@ -35,12 +35,13 @@ from routing_admin.platform.databases.postgresql.partitions import drop_days
 from routing_admin.platform.databases.progress import progress_of
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.platform.databases.sqlite.base import roomy
+from routing_admin.request_log.usage_sums import HOURS_STAY
 
 BATCH, MANY = 500, 1000
 """Rows per transaction. The log allows more, since neighbouring rows share pages of its indexes (about 25 ms)."""
 PAUSE_SECONDS = 0.01
 """Pause after each transaction, so that other writers can get SQLite's lock."""
-HOURS_STAY, DAYS_STAY = timedelta(days=7), timedelta(days=396)
+DAYS_STAY = timedelta(days=396)
 UNDO = timedelta(days=1)
 """How long the bytes of a deleted artifact are kept for Undo."""
 

@@ -1,0 +1,229 @@
+"""Totals of a search: requests by ending, tokens and cost.
+
+Where sums of usage have the search's terms (agent and route), whole hours and days come from them, however many
+requests there were; only hours that the search cuts, and the oldest hour of the log, come from the rows. Any other
+search is counted by its rows, up to `MAX_COUNTED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet, Sum
+
+from routing_admin.core.fallback.endings import RequestEnding
+from routing_admin.models import AttemptLog, RequestLog, UsageRollup, UsageSum
+from routing_admin.platform.databases.router import LOGS, one_moment
+from routing_admin.request_log.counting import names_now
+from routing_admin.request_log.search import (
+    LONGEST,
+    MAX_COUNTED,
+    fell_back_condition,
+    filter_rows,
+    unanswered_condition,
+)
+from routing_admin.request_log.search_words import Search, moment
+from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
+from routing_admin.request_log.usage import SMALLEST, Counts
+from routing_admin.request_log.usage_rollups import list_folded
+from routing_admin.request_log.usage_sums import COUNTS, HOURS_STAY, OTHERS, day_of
+
+SUMMED_TERMS: Mapping[str, str] = {"agent": "agent", "task": "task_type"}
+"""Terms of a search that are columns of the sums."""
+TIMES = frozenset({"since", "until"})
+HOURS_UP_TO = timedelta(days=2)
+"""Ranges up to this length are summed by hours alone."""
+SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
+PARTS = {
+    "requests": Count("pk"),
+    "failures": Count("pk", filter=Q(ending=RequestEnding.FAILED)),
+    "refused": Count("pk", filter=Q(ending=RequestEnding.REFUSED)),
+    "cancelled": Count("pk", filter=Q(ending=RequestEnding.CANCELLED)),
+    "fallbacks": Count("pk", filter=Q(fell_back=True)),
+}
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums of the requests that a search matches.
+
+    `is_more` says that there are more than `counts.requests`, and that nothing else was counted. Without
+    `has_spending`, tokens and cost were not summed, because that would read too many rows.
+    """
+
+    counts: Counts = field(default_factory=Counts)
+    is_more: bool = False
+    has_spending: bool = True
+
+    def merge(self, other: Totals) -> None:
+        self.counts.merge(other.counts)
+        self.has_spending = self.has_spending and other.has_spending
+
+
+def sum_matches(search: Search, now: datetime) -> Totals:
+    """Return the totals of a search; at most six queries."""
+    with one_moment(LOGS):
+        if _is_summed(search):
+            return _sum_range(search, now)
+        return _sum_rows(filter_rows(search, now))
+
+
+def _is_summed(search: Search) -> bool:
+    keys = {key for key, _value in search.values}
+    if search.text or keys - TIMES - set(SUMMED_TERMS):
+        return False
+    # Routes that were never configured are summed under one name.
+    task = search.get("task")
+    return not task or names_now(OTHERS).route(task) == task
+
+
+def _sum_rows(rows: QuerySet[RequestLog], since: datetime | None = None, until: datetime | None = None) -> Totals:
+    matched = rows.order_by()[: MAX_COUNTED + 1]
+    found = matched.values("pk", "ending", "fell_back").aggregate(**PARTS)
+    if found["requests"] > MAX_COUNTED:
+        return Totals(Counts(requests=MAX_COUNTED), is_more=True, has_spending=False)
+    totals = Totals(Counts(**found))
+    if found["requests"]:
+        _add_spending(totals.counts, rows, since, until)
+    return totals
+
+
+def _add_spending(counts: Counts, rows: QuerySet[RequestLog], since: datetime | None, until: datetime | None) -> None:
+    # Attempts have the tokens and the cost of all calls, also of those without an answer.
+    attempts = AttemptLog.objects.filter(request__in=rows.order_by().values("pk"))
+    # PostgreSQL then plans for the tables of these days only.
+    attempts = attempts.filter(at__gte=since) if since else attempts
+    attempts = attempts.filter(at__lt=until + LONGEST) if until else attempts
+    spent = (
+        attempts.order_by()
+        .values_list("currency")
+        .annotate(
+            count=Count("pk"), reads=Sum("prompt_tokens"), writes=Sum("completion_tokens"), nanos=Sum("cost_nanos")
+        )
+    )
+    for currency, count, reads, writes, nanos in spent:
+        counts.attempts += count
+        counts.prompt_tokens += int(reads or 0)
+        counts.completion_tokens += int(writes or 0)
+        if currency:
+            counts.costs[currency] = counts.costs.get(currency, 0) + int(nanos or 0)
+
+
+def _count_rows(rows: QuerySet[RequestLog]) -> Totals:
+    # Each query reads a single index, so any number of rows of a day is counted within milliseconds.
+    rows = rows.order_by()
+    endings = dict(rows.filter(unanswered_condition()).values_list("ending").annotate(count=Count("pk")))
+    return Totals(
+        Counts(
+            requests=rows.count(),
+            failures=endings.get(RequestEnding.FAILED, 0),
+            refused=endings.get(RequestEnding.REFUSED, 0),
+            cancelled=endings.get(RequestEnding.CANCELLED, 0),
+            fallbacks=rows.filter(fell_back_condition()).count(),
+        ),
+        has_spending=False,
+    )
+
+
+# From the sums.
+
+
+def _sum_range(search: Search, now: datetime) -> Totals:
+    since, until = (moment(search.get(key), now) if search.get(key) else None for key in ("since", "until"))
+    oldest = RequestLog.objects.order_by("started_at", "pk").values_list("started_at", flat=True).first()
+    totals = Totals()
+    if oldest is None or (until is not None and until <= oldest):
+        return totals
+    # Sums outlast the rows, so the oldest hour that still has rows may have lost some of them.
+    start = max(since, oldest) if since else oldest
+    by_hours = _Hours(start, now)
+    first = by_hours.round_up(start)
+    last = by_hours.round_down(until) if until else _next_day(_next_day(day_of(now)))
+    if last <= first:
+        edges = [(start, until)]
+    else:
+        edges = [(start, first)] if start < first else []
+        edges += [(last, until)] if until and last < until else []
+    rows = filter_rows(search, now)
+    for begin, end in edges:
+        totals.merge(_sum_edge(rows, begin, end))
+    if first < last:
+        only = {column: search.get(key) for key, column in SUMMED_TERMS.items() if search.get(key)}
+        _add_sums(totals.counts, dict(_periods(first, last)), only)
+    return totals
+
+
+def _sum_edge(rows: QuerySet[RequestLog], begin: datetime, end: datetime | None) -> Totals:
+    rows = rows.filter(started_at__gte=begin)
+    rows = rows.filter(started_at__lt=end) if end else rows
+    totals = _sum_rows(rows, begin, end)
+    return _count_rows(rows) if totals.is_more else totals
+
+
+class _Hours:
+    """Where a range that starts at `start` can be cut: at hours while they have sums, else at days."""
+
+    def __init__(self, start: datetime, now: datetime) -> None:
+        # Sums of hours are deleted after a week; those of days are kept for longer than the log.
+        self._kept_since = now - HOURS_STAY + DAY
+        # In some time zones days begin within an hour, so that the two cannot be joined.
+        self._can_join = hour_of(day_of(now)) == day_of(now) or start > now - HOURS_UP_TO
+
+    def _has(self, at: datetime) -> bool:
+        return self._can_join and at > self._kept_since
+
+    def round_up(self, at: datetime) -> datetime:
+        began = self.round_down(at)
+        if began == at:
+            return at
+        return began + HOUR if self._has(at) else _next_day(began)
+
+    def round_down(self, at: datetime) -> datetime:
+        return hour_of(at) if self._has(at) else day_of(at)
+
+
+def _periods(first: datetime, last: datetime) -> Iterator[tuple[str, list[datetime]]]:
+    # Days in the middle, hours before and after them.
+    day = day_of(first)
+    day = day if day == first else _next_day(day)
+    days: list[datetime] = []
+    if last - first > HOURS_UP_TO and day in (first, hour_of(day)):
+        while (following := _next_day(day)) <= last:
+            days.append(day)
+            day = following
+    hours, hour = [], first
+    while hour < last:
+        if days and hour == days[0]:
+            hour = day
+            continue
+        hours.append(hour)
+        hour += HOUR
+    yield UsageSum.HOUR, hours
+    yield UsageSum.DAY, days
+
+
+def _next_day(day: datetime) -> datetime:
+    return day_of(day + DAY + HOUR)  # a day may have 23 to 25 hours
+
+
+def _add_sums(counts: Counts, starts: Mapping[str, list[datetime]], only: Mapping[str, str]) -> None:
+    # A roll-up is for a single column, so it cannot be filtered by two.
+    folded = {span: list_folded(span, moments) if len(only) < 2 else set() for span, moments in starts.items()}
+    left = {span: [at for at in moments if at not in folded[span]] for span, moments in starts.items()}
+    name, value = next(iter(only.items()), (SMALLEST, None))
+    rollups = UsageRollup.objects.filter(_in_any(folded), dimension=name)
+    queries: list[QuerySet[Any]] = [rollups.filter(value=value) if value is not None else rollups]
+    queries.append(UsageSum.objects.filter(_in_any(left), **only))
+    for query in queries:
+        for currency, *sums in query.order_by().values_list("currency").annotate(**SUMS):
+            counts.add(currency, list(map(int, sums)))  # PostgreSQL's sums are decimals
+
+
+def _in_any(starts: Mapping[str, Any]) -> Q:
+    found = Q(pk__in=())
+    for span, moments in starts.items():
+        found |= Q(span=span, start__in=moments)
+    return found
