@@ -468,12 +468,54 @@ def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -
 
 
 def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
-    """The waterfall has a bar for every try, and two for an answer with first content, until the request ends."""
+    """The waterfall has a bar for every try, and two for an answer with first content, until the request ends.
+
+    The last track has the time without calls, so that bars and waits add up to the whole.
+    """
     row = design()
-    tracks = build_tracks(build_steps(list(row.attempts.order_by("position"))))
-    assert [len(track.bars) for track in tracks] == [2, 1, 2]
+    tracks = build_tracks(build_steps(list(row.attempts.order_by("position"))), row.duration_ms)
+    assert [len(track.bars) for track in tracks] == [2, 1, 2, 2]
+    assert [(bar.start, bar.end) for bar in tracks[3].bars] == [(600, 700), (1100, 1200)]
+    assert tracks[3].label == "Our own work: 0.20 s"
     assert tracks[2].bars[0].early
     assert (tracks[2].bars[0].end, tracks[2].bars[1].end) == (3800, 8420)
+
+
+def test_a_candidate_that_was_never_called_is_no_try(admin: Client) -> None:
+    """A skipped candidate has a grey word instead of a bar and tries, and a later one keeps its number."""
+    chain = [
+        {"name": "openai/a", "code": "skipped_cooling", "tone": ""},
+        {"name": "openai/b", "code": "key_missing", "tone": "bad"},
+        {"name": "openai/c", "code": "503", "tone": "bad"},
+        {"name": "openai/d", "code": "200", "tone": "ok"},
+    ]
+    row = logged("req_1", chain=chain, fell_back=True, provider="openai", model="d", duration_ms=300)
+    attempt(row, 0, "skipped_cooling", model="a")
+    attempt(row, 1, "key_missing", model="b")
+    attempt(row, 2, "http_503", model="c", status=503, duration_ms=100)
+    attempt(row, 3, "ok", model="d", status=200, started_ms=100, duration_ms=200)
+    tracks = build_tracks(build_steps(list(row.attempts.order_by("position"))), row.duration_ms)
+    assert [(track.number, track.label) for track in tracks] == [(3, "c"), (4, "d")]
+    for address in (reverse("request", args=[row.pk]), reverse("requests")):
+        page = admin.get(address).content.decode()
+        for words in ("skipped: cooling down", "skipped: no key"):
+            assert f'<span class="chip ">{words}</span>' in page
+        assert '<span class="chip warn">503</span>' in page
+    assert headline(row) == "d answered planning after 1 failed candidate"
+    RequestLog.objects.update(outcome="all_providers_failed", ending="failed")
+    page = admin.get(reverse("requests")).content.decode()
+    assert '<span class="chip bad">503</span>' in page
+    assert '<span class="chip ">skipped: no key</span>' in page
+
+
+def test_a_failure_is_explained_once(admin: Client, demo: None) -> None:
+    """The advice does not repeat what the table of attempts says; the setting of recording is named and linked."""
+    row = logged("req_1", outcome="upstream_error", status=502)
+    meaning = explain_outcome(Fault.TLS_CERT_ERROR)
+    attempt(row, 0, Fault.TLS_CERT_ERROR, model="gpt-4o", sentence=data_of(TABLE[Fault.TLS_CERT_ERROR].message))
+    page = unescape(admin.get(reverse("request", args=[row.pk])).content.decode())
+    assert page.count(meaning) == 1
+    assert f'<a href="{reverse("settings")}#bodies">Record request bodies</a>' in page
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.translatable import translatable
@@ -109,10 +108,9 @@ WRONG = Advice(translatable("The request is not valid. The caller must change it
 
 @dataclass(frozen=True, slots=True)
 class RenderedAdvice:
-    """Advice as shown: what to do, why, the provider's own message, and the page with its argument and label."""
+    """Advice as shown: what to do, the provider's own message, and the page with its argument and label."""
 
     sentence: str
-    why: str
     error: RenderedSentence
     page: Remedy
     argument: str
@@ -127,8 +125,14 @@ def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, .
         failed = failed[-1:]
     if not failed:
         return (_advice(ADVICE.get(row.outcome, WRONG), row, None, render_logged(row)),)
-    rendered = (_advice(_line_of(step), row, step, step.error) for step in failed)
+    rendered = (_advice(_line_of(step), row, step, _error_of(step)) for step in failed)
     return tuple(dict.fromkeys(rendered))
+
+
+def _error_of(step: Step) -> RenderedSentence:
+    # An error that repeats the meaning of its code adds nothing.
+    is_repeated = not step.error.quoted and step.error.ours.rstrip(".。") == step.meaning.rstrip(".。")
+    return RenderedSentence() if is_repeated else step.error
 
 
 def _line_of(step: Step) -> Advice:
@@ -145,6 +149,5 @@ def _advice(advice: Advice, row: RequestLog, step: Step | None, error: RenderedS
     # If the log lacks the provider or route that the advice is about, there is no page to link to.
     if not argument and remedy in (Remedy.PROVIDER, Remedy.ROUTE):
         remedy = Remedy.NONE
-    why = _("%(meaning)s (%(code)s).") % {"meaning": step.meaning or step.code, "code": step.code} if step else ""
     label = str(LABELS[remedy]) % names if remedy else ""
-    return RenderedAdvice(translate_sentence(advice.sentence) % names, why, error, remedy, argument, label)
+    return RenderedAdvice(translate_sentence(advice.sentence) % names, error, remedy, argument, label)

@@ -52,6 +52,21 @@ SKIPS: Mapping[str, Text] = {
 }
 """Meanings of outcomes that are not faults."""
 
+SKIP_WORDS: Mapping[str, Text] = {
+    SkipReason.MISSING: gettext_lazy("skipped: provider deleted"),
+    SkipReason.DISABLED: gettext_lazy("skipped: disabled"),
+    SkipReason.DUPLICATE: gettext_lazy("skipped: already earlier in the chain"),
+    SkipReason.CANNOT_READ: gettext_lazy("skipped: cannot read this"),
+    SkipReason.WOULD_DROP: gettext_lazy("skipped: would leave something out"),
+    SkipReason.TOO_LONG: gettext_lazy("skipped: too long for it"),
+    SkipReason.OTHER_PROTOCOL: gettext_lazy("skipped: another protocol"),
+    SkipReason.OTHER_MODEL: gettext_lazy("skipped: another model"),
+    SkipReason.COOLING: gettext_lazy("skipped: cooling down"),
+    SkipReason.NO_KEY: gettext_lazy("skipped: no key"),
+    SkipReason.ORIGIN_REFUSED: gettext_lazy("skipped: address refused"),
+}
+"""Words for candidates that were never called. They are grey everywhere."""
+
 SHOWN_BADGES = {
     DeliveryForm.AS_IS.value: "native",
     DeliveryForm.CONVERTED.value: "converted",
@@ -108,8 +123,16 @@ class Step:
     def key_chips(self) -> tuple[tuple[str, str], ...]:
         """The result and the tone of each key that was tried. Empty if the provider has a single key."""
         tries = [entry for entry in self.row.tries if entry.get("key")]
-        codes = [(entry["key"], str(entry["status"] or entry["outcome"])) for entry in tries]
-        return tuple((f"{key} {code}", "ok" if code == OK else tone_of(code)) for key, code in codes)
+        failed = self.tone if self.tone in ("warn", "bad") else "warn"
+        return tuple(
+            (f"{entry['key']} {entry['status'] or entry['outcome']}", "ok" if entry["outcome"] == OK else failed)
+            for entry in tries
+        )
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the candidate was never called."""
+        return self.row.outcome in SKIP_WORDS
 
     @property
     def refused_keys(self) -> tuple[str, ...]:
@@ -139,14 +162,17 @@ class Story:
     tone: str
 
 
-def build_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
-    """Return all attempts in chain order. A describer's call belongs to the first attempt that it was made for."""
+def build_steps(attempts: Sequence[AttemptLog], ending: str = RequestEnding.ANSWERED) -> tuple[Step, ...]:
+    """Return all attempts in chain order. A describer's call belongs to the first attempt that it was made for.
+
+    `ending` is that of the request, which decides on the tone of failures.
+    """
     seen: set[str] = set()
     steps = []
     for row in attempts:
         calls = tuple(call for call in list_describer_calls(row) if call.request_id not in seen)
         seen.update(call.request_id for call in calls)
-        steps.append(replace(_build_step(row), describer_calls=calls))
+        steps.append(replace(_build_step(row, ending), describer_calls=calls))
     return tuple(steps)
 
 
@@ -161,12 +187,13 @@ def add_entries(steps: Sequence[Step], entries: Mapping[str, RequestLog]) -> tup
     )
 
 
-def _build_step(row: AttemptLog) -> Step:
+def _build_step(row: AttemptLog, ending: str) -> Step:
     is_ok = row.outcome == OK
     is_skipped = row.outcome in SKIPS
     # A failure with status 200, such as an empty answer, is shown by its outcome.
     code = str(row.status) if row.status and (is_ok or row.status != 200) else row.outcome
-    tone = "ok" if is_ok else "" if is_skipped else tone_of(code)
+    tone = "ok" if is_ok else "" if is_skipped else failure_tone(ending)
+    code = str(SKIP_WORDS.get(row.outcome, code))
     # Rows that do not list each try have only the number of retries.
     tries = len(row.tries) or (0 if is_skipped else row.retry_attempts + 1)
     files = tuple(_build_file(delivery) for delivery in row.deliveries)
@@ -175,17 +202,23 @@ def _build_step(row: AttemptLog) -> Step:
     )
 
 
-def tone_of(code: str) -> str:
-    """Return the tone of a code: amber for temporary failures, red for failures that need attention."""
-    is_temporary = code == "429" or code.startswith("5") or "timeout" in code
-    return "warn" if is_temporary else "bad"
+FAILURE_TONES: Mapping[str, str] = {RequestEnding.ANSWERED: "warn", RequestEnding.FAILED: "bad"}
 
 
-def color_chips(chain: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the chips of a chain with the same tones as in the table of attempts."""
-    return [
-        {**chip, "tone": chip["tone"] if chip["tone"] in ("", "ok") else tone_of(str(chip["code"]))} for chip in chain
-    ]
+def failure_tone(ending: str) -> str:
+    """Return the tone of a failed try: red if the request failed, amber if it was overcome, grey if it is neither."""
+    return FAILURE_TONES.get(ending, "")
+
+
+def color_chips(chain: Sequence[Mapping[str, Any]], ending: str) -> list[dict[str, Any]]:
+    """Return the chips of a chain with the same words and tones as in the table of attempts."""
+    return [_color_chip(chip, ending) for chip in chain]
+
+
+def _color_chip(chip: Mapping[str, Any], ending: str) -> dict[str, Any]:
+    if chip["code"] in SKIP_WORDS:
+        return {**chip, "code": SKIP_WORDS[chip["code"]], "tone": ""}
+    return {**chip, "tone": chip["tone"] if chip["tone"] in ("", "ok") else failure_tone(ending)}
 
 
 def _build_file(delivery: Mapping[str, Any]) -> File:
@@ -254,18 +287,28 @@ def _describe_answer(row: RequestLog, attempts: Sequence[Step], lost: Sequence[F
                 "count": len(lost),
             },
         )
-    if len(attempts) > 1:
+    skipped = sum(step.is_skipped for step in attempts)
+    if failed := len(attempts) - 1 - skipped:
         text = ngettext(
             "%(model)s answered %(task)s after %(count)s failed candidate",
             "%(model)s answered %(task)s after %(count)s failed candidates",
-            len(attempts) - 1,
+            failed,
         )
-        return insert_facts(text, {**names, "count": len(attempts) - 1})
+        return insert_facts(text, {**names, "count": failed})
+    if skipped:
+        text = ngettext(
+            "%(model)s answered %(task)s after %(count)s skipped candidate",
+            "%(model)s answered %(task)s after %(count)s skipped candidates",
+            skipped,
+        )
+        return insert_facts(text, {**names, "count": skipped})
     return insert_facts(_("%(model)s answered %(task)s directly"), names)
 
 
 def _describe_failure(step: Step) -> str:
     names = {"name": step.name, "code": step.code, "meaning": step.meaning or str(step.error) or step.code}
+    if step.is_skipped:
+        return insert_facts(_("%(name)s was skipped. %(meaning)s."), names)
     if step.tries > 1:
         text = ngettext(
             "%(name)s: %(meaning)s (%(code)s, %(count)s try).",
@@ -312,22 +355,51 @@ def _name_file(file: File) -> str:
     return name_kind(file.kind)
 
 
-def build_tracks(attempts: Sequence[Step]) -> tuple[Track, ...]:
-    """Return the tracks of the waterfall, with each attempt's describer calls below it."""
-    return tuple(track for step in attempts for track in (*_build_tracks(step), *_build_describing(step)))
+def build_tracks(attempts: Sequence[Step], total_ms: float) -> tuple[Track, ...]:
+    """Return the tracks of the waterfall, with each attempt's describer calls below it.
+
+    Candidates that were never called have none. A last track shows the time in which nothing was called, so that the
+    bars add up to the total.
+    """
+    tracks = [
+        track
+        for number, step in enumerate(attempts, 1)
+        if not step.is_skipped
+        for track in (*_build_tracks(step, number), *_build_describing(step))
+    ]
+    return (*tracks, *_build_rest(tracks, total_ms))
+
+
+LEAST_MS = 1.0
+"""Shorter times of our own are not shown."""
+
+
+def _build_rest(tracks: Sequence[Track], total_ms: float) -> Iterator[Track]:
+    # The time between two tries of one candidate is drawn as a wait.
+    spans = sorted((track.bars[0].start, track.bars[-1].end) for track in tracks if track.bars)
+    bars, covered = [], 0.0
+    for start, end in [*spans, (total_ms, total_ms)]:
+        if start > covered:
+            bars.append(Bar(covered, start, "own"))
+        covered = max(covered, end)
+    rest = sum(bar.end - bar.start for bar in bars)
+    if rest >= LEAST_MS:
+        label = insert_facts(_("Our own work: %(time)s"), {"time": duration_text(rest)})
+        yield Track(label, tuple(bars), is_attempt=False)
 
 
 def _build_describing(step: Step) -> Iterator[Track]:
     return (call.track for call in step.describer_calls)
 
 
-def _build_tracks(step: Step) -> Iterator[Track]:
+def _build_tracks(step: Step, number: int) -> Iterator[Track]:
     row = step.row
     # Attempts that do not list each try are drawn as one bar.
     tries = row.tries or [{"startedMs": row.started_ms, "durationMs": row.duration_ms, "outcome": row.outcome}]
     for key in dict.fromkeys(entry.get("key", "") for entry in tries):
         key_tries = [entry for entry in tries if entry.get("key", "") == key]
-        yield Track(f"{step.name} · {key}" if key else step.name, _build_bars(step, key_tries, tries[-1]))
+        label = f"{step.name} · {key}" if key else step.name
+        yield Track(label, _build_bars(step, key_tries, tries[-1]), number=number)
 
 
 def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[str, Any]) -> tuple[Bar, ...]:
@@ -351,13 +423,9 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
 
 def build_row(row: RequestLog) -> dict[str, Any]:
     """Return the template context for a request's row in a list."""
-    tone = "bad" if row.ending == RequestEnding.FAILED else "warn"
-    entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": tone}
+    entry = {"row": row, "target": asked_for(row), "ending": row.ending, "tone": failure_tone(row.ending)}
     entry["operation"] = operation_name(row.surface)
-    chain = color_chips(row.chain)
-    # If the request was rejected, the caller is at fault, so no candidate is shown in red.
-    if row.ending == RequestEnding.REFUSED:
-        chain = [{**chip, "tone": "warn" if chip["tone"] == "bad" else chip["tone"]} for chip in chain]
+    chain = color_chips(row.chain, row.ending)
     return {**entry, "chain": chain, **content_of(row.adaptation)}
 
 

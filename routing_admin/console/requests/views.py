@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ from routing_admin.console.requests.listing import (
 )
 from routing_admin.console.requests.prefix_story import explain_prefix
 from routing_admin.console.requests.story import (
+    Step,
     add_entries,
     build_steps,
     build_story,
@@ -53,6 +54,7 @@ from routing_admin.console.requests.story import (
     color_chips,
 )
 from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.errors import ALL_FAILED
 from routing_admin.core.fallback.remedies import Remedy
 from routing_admin.limits.prices.sheet import sheet_of
 from routing_admin.models import RequestLog
@@ -72,7 +74,7 @@ from routing_admin.request_log.search import (
     write_place,
 )
 from routing_admin.request_log.search_words import KEYS, parse
-from routing_admin.request_log.sentences import render_logged
+from routing_admin.request_log.sentences import RenderedSentence, render_logged
 from routing_admin.request_log.totals import sum_matches
 
 if TYPE_CHECKING:
@@ -166,7 +168,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
     logged = find_logged_request(pk, body=may(request.user, PagePart.RECORDED_BODIES))
     if logged is None:
         raise Http404
-    row, steps, state = logged.row, build_steps(logged.attempts), snapshot.current()
+    row, steps, state = logged.row, build_steps(logged.attempts, logged.row.ending), snapshot.current()
     call_ids = [call.request_id for step in steps for call in step.describer_calls]
     # Describers' calls are also logged as requests. Those entries have the cost.
     steps = add_entries(steps, find_logged_requests(call_ids)) if call_ids else steps
@@ -177,12 +179,13 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "story": build_story(row, steps),
         "advice": [] if row.outcome == OK else [(item, _is_there(item, state)) for item in advise(row, steps)],
         "ending": row.ending,
-        "error": render_logged(row),
+        "caller_error": _caller_error(row, steps),
         "has_errors": any(step.error for step in steps),
         "answer": build_answer(row, find_artifacts(artifact_ids(row))),
         "steps": steps,
-        "chain": color_chips(row.chain),
-        "tracks": build_tracks(steps),
+        "chain": color_chips(row.chain, row.ending),
+        "has_calls": any(not step.is_skipped for step in steps),
+        "tracks": build_tracks(steps, row.duration_ms),
         "dropped": sorted({name for step in steps for name in step.row.dropped_params}),
         "prefix": translate_sentence(explain_prefix(row, logged.attempts, find_earlier_request(row)) or ""),
         "has_files": any(step.files for step in steps),
@@ -195,6 +198,14 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         "records_bodies": state.record_bodies,
     }
     return render(request, "requests/request.html", context)
+
+
+def _caller_error(row: RequestLog, steps: Sequence[Step]) -> RenderedSentence | None:
+    # What the caller read is shown if it says more than the attempts do.
+    error = render_logged(row)
+    is_summary = row.outcome == ALL_FAILED and not (error.quoted or error.earlier)
+    is_known = not steps or is_summary or any(step.error == error for step in steps)
+    return None if is_known or not error else error
 
 
 def _is_there(advice: RenderedAdvice, state: snapshot.Snapshot) -> bool:

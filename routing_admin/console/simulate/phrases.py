@@ -18,7 +18,8 @@ from capabilities.core.message import ChatRequest, FilePart, TextPart
 from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import join_words, translate_sentence
-from routing_admin.core.fallback.chain import OK, Attempt, SkipReason
+from routing_admin.console.requests.story import SKIP_WORDS
+from routing_admin.core.fallback.chain import OK, Attempt
 from routing_admin.core.fallback.table import TABLE
 from routing_admin.dispatch.simulation import NOT_REACHED
 from routing_admin.request_log.sentences import RenderedSentence
@@ -50,20 +51,7 @@ OUTCOMES: Mapping[str, Text] = {
 }
 """The outcomes to choose from, in this order. These are all outcomes that the simulation knows."""
 
-SKIPPED: Mapping[str, Text] = {
-    SkipReason.MISSING.value: gettext_lazy("skipped: provider deleted"),
-    SkipReason.DISABLED.value: gettext_lazy("skipped: disabled"),
-    SkipReason.DUPLICATE.value: gettext_lazy("skipped: already earlier in the chain"),
-    SkipReason.CANNOT_READ.value: gettext_lazy("skipped: cannot read this"),
-    SkipReason.WOULD_DROP.value: gettext_lazy("skipped: would leave something out"),
-    SkipReason.TOO_LONG.value: gettext_lazy("skipped: too long for it"),
-    SkipReason.OTHER_PROTOCOL.value: gettext_lazy("skipped: another protocol"),
-    SkipReason.OTHER_MODEL.value: gettext_lazy("skipped: another model"),
-    SkipReason.COOLING.value: gettext_lazy("skipped: cooling down"),
-    SkipReason.NO_KEY.value: gettext_lazy("skipped: no key"),
-    SkipReason.ORIGIN_REFUSED.value: gettext_lazy("skipped: address refused"),
-    NOT_REACHED: gettext_lazy("not asked"),
-}
+SKIPPED: Mapping[str, Text] = {**SKIP_WORDS, NOT_REACHED: gettext_lazy("not asked")}
 FILES: Mapping[Kind, Text] = {
     Kind.TEXT: gettext_lazy("a text"),
     Kind.IMAGE: gettext_lazy("an image"),

@@ -162,7 +162,7 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
     if call is None:
         return render(request, "agent_page/no_call.html", {"text": text, "row": row}, status=404)
     note_body_read(visitor_of(request, link), call.row)
-    steps = list_steps(call.attempts)
+    steps = list_steps(call.attempts, call.row.ending)
     has_tokens = any(step.row.is_counted or step.describer_calls for step in steps)
     context = {
         "row": call.row,
@@ -172,8 +172,9 @@ def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpR
         "target": asked_for(call.row),
         "story": build_story(call.row, steps),
         "steps": steps,
-        "chain": color_chips(call.row.chain),
-        "tracks": build_tracks(steps),
+        "chain": color_chips(call.row.chain, call.row.ending),
+        "has_calls": any(not step.is_skipped for step in steps),
+        "tracks": build_tracks(steps, call.row.duration_ms),
         "has_files": any(step.files for step in steps),
         "has_errors": any(step.error for step in steps),
         "has_tokens": has_tokens,
@@ -205,14 +206,14 @@ def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
     return [(reading, reading.others[:NAMES], max(0, len(reading.others) - NAMES)) for reading in readings]
 
 
-def list_steps(attempts: Sequence[AttemptLog]) -> tuple[Step, ...]:
+def list_steps(attempts: Sequence[AttemptLog], ending: str) -> tuple[Step, ...]:
     """Return the attempts without the names of provider keys and without providers' messages.
 
     A provider's message about a fault of the caller is kept.
     """
     for row in attempts:
         row.tries = [{name: value for name, value in entry.items() if name != "key"} for entry in row.tries]
-    steps = build_steps(attempts)
+    steps = build_steps(attempts, ending)
     return tuple(
         step if step.row.outcome in CALLERS_FAULTS else replace(step, error=RenderedSentence()) for step in steps
     )

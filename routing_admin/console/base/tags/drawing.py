@@ -36,7 +36,7 @@ OUTCOME_TONES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A time span of a candidate, in milliseconds. Its tone is ok, info, warn or bad."""
+    """A time span, in milliseconds. Its tone is ok, info, warn, bad, or own for our own work."""
 
     start: float
     end: float
@@ -47,11 +47,15 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A candidate in a waterfall, or a call made on its behalf. The gaps between its bars are waiting times."""
+    """A candidate in a waterfall, or other time of the request. The gaps between a candidate's bars are waiting times.
+
+    `number` is the candidate's place in the chain; without it, tracks of attempts are counted.
+    """
 
     label: str
     bars: tuple[Bar, ...]
     is_attempt: bool = True
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,12 @@ class Waterfall:
     rows: tuple[WaterfallRow, ...]
 
     @property
-    def has_describing(self) -> bool:
-        return any(box.tone == "info" for row in self.rows for box in row.boxes)
+    def tones(self) -> frozenset[str]:
+        return frozenset(box.tone for row in self.rows for box in row.boxes)
+
+    @property
+    def has_waits(self) -> bool:
+        return any(row.waits for row in self.rows)
 
 
 def percent(part: float, whole: float) -> float:
@@ -168,7 +176,7 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
     waits = [
         Line(f"{percent(previous.end, total):.2f}%", f"{percent(following.start, total):.2f}%", top + 23)
         for previous, following in zip(track.bars, track.bars[1:], strict=False)
-        if following.start > previous.end
+        if track.is_attempt and following.start > previous.end
     ]
     start = percent(track.bars[0].start, total) if track.bars else 0.0
     # Labels of bars near the right edge extend to the left, so that they are not cut off.
@@ -185,7 +193,7 @@ def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:
     whole = max(1.0, total or max(end_times, default=0.0))
     numbers = accumulate(int(track.is_attempt) for track in tracks)
     rows = tuple(
-        _row(index, str(number) if track.is_attempt else "", track, whole)
+        _row(index, str(track.number or number) if track.is_attempt else "", track, whole)
         for index, (number, track) in enumerate(zip(numbers, tracks, strict=True))
     )
     return Waterfall(HEAD_HEIGHT + ROW_HEIGHT * len(rows), _ticks(whole), rows)
