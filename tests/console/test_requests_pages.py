@@ -191,6 +191,17 @@ def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
     assert search.count_newer(parse(""), "nonsense") == 0
 
 
+def test_following_new_requests_can_be_paused(admin: Client) -> None:
+    """A paused page asks for no new requests, keeps its filters, and offers to follow them again."""
+    logged("req_1", 5)
+    following = admin.get(reverse("requests"), {"q": "task:planning"}).content.decode()
+    assert 'hx-trigger="every 10s"' in following
+    assert 'href="?q=task%3Aplanning&amp;live=off"' in following
+    paused = admin.get(reverse("requests"), {"q": "task:planning", "live": "off"}).content.decode()
+    assert 'hx-trigger="every 10s"' not in paused
+    assert 'href="?q=task%3Aplanning"' in paused
+
+
 def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:
     """The pages of requests contain every row once, even if many began at the same time."""
     moment = timezone.now()

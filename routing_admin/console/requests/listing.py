@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import quote as quote_path
 from urllib.parse import quote_plus
 
@@ -24,6 +24,7 @@ from capabilities.core.prices import money_text
 from capabilities.labels import BADGES, KINDS, TYPE_ICONS
 from capabilities.quantities import duration_text
 from routing_admin.console.base.tags.ui import ago, badge, chain, chip, icon, soft_breaks
+from routing_admin.console.base.tags.ui import exact as exact_text
 from routing_admin.console.requests.story import SHOWN_BADGES, build_row
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import RequestLog
@@ -95,14 +96,23 @@ def build_rows(rows: Sequence[RequestLog], search: Search, names: Sequence[str],
 
 
 def _row(row: RequestLog, url: str, columns: Sequence[Column], links: Links, now: datetime) -> SafeString:
-    exact = SafeString(f"{timezone.localtime(row.started_at):%m-%d %H:%M:%S}")
+    started_at = timezone.localtime(row.started_at)
+    exact = SafeString(f"{started_at:%m-%d %H:%M:%S}")
+    # Two days ago and earlier, a relative time is a date, too.
+    is_recent = timezone.localtime(now).date() - started_at.date() < timedelta(days=2)
+    time = format_html(
+        '<a class="nowrap" href="{}">{}</a>{}',
+        *(SafeString(url), ago(row.started_at, now) if is_recent else _exact_time(row.started_at, exact)),
+        format_html('<span class="sub">{}</span>', exact) if is_recent else NOTHING,
+    )
     cells = format_html_join(
         "", '<td class="{}">{}</td>', ((column.css, column.write(row, links)) for column in columns)
     )
-    return format_html(
-        '<tr><th scope="row"><a href="{}">{}</a><span class="sub">{}</span></th>{}</tr>',
-        *(SafeString(url), ago(row.started_at, now), exact, cells),
-    )
+    return format_html('<tr><th scope="row">{}</th>{}</tr>', time, cells)
+
+
+def _exact_time(moment: datetime, text: str) -> SafeString:
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact_text(moment), text)
 
 
 def _agent(row: RequestLog, links: Links) -> SafeString:

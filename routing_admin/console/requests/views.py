@@ -140,6 +140,8 @@ def requests(request: HttpRequest) -> HttpResponse:
         "newer": list_address(search, after=page.newer) if page.newer else "",
         "keys": KEYS,
         "words": suggest_words(typed[:LONGEST]),
+        "is_live": (is_live := request.GET.get("live") != "off"),
+        "live_url": list_address(search, live="off" if is_live else ""),
         # Only the newest page polls. If it is empty, all later requests are newer.
         "place": "" if page.newer else write_cursor(page.rows[0]) if page.rows else write_place(timezone.now(), "~"),
         "example": EXAMPLE,
