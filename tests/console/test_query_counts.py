@@ -16,7 +16,7 @@ from tests.console.visits import queries_of
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 QUERIES = {
-    "/providers/": 8,
+    "/providers/": 7,
     "/providers/echo/": 9,
     "/new/provider/": 4,
     "/new/provider/?preset=deepseek": 4,

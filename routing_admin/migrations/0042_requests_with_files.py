@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [('routing_admin', '0001_squashed_0040')]
+    dependencies = [('routing_admin', '0041_alert_handling')]
 
     operations = [
         migrations.AddIndex(
