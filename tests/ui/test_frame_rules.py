@@ -105,7 +105,8 @@ TEXT = [
     ("on-accent", "accent-2"),
     ("canvas", "text"),
 ]
-SHAPES = [*product(("edge", "accent", *(f"{name}-fill" for name in MEANINGS)), GROUNDS)]
+CATEGORIES = tuple(f"c{number}" for number in range(1, 7))
+SHAPES = [*product(("edge", "accent", *(f"{name}-fill" for name in MEANINGS), *CATEGORIES), GROUNDS)]
 
 
 def luminance(colour: str) -> float:

@@ -31,7 +31,7 @@ from capabilities.labels import capability_label, content_word
 from capabilities.quantities import duration_text, size_text
 from capabilities.sentences import join_sentences, join_words, translate_sentence
 from routing_admin.console.base.lists import DESCENDING, Listing
-from routing_admin.console.base.tags import drawing, highlight, toasts
+from routing_admin.console.base.tags import charting, drawing, highlight, toasts
 
 MINUTE, HOUR = 60, 3600
 
@@ -282,6 +282,45 @@ def split(counts: Mapping[str, int], label: str = "") -> dict[str, Any]:
 @register.inclusion_tag("components/waterfall.html")
 def waterfall(tracks: Sequence[drawing.Track], total: float | None = None, label: str = "") -> dict[str, Any]:
     return {"drawing": drawing.waterfall(tracks, total), "label": label}
+
+
+CHART_HEIGHT = 168
+"""Height of a chart's bars in pixels."""
+
+
+@register.inclusion_tag("components/chart.html")
+def chart(chart: charting.Chart, height: int = CHART_HEIGHT) -> dict[str, Any]:
+    return {"drawing": charting.draw(chart, height)}
+
+
+# Columns and rows are built here, because a template would take five times as long for their hundreds of values.
+
+
+@register.filter
+def chart_column(column: charting.Column) -> SafeString:
+    """Render a bucket as a link with its values, which are shown while it has the pointer or the focus."""
+    parts = format_html_join(
+        "", '<span class="{}">{} <b>{}</b></span>', ((part.tone, part.name, part.text) for part in column.parts)
+    )
+    names = [name for name, has in (("far", column.is_far), ("part", column.bucket.is_partial)) if has]
+    classes = format_html(' class="{}"', " ".join(names)) if names else ""
+    total = _("total %(number)s") % {"number": column.total}
+    return format_html(
+        '<li{}><a href="{}"><span class="tip"><b>{}</b>{}<span>{}</span></span></a>{}</li>',
+        *(classes, column.bucket.url, column.title, parts, total, _event(column.bucket.mark)),
+    )
+
+
+def _event(mark: charting.Mark | None) -> SafeString | str:
+    # Its title is its name, because the sign that is drawn by the stylesheet has none.
+    return format_html('<a class="event" href="{}" title="{}"></a>', mark.url, mark.text) if mark else ""
+
+
+@register.filter
+def chart_row(column: charting.Column) -> SafeString:
+    texts = [*column.cells, column.total, *([column.before] if column.before else [])]
+    cells = format_html_join("", '<td class="num">{}</td>', ((text,) for text in texts))
+    return format_html('<tr><th scope="row"><a href="{}">{}</a></th>{}</tr>', column.bucket.url, column.title, cells)
 
 
 @register.inclusion_tag("components/field.html")

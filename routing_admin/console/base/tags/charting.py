@@ -1,0 +1,397 @@
+"""Geometry of the chart: stacked bars over time, with round values and a text for everything that is drawn.
+
+Horizontal values are percentages of the width and vertical values are pixels, so that text keeps its shape at any
+width. Only bars and the line of the period before are stretched, because they have no text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+from django.utils import timezone
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+
+from routing_admin.request_log.time_ranges import hour_of
+
+MAX_SERIES = 6
+"""Further series are summed up as one."""
+TONES = tuple(f"c{number}" for number in range(1, MAX_SERIES + 1))
+"""Colours of a dimension's values, the largest first."""
+OTHER_TONE = "c0"
+
+HEAD, MARKS, FOOT = 12, 18, 22
+"""Space above the highest gridline, for marks if there are any, and below the axis, in pixels."""
+UNITS = 10
+"""Width of a bucket in the coordinates of the bars, of which a bar takes eight."""
+MIN_HEIGHT = 1.5
+"""Minimum height of a part in pixels, so that one failure among thousands is visible."""
+MAX_INTERVALS, MIN_INTERVALS = 5, 3
+MAX_LABELS = 8
+MAX_NAME = 32
+"""Longer names lose their middle."""
+EDGE = 4
+"""Labels nearer to an end of the axis, in percent, extend to the other side."""
+
+
+class Step(Enum):
+    """Length of a chart's buckets."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """An event in a bucket, such as a new revision."""
+
+    text: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """A bar's time. `is_partial` if only a part of it is counted, for example because it is still running."""
+
+    start: datetime
+    stop: datetime
+    url: str
+    is_partial: bool = False
+    mark: Mark | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One colour of the bars: a value for each bucket."""
+
+    name: str
+    tone: str
+    values: Sequence[float]
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """What a chart shows. `write` returns a value as text; `is_whole` if values are counts."""
+
+    label: str
+    unit: str
+    step: Step
+    buckets: Sequence[Bucket]
+    series: Sequence[Series]
+    write: Callable[[float], str]
+    is_whole: bool = True
+    before: Sequence[float] = ()
+    before_name: str = ""
+    empty: str = ""
+    note: str = ""
+
+
+# The value axis.
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Values of the gridlines, from zero upwards at equal distances."""
+
+    values: tuple[float, ...]
+
+    @property
+    def top(self) -> float:
+        return self.values[-1]
+
+
+def round_axis(largest: float, *, is_whole: bool = True) -> Axis:
+    """Return an axis of four to six gridlines at multiples of 1, 2, 2.5 or 5 × 10ⁿ, up to at least `largest`."""
+    step = _round_step(largest, is_whole=is_whole) if largest > 0 else 1.0
+    count = max(MIN_INTERVALS, math.ceil(largest / step - 1e-9))
+    return Axis(tuple(round(index * step, 12) for index in range(count + 1)))
+
+
+def _round_step(largest: float, *, is_whole: bool) -> float:
+    if is_whole and largest <= MAX_INTERVALS:
+        return 1.0
+    scale = 10.0 ** math.floor(math.log10(largest / MAX_INTERVALS))
+    steps = [factor * scale for factor in (1.0, 2.0, 2.5, 5.0, 10.0)]
+    return next(step for step in steps if largest / step <= MAX_INTERVALS + 1e-9 and not (is_whole and step % 1))
+
+
+SCALES = (("B", 1e9), ("M", 1e6), ("k", 1e3))
+CHINESE_SCALES = ((" 亿", 1e8), (" 万", 1e4))
+PLAIN_BELOW = 10_000
+
+
+def axis_texts(axis: Axis) -> list[str]:
+    """Return the values as short texts in one scale: `0`, `2.5k`, `5k`; in Chinese, `0`, `0.5 万`."""
+    scales = CHINESE_SCALES if (get_language() or "").startswith("zh") else SCALES
+    suffix, scale = next((pair for pair in scales if axis.top >= max(pair[1], PLAIN_BELOW)), ("", 1.0))
+    return [f"{value / scale:,.10g}{suffix if value else ''}" for value in axis.values]
+
+
+# The time axis.
+
+
+def write_span(bucket: Bucket, step: Step) -> str:
+    """Return a bucket's time in the installation's zone: `2026-11-26 14:00–15:00`, `2026-11-26`, `2026-11`."""
+    start = timezone.localtime(bucket.start)
+    if step is Step.HOUR:
+        stop = timezone.localtime(bucket.stop)
+        return f"{start:%Y-%m-%d %H:%M}–{stop:%H:%M}"
+    if step is Step.WEEK:
+        last = timezone.localtime(bucket.stop - timedelta(microseconds=1))
+        return f"{start:%Y-%m-%d} – {last:%m-%d}"
+    return f"{start:%Y-%m-%d}" if step is Step.DAY else f"{start:%Y-%m}"
+
+
+def _hour_labels(starts: Sequence[datetime]) -> list[tuple[int, str]]:
+    hours = (starts[-1] - starts[0]) / timedelta(hours=1) + 1
+    every = next(length for length in (1, 2, 3, 4, 6, 12, 24) if hours / length <= MAX_LABELS or length == 24)
+    return [
+        (index, f"{start:%H:%M}" if start.hour else f"{start:%m-%d}")
+        for index, start in enumerate(starts)
+        if start.hour % every == 0
+    ]
+
+
+def _day_labels(starts: Sequence[datetime]) -> list[tuple[int, str]]:
+    if len(starts) <= MAX_LABELS:
+        return [(index, f"{start:%m-%d}") for index, start in enumerate(starts)]
+    return [(index, f"{start:%m-%d}") for index, start in enumerate(starts) if start.weekday() == 0]
+
+
+def _spread(texts: Sequence[str]) -> list[tuple[int, str]]:
+    every = -(-len(texts) // MAX_LABELS)
+    return [(index, text) for index, text in enumerate(texts) if index % every == 0]
+
+
+def label_times(buckets: Sequence[Bucket], step: Step) -> list[tuple[int, str]]:
+    """Return the indices of the labelled buckets with their labels: full hours, Mondays, weeks or months."""
+    starts = [timezone.localtime(bucket.start) for bucket in buckets]
+    if not starts:
+        return []
+    if step is Step.HOUR:
+        return _hour_labels(starts)
+    if step is Step.DAY:
+        return _day_labels(starts)
+    return _spread([f"{start:%m-%d}" if step is Step.WEEK else f"{start:%Y-%m}" for start in starts])
+
+
+PER = {
+    Step.HOUR: lambda unit: _("%(unit)s per hour") % {"unit": unit},
+    Step.DAY: lambda unit: _("%(unit)s per day") % {"unit": unit},
+    Step.WEEK: lambda unit: _("%(unit)s per week") % {"unit": unit},
+    Step.MONTH: lambda unit: _("%(unit)s per month") % {"unit": unit},
+}
+
+
+# Buckets of a period.
+
+
+def list_starts(since: datetime, now: datetime, step: Step) -> list[datetime]:
+    """Return the starts of the hours, days, weeks or months from `since` to `now`, and the end of the last one."""
+    starts = [_start_of(since, step)]
+    while starts[-1] <= now:
+        starts.append(_next(starts[-1], step))
+    return starts
+
+
+def _start_of(moment: datetime, step: Step) -> datetime:
+    if step is Step.HOUR:
+        return hour_of(moment)
+    day = timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
+    if step is Step.WEEK:
+        return _midnight(day - timedelta(days=day.weekday()))
+    return _midnight(day.replace(day=1)) if step is Step.MONTH else day
+
+
+def _next(start: datetime, step: Step) -> datetime:
+    if step is Step.HOUR:
+        return start + timedelta(hours=1)
+    if step is Step.MONTH:
+        return _midnight((start + timedelta(days=32)).replace(day=1))
+    return _midnight(start + timedelta(days=7 if step is Step.WEEK else 1))
+
+
+def _midnight(moment: datetime) -> datetime:
+    # A local time is moved by days on the clock, and its offset may change in between.
+    return timezone.make_aware(moment.replace(hour=0, tzinfo=None))
+
+
+# The drawing.
+
+
+@dataclass(frozen=True, slots=True)
+class Gridline:
+    y: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLabel:
+    x: str
+    text: str
+    anchor: str
+    is_optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    tone: str
+    shape: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    tone: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A bucket as text: its total and those parts that are not zero, the topmost first."""
+
+    bucket: Bucket
+    title: str
+    total: str
+    parts: tuple[Part, ...]
+    cells: tuple[str, ...]
+    before: str
+    is_far: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegendEntry:
+    """A colour's name, which is shortened, with its total. `whole` is the name as it is."""
+
+    tone: str
+    name: str
+    whole: str
+    total: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A complete chart, as templates/components/chart.html expects it."""
+
+    chart: Chart
+    unit: str
+    height: int
+    width: int
+    gridlines: tuple[Gridline, ...]
+    times: tuple[TimeLabel, ...]
+    paths: tuple[Path, ...]
+    line: str
+    columns: tuple[Column, ...]
+    legend: tuple[LegendEntry, ...]
+    before_total: str
+    is_empty: bool
+    is_partial: bool
+    zone: str
+
+
+def fold_series(series: Sequence[Series]) -> list[Series]:
+    """Return at most `MAX_SERIES` series and one for all others."""
+    own = [one for one in series if one.tone != OTHER_TONE]
+    rest = [*own[MAX_SERIES:], *(one for one in series if one.tone == OTHER_TONE)]
+    if len(rest) < 2:
+        return list(series)
+    others = replace(rest[-1], tone=OTHER_TONE, url="", values=_sum(rest))
+    return [*own[:MAX_SERIES], replace(others, name=str(_("others")))]
+
+
+def _sum(series: Iterable[Series]) -> list[float]:
+    return [sum(values) for values in zip(*(one.values for one in series), strict=True)]
+
+
+def shorten(name: str) -> str:
+    return name if len(name) <= MAX_NAME else f"{name[:17]}…{name[-14:]}"
+
+
+def draw(chart: Chart, height: int) -> Drawing:
+    """Return a chart's drawing. The first series is the topmost part of the bars."""
+    series = fold_series(chart.series)
+    totals = _sum(series) or [0.0] * len(chart.buckets)
+    axis = round_axis(max([*totals, *chart.before], default=0), is_whole=chart.is_whole)
+    base = HEAD + height + (MARKS if any(bucket.mark for bucket in chart.buckets) else 0)
+    count = max(1, len(chart.buckets))
+    texts = axis_texts(axis)
+    scale = height / axis.top
+    heights = [0.0] * len(chart.buckets)
+    paths = [Path(one.tone, _path(one.values, heights, base, scale)) for one in reversed(series)]
+    return Drawing(
+        chart=replace(chart, series=series),
+        unit=PER[chart.step](chart.unit),
+        height=base + FOOT,
+        width=count * UNITS,
+        gridlines=tuple(
+            Gridline(f"{base - value * scale:.1f}", text) for value, text in zip(axis.values, texts, strict=True)
+        ),
+        times=tuple(_times(chart, count)),
+        paths=tuple(path for path in paths if path.shape),
+        line=" ".join(
+            f"{(index + 0.5) * UNITS:g},{base - value * scale:.1f}" for index, value in enumerate(chart.before)
+        ),
+        columns=tuple(_columns(chart, series, totals)),
+        legend=tuple(
+            LegendEntry(
+                tone=one.tone,
+                name=shorten(one.name),
+                whole=one.name,
+                total=chart.write(sum(one.values)),
+                url=one.url,
+            )
+            for one in series
+        ),
+        before_total=chart.write(sum(chart.before)) if chart.before else "",
+        is_empty=not any(totals),
+        is_partial=any(bucket.is_partial for bucket in chart.buckets),
+        zone=timezone.get_current_timezone_name(),
+    )
+
+
+def _path(values: Sequence[float], heights: list[float], base: float, scale: float) -> str:
+    """Return the bars of one series on top of `heights`, which grow by it."""
+    pieces = []
+    for index, value in enumerate(values):
+        if value <= 0:
+            continue
+        bottom = base - heights[index]
+        heights[index] += max(MIN_HEIGHT, value * scale)
+        pieces.append(f"M{index * UNITS + 1},{bottom:.1f}V{base - heights[index]:.1f}h8V{bottom:.1f}z")
+    return "".join(pieces)
+
+
+def _times(chart: Chart, count: int) -> Iterator[TimeLabel]:
+    # Hours are labelled at their start, longer buckets in the middle of their bar.
+    offset = 0.0 if chart.step is Step.HOUR else 0.5
+    labels = label_times(chart.buckets, chart.step)
+    for number, (index, text) in enumerate(labels):
+        x = 100 * (index + offset) / count
+        anchor = "start" if x < EDGE else "end" if x > 100 - EDGE else "middle"
+        yield TimeLabel(x=f"{x:.2f}%", text=text, anchor=anchor, is_optional=len(labels) > 4 and number % 2 == 1)
+
+
+def _columns(chart: Chart, series: Sequence[Series], totals: Sequence[float]) -> Iterator[Column]:
+    for index, (bucket, total) in enumerate(zip(chart.buckets, totals, strict=True)):
+        texts = [chart.write(one.values[index]) for one in series]
+        yield Column(
+            bucket=bucket,
+            title=write_span(bucket, chart.step),
+            total=chart.write(total),
+            parts=tuple(
+                Part(tone=one.tone, name=shorten(one.name), text=text)
+                for one, text in zip(series, texts, strict=True)
+                if one.values[index]
+            ),
+            cells=tuple(texts),
+            before=chart.write(chart.before[index]) if chart.before else "",
+            is_far=index >= len(chart.buckets) / 2,
+        )
