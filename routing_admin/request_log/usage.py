@@ -36,7 +36,7 @@ MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
 PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
 """Counts, as opposed to money."""
 SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
-SERIES_COUNTS = ("requests", "cost_nanos")
+SERIES_COUNTS = ("requests", "failures", "prompt_tokens", "completion_tokens", "cost_nanos")
 """Counts of charts over time."""
 NO_RATES = ExchangeTable()
 MAX_GROUPS = 1000
@@ -94,7 +94,7 @@ class UsageReport:
     total: Counts
     groups: Sequence[tuple[Any, Counts]]
     series: Sequence[tuple[datetime, Counts]]
-    """Requests and costs alone, unless grouped by day."""
+    """The `SERIES_COUNTS` alone, unless grouped by day."""
 
 
 def sum_usage(

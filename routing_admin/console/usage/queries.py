@@ -1,17 +1,29 @@
-"""Queries for the budgets of labels and their use."""
+"""Queries for the budgets of labels and their use, and for what changed while usage was counted."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from capabilities.core.exchange import ExchangeTable
 from capabilities.core.services.agent_limits import AgentLimits, limits_of
 from capabilities.core.services.agents import LabelKind
 from capabilities.core.services.limit_holders import id_of_agent, id_of_label
 from capabilities.models import Agent
-from routing_admin.models import LabelBudget
+from routing_admin.console.base.tags.charting import Mark
+from routing_admin.console.usage.charts import Measure, list_largest
+from routing_admin.models import FireDrill, LabelBudget, Revision
+from routing_admin.platform.databases.router import LOGS, one_moment
 from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
+from routing_admin.request_log.usage import UsageReport, sum_usage
+from routing_admin.request_log.usage_series import UsageSeries, sum_series
+
+MeasureIn = Callable[[UsageReport], Measure]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +64,40 @@ def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]
     names = {id_of_agent(row.agent_id): row.agent_id for row in rows}
     uses = find_limit_uses({id_of_agent(row.agent_id): limits_of(row.limits) for row in rows}) if names else {}
     return {names[holder]: agent_uses for holder, agent_uses in uses.items()}
+
+
+def read_usage(
+    since: datetime, length: timedelta, group: str, exchange: ExchangeTable, measure_in: MeasureIn, **only: str
+) -> tuple[UsageReport, UsageSeries, Sequence[str]]:
+    """Return a report, its series over time, and the groups that have a series of their own. Seven queries.
+
+    All of them read one snapshot. `measure_in` returns what the chart shows of a report.
+    """
+    with one_moment(LOGS):
+        report = sum_usage(since, group, exchange, until=None, **only)
+        names = [] if group == "day" else list_largest(report.groups, measure_in(report))
+        return report, sum_series(report.since, length, group, names, **only), names
+
+
+MAX_MARKS = 200
+"""Newest revisions and drills that are marked in a chart."""
+
+
+def list_marks(since: datetime) -> list[tuple[datetime, Mark]]:
+    """Return the revisions and fire drills since that time, oldest first. Two queries."""
+    revisions = Revision.objects.filter(created_at__gte=since).values_list("created_at", "number", "message")
+    drills = FireDrill.objects.filter(started_at__gte=since).values_list("started_at", "provider")
+    marks = [
+        (moment, Mark(text=_revision_text(number, message), url=reverse("revision", args=[number])))
+        for moment, number, message in revisions[:MAX_MARKS]
+    ]
+    marks += [
+        (moment, Mark(text=_("Fire drill of %(name)s") % {"name": provider}, url=reverse("provider", args=[provider])))
+        for moment, provider in drills[:MAX_MARKS]
+    ]
+    return sorted(marks, key=lambda pair: pair[0])
+
+
+def _revision_text(number: int, message: str) -> str:
+    text = _("Revision %(number)s") % {"number": number}
+    return f"{text}: {message}" if message else text

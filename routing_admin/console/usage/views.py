@@ -9,8 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any, TypedDict
 from urllib.parse import urlencode
 
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -25,14 +27,30 @@ from capabilities.errors import ActionError
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.base.page_responses import UNPROCESSABLE, add_refusal, add_toast
+from routing_admin.console.base.tags.charting import Chart
 from routing_admin.console.usage.actions import delete_budget, save_budget
+from routing_admin.console.usage.charts import (
+    COST,
+    FAILURES,
+    METRICS,
+    REQUESTS,
+    STEPS,
+    Addresses,
+    Measure,
+    choose_currency,
+    draw_usage,
+    find_change,
+    list_currencies,
+    measure_of,
+)
 from routing_admin.console.usage.forms import KINDS, METERS, BudgetForm
-from routing_admin.console.usage.queries import BudgetLine, list_budgets
+from routing_admin.console.usage.queries import BudgetLine, list_budgets, list_marks, read_usage
 from routing_admin.core.documents.json_lines import safe_cell
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.search_words import Search, moment_text
-from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, PLAIN_COUNTS, Counts, UsageReport, sum_usage, weight_in
+from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, PLAIN_COUNTS, Counts, UsageReport, sum_usage
 from routing_admin.request_log.usage import LABELS as USAGE_LABELS
+from routing_admin.request_log.usage_series import UsageSeries
 from routing_admin.request_log.usage_sums import MAX_USERS, OTHERS
 
 PERIODS: Mapping[str, tuple[timedelta, str | Promise]] = {
@@ -56,15 +74,14 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
 LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
 """The groups by which the page can be filtered."""
 MAX_LABEL = 200
+PER_PAGE = 40
 DEFAULT_PERIOD, DEFAULT_GROUP = "30", "agent"
-CHART_HEIGHT = 96
-"""Height of the chart in pixels."""
 
 
 class UsageRow(TypedDict):
     """A group as a row of the table.
 
-    `share` is the group's cost, or number of requests, in percent of that of the largest group. `unpriced` is empty
+    `share` is the group's number in the chart, in percent of that of the largest group. `unpriced` is empty
     if all requests have a price or none has. `address` is the URL of the page filtered by this group, or empty if
     there is no such filter. `searches` find the group's requests in the log, by their ending.
     """
@@ -83,48 +100,98 @@ class UsageRow(TypedDict):
     address: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageBar:
-    """An hour or a day of the chart. `x` and `width` are percentages, `y` and `height` are pixels."""
-
-    x: str
-    width: str
-    y: str
-    height: str
-    label: str
-
-
 @require_GET
 def usage(request: HttpRequest) -> HttpResponse:
     period, group, filters = _choices(request)
     exchange = snapshot.current().exchange
-    report = _sums(period, group, exchange, filters)
-    currency, _weigh = weight_in(report.total, exchange)
+    metric, currency = request.GET.get("metric", ""), request.GET.get("currency", "")[:3]
+
+    def measure_in(report: UsageReport) -> Measure:
+        chosen = choose_currency(currency, report.total, exchange)
+        # If nothing has a price yet, requests say more than a cost of nothing.
+        default = COST if chosen else REQUESTS
+        return measure_of(metric if metric in METRICS else default, chosen, exchange)
+
+    journal().flush()
+    report, series, names = read_usage(_start_of(period), PERIODS[period][0], group, exchange, measure_in, **filters)
+    total, measure = report.total, measure_in(report)
+    metric, currency = measure.metric, choose_currency(currency, total, exchange)
+    choices = {"days": period, "metric": metric, **({"currency": currency} if currency else {})}
+    query = urlencode({**choices, "by": group, **filters})
+    # Days are listed from the newest on, other groups by the chart's number.
+    groups = report.groups if group == "day" else sorted(report.groups, key=lambda pair: -measure.weigh(pair[1]))
+    page = Paginator(groups, PER_PAGE).get_page(request.GET.get("page"))
     context = {
-        "total": report.total,
+        "total": total,
         "since": report.since,
         "searches": _searches(report.since, None, filters),
-        "total_cost": total_text(report.total.costs, exchange),
-        "rates": [rate for rate in exchange.rates if rate.currency in report.total.costs],
-        "has_no_rate": bool(exchange.rates) and not total_text(report.total.costs, exchange) and bool(currency),
-        "costs": money_texts(report.total.costs),
-        "savings": money_texts(report.total.savings),
-        "fallback_costs": money_texts(report.total.fallback_costs),
-        "rows": list_rows(report, group, {"days": period, **filters}, exchange),
+        "total_cost": total_text(total.costs, exchange),
+        "rates": [rate for rate in exchange.rates if rate.currency in total.costs],
+        "has_no_rate": bool(exchange.rates) and not total_text(total.costs, exchange) and bool(currency),
+        "costs": money_texts(total.costs),
+        "tokens": total.prompt_tokens + total.completion_tokens,
+        "savings": money_texts(total.savings),
+        "fallback_costs": money_texts(total.fallback_costs),
+        "changes": {name: find_change(report, series, measure_of(name, currency, exchange)) for name in METRICS},
+        "page": page,
+        "rows": list_rows(report, list(page), group, {**choices, **filters}, measure),
         "only": [(name, LABELS[name], value) for name, value in filters.items()],
-        "query": urlencode({"days": period, "by": group, **filters}),
+        "query": query,
         "most_users": MAX_USERS if group == "user" else 0,
         "is_label": group in LABELS,
-        "bars": list_bars(report, exchange),
-        "chart_height": CHART_HEIGHT,
+        "chart": _chart(report, series, names, measure, period, group, filters) if total.requests else None,
         "currency": currency,
+        "currencies": list_currencies(total, exchange) if metric == COST else {},
+        "metric": metric,
+        "metrics": METRICS,
         "period": period,
         "group": group,
         "periods": [(word, label) for word, (_span, label) in PERIODS.items()],
         "groups": list(GROUP_LABELS.items()),
         "group_label": GROUP_LABELS[group],
+        "chart_label": _chart_label(metric, group),
     }
     return render(request, "usage/usage.html", context)
+
+
+def _chart_label(metric: str, group: str) -> str:
+    if group == "day":
+        return _("%(metric)s over time") % {"metric": METRICS[metric]}
+    return _("%(metric)s over time by %(group)s") % {
+        "metric": METRICS[metric],
+        "group": str(GROUP_LABELS[group]).lower(),
+    }
+
+
+def _chart(
+    report: UsageReport,
+    series: UsageSeries,
+    names: Sequence[str],
+    measure: Measure,
+    period: str,
+    group: str,
+    filters: Mapping[str, str],
+) -> Chart:
+    log, kind = reverse("requests"), "failed" if measure.metric == FAILURES else "all"
+
+    def between(since: datetime, until: datetime | None) -> str:
+        return f"{log}?{urlencode({'q': _searches(since, until, filters)[kind]})}"
+
+    def of_group(name: str) -> str:
+        searches = _searches_of(name, group, report.since, filters)
+        return f"{log}?{urlencode({'q': searches[kind]})}" if searches else ""
+
+    addresses = Addresses(between=between, group=of_group, name=lambda name: _name(name, group))
+    return draw_usage(
+        report,
+        series,
+        names,
+        measure,
+        addresses,
+        step=STEPS[period],
+        label=_chart_label(measure.metric, group),
+        marks=list_marks(report.since),
+    )
 
 
 @require_GET
@@ -170,16 +237,21 @@ def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
 
 def _sums(period: str, group: str, exchange: ExchangeTable, filters: Mapping[str, str]) -> UsageReport:
     journal().flush()
+    return sum_usage(_start_of(period), group, exchange, until=None, **filters)
+
+
+def _start_of(period: str) -> datetime:
     span = PERIODS[period][0]
     whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today counts as one of the days
-    return sum_usage(timezone.now() - whole_days, group, exchange, until=None, **filters)
+    return timezone.now() - whole_days
 
 
-def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], exchange: ExchangeTable) -> list[UsageRow]:
-    """Return the groups as rows of the table, the most expensive first. Days are ordered newest first."""
-    _currency, weigh = weight_in(report.total, exchange)
-    weights = [weigh(counts) for _, counts in report.groups]
-    top = max(weights, default=0)
+def list_rows(
+    report: UsageReport, groups: Sequence[tuple[Any, Counts]], group: str, choices: Mapping[str, str], measure: Measure
+) -> list[UsageRow]:
+    """Return some groups of a report as rows of the table."""
+    exchange = snapshot.current().exchange
+    top = max((measure.weigh(counts) for _, counts in report.groups), default=0)
     return [
         UsageRow(
             name=_name(name, group),
@@ -191,50 +263,11 @@ def list_rows(report: UsageReport, group: str, choices: Mapping[str, str], excha
             costs=money_texts(counts.costs),
             total=total_text(counts.costs, exchange),
             unpriced=f"{counts.unpriced:,}" if counts.unpriced and counts.costs else "",
-            share=f"{100 * weight / top if top else 0:.2f}%",
+            share=f"{100 * measure.weigh(counts) / top if top else 0:.2f}%",
             address=_address(str(name), group, choices),
         )
-        for (name, counts), weight in zip(report.groups, weights, strict=True)
+        for name, counts in groups
     ]
-
-
-def list_bars(report: UsageReport, exchange: ExchangeTable) -> list[UsageBar]:
-    """Return the hours or days as bars of money, or of requests if nothing cost money. Empty without requests."""
-    currency, weigh = weight_in(report.total, exchange)
-    # The period begins at a full hour, so it may be up to an hour longer.
-    by_hour = timezone.now() - report.since <= HOURS_UP_TO + timedelta(hours=1)
-    step = timedelta(hours=1) if by_hour else timedelta(days=1)
-    counts_by_start = {timezone.localtime(start): counts for start, counts in report.series}
-    top = max(map(weigh, counts_by_start.values()), default=0)
-    if not top:
-        return []
-    starts = _steps(timezone.localtime(report.since), step)
-    width = 100 / len(starts)
-    return [
-        _bar(index * width, width, start, (weigh(counts_by_start.get(start, Counts())), top), currency, by_hour=by_hour)
-        for index, start in enumerate(starts)
-    ]
-
-
-def _steps(start: datetime, step: timedelta) -> list[datetime]:
-    count = int((timezone.now() - start) / step) + 1
-    return [start + index * step for index in range(count)]
-
-
-def _bar(
-    x: float, width: float, start: datetime, measure: tuple[int, int], currency: str, *, by_hour: bool
-) -> UsageBar:
-    weight, top = measure
-    height = CHART_HEIGHT * weight / top
-    when = start.strftime("%H:%M" if by_hour else "%Y-%m-%d")
-    amount = money_text(weight, currency) if currency else f"{weight:,}"
-    return UsageBar(
-        x=f"{x:.3f}%",
-        width=f"{width * 0.8:.3f}%",
-        y=f"{CHART_HEIGHT - height:.1f}",
-        height=f"{height:.1f}",
-        label=f"{when}: {amount}",
-    )
 
 
 def _address(name: str, group: str, choices: Mapping[str, str]) -> str:

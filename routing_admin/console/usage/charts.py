@@ -1,0 +1,235 @@
+"""The chart of usage: a metric over time, stacked by the values of a dimension, and its change since the period before.
+
+Everything is computed from a report and its series, without queries.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from capabilities.core.exchange import ExchangeTable
+from capabilities.core.prices import NANO, NO_CURRENCY, money_text
+from routing_admin.console.base.tags.charting import (
+    MAX_SERIES,
+    OTHER_TONE,
+    TONES,
+    Bucket,
+    Chart,
+    Mark,
+    Series,
+    Step,
+    list_starts,
+)
+from routing_admin.request_log.usage import Counts, UsageReport, weight_in
+from routing_admin.request_log.usage_series import Points, UsageSeries
+from routing_admin.request_log.usage_sums import OTHERS
+
+COST, TOKENS, REQUESTS, FAILURES = "cost", "tokens", "requests", "failures"
+METRICS: Mapping[str, str | Promise] = {
+    COST: gettext_lazy("Cost"),
+    TOKENS: gettext_lazy("Tokens"),
+    REQUESTS: gettext_lazy("Requests"),
+    FAILURES: gettext_lazy("Failed requests"),
+}
+UNITS: Mapping[str, str | Promise] = {
+    TOKENS: gettext_lazy("tokens"),
+    REQUESTS: gettext_lazy("requests"),
+    FAILURES: gettext_lazy("failed requests"),
+}
+CONVERTED = "all"
+"""Stands for all currencies, converted to one."""
+STEPS: Mapping[str, Step] = {"1": Step.HOUR, "7": Step.DAY, "30": Step.DAY, "90": Step.WEEK, "365": Step.MONTH}
+"""Days of a period → the buckets of its chart. There are at most 31, so that each is wide enough to be pointed at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What a chart shows, and how: the number of a group, and a number as text. Money is in units of its currency."""
+
+    metric: str
+    unit: str
+    weigh: Callable[[Counts], float]
+    write: Callable[[float], str]
+
+
+def list_currencies(total: Counts, exchange: ExchangeTable) -> dict[str, str]:
+    """Return the currencies that can be chosen, with their labels; all of them together first if they have rates."""
+    currencies = {name: name for name in sorted(total.costs) if name != NO_CURRENCY}
+    if len(currencies) > 1 and exchange.total(total.costs) is not None:
+        return {CONVERTED: _("all, in %(currency)s") % {"currency": exchange.into}, **currencies}
+    return currencies
+
+
+def choose_currency(chosen: str, total: Counts, exchange: ExchangeTable) -> str:
+    """Return the chosen currency, or by default all together, or else the one with the largest sum."""
+    currencies = list_currencies(total, exchange)
+    if chosen in currencies or not currencies:
+        return chosen if currencies else ""
+    return CONVERTED if CONVERTED in currencies else weight_in(total, ExchangeTable())[0]
+
+
+def measure_of(metric: str, currency: str, exchange: ExchangeTable) -> Measure:
+    if metric != COST:
+        return Measure(metric=metric, unit=str(UNITS[metric]), weigh=COUNTED[metric], write=_write_count)
+    into = exchange.into if currency == CONVERTED else currency
+
+    def weigh(counts: Counts) -> float:
+        nanos = exchange.total(counts.costs) if currency == CONVERTED else counts.costs.get(currency)
+        return max(nanos or 0, 0) / NANO
+
+    def write(value: float) -> str:
+        return money_text(round(value * NANO), into or NO_CURRENCY)
+
+    return Measure(metric=metric, unit=into, weigh=weigh, write=write)
+
+
+COUNTED: Mapping[str, Callable[[Counts], float]] = {
+    TOKENS: lambda counts: counts.prompt_tokens + counts.completion_tokens,
+    REQUESTS: lambda counts: counts.requests,
+    FAILURES: lambda counts: counts.failures,
+}
+
+
+def _write_count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def list_largest(groups: Iterable[tuple[str, Counts]], measure: Measure) -> list[str]:
+    """Return the groups that get a colour of their own, the largest first."""
+    weighed = [(measure.weigh(counts), name) for name, counts in groups if name != OTHERS]
+    return [name for weight, name in sorted(weighed, key=lambda pair: -pair[0])[:MAX_SERIES] if weight > 0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Where the parts of a chart lead: the requests between two times, None meaning now, and those of a group."""
+
+    between: Callable[[datetime, datetime | None], str]
+    group: Callable[[str], str]
+    name: Callable[[str], str]
+
+
+def draw_usage(
+    report: UsageReport,
+    series: UsageSeries,
+    names: Sequence[str],
+    measure: Measure,
+    addresses: Addresses,
+    *,
+    step: Step,
+    label: str,
+    marks: Sequence[tuple[datetime, Mark]] = (),
+) -> Chart:
+    """Return the chart of a report, whose largest groups are `names`. Without names there is one colour."""
+    now = timezone.now()
+    starts = list_starts(report.since, now, step)
+    totals = _place(dict(report.series), starts, measure)
+    stacked = [
+        Series(
+            name=addresses.name(name),
+            tone=tone,
+            values=_place(series.groups.get(name, {}), starts, measure),
+            url=addresses.group(name),
+        )
+        for name, tone in zip(names, TONES, strict=False)
+    ]
+    rest = [max(0.0, total - sum(one.values[at] for one in stacked)) for at, total in enumerate(totals)]
+    if not names:
+        stacked = [Series(name=str(METRICS[measure.metric]), tone=TONES[0], values=totals)]
+    elif any(rest) and (others := sum(measure.weigh(counts) > 0 for _, counts in report.groups) - len(names)) > 0:
+        name = ngettext("%(count)s other", "%(count)s others", others) % {"count": f"{others:,}"}
+        stacked.append(Series(name=name, tone=OTHER_TONE, values=rest))
+    return Chart(
+        label=label,
+        unit=measure.unit,
+        step=step,
+        buckets=_buckets(starts, report.since, now, addresses, marks),
+        series=stacked,
+        write=measure.write,
+        is_whole=measure.metric != COST,
+        before=_place(series.before, starts, measure) if series.before else (),
+        before_name=_("the period before"),
+        empty=_("Nothing to show in this period."),
+    )
+
+
+def _place(points: Points, starts: Sequence[datetime], measure: Measure) -> list[float]:
+    """Return the sum of each bucket. The last of `starts` is the end of the last bucket."""
+    values = [0.0] * (len(starts) - 1)
+    for moment, counts in points.items():
+        at = bisect_right(starts, moment) - 1
+        if 0 <= at < len(values):
+            values[at] += measure.weigh(counts)
+    return values
+
+
+def _buckets(
+    starts: Sequence[datetime],
+    since: datetime,
+    now: datetime,
+    addresses: Addresses,
+    marks: Sequence[tuple[datetime, Mark]],
+) -> list[Bucket]:
+    marked: dict[int, list[Mark]] = {}
+    for moment, mark in marks:
+        marked.setdefault(bisect_right(starts, moment) - 1, []).append(mark)
+    return [
+        Bucket(
+            start=start,
+            stop=stop,
+            url=addresses.between(max(start, since), None if stop > now else stop),
+            is_partial=start < since or stop > now,
+            mark=_newest(marked.get(at, [])),
+        )
+        for at, (start, stop) in enumerate(pairwise(starts))
+    ]
+
+
+def _newest(marks: Sequence[Mark]) -> Mark | None:
+    """Return the last mark, which says how many others there are."""
+    if len(marks) < 2:
+        return marks[0] if marks else None
+    facts = {"newest": marks[-1].text, "count": len(marks) - 1}
+    return Mark(text=_("%(newest)s, and %(count)s more before it") % facts, url=marks[-1].url)
+
+
+# The change since the period before.
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a number differs from that of the period before, as a signed percentage and in words."""
+
+    text: str
+    explanation: str
+
+
+def find_change(report: UsageReport, series: UsageSeries, measure: Measure) -> Change | None:
+    """Compare the complete hours or days of a report with those of the period before; None if it had nothing."""
+    points = dict(report.series)
+    by_hour = timezone.now() - report.since <= timedelta(days=2, hours=1)
+    length = timedelta(hours=1) if by_hour else timedelta(days=1)
+    complete = timezone.now() - length
+    sums = [
+        sum(measure.weigh(counts) for start, counts in found.items() if start <= complete)
+        for found in (points, series.before)
+    ]
+    if not sums[1]:
+        return None
+    percent = 100 * (sums[0] - sums[1]) / sums[1]
+    facts = {"now": measure.write(sums[0]), "before": measure.write(sums[1])}
+    explanation = (
+        _("%(now)s in complete hours, %(before)s in the same hours before") % facts
+        if by_hour
+        else _("%(now)s on complete days, %(before)s on the same days before") % facts
+    )
+    return Change(f"{percent:+,.1f}%".replace("-", "−"), explanation)

@@ -1,0 +1,150 @@
+"""The chart of the usage page: what it is stacked by, its numbers, and the period before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.core.exchange import ExchangeRate, ExchangeTable
+from capabilities.core.wire import Usage
+from capabilities.models import Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.console.usage.charts import choose_currency, list_currencies, measure_of
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from routing_admin.request_log.search import find
+from routing_admin.request_log.search_words import parse
+from routing_admin.request_log.usage import Counts, sum_usage
+from routing_admin.request_log.usage_rollups import usage_rollups
+from routing_admin.request_log.usage_series import sum_series
+from tests.console.visits import text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    """Fix the current time at the last noon. A model's tokens cost a cent each, in dollars or in yuan."""
+    for name, currency in (("dollars", "USD"), ("yuan", "CNY")):
+        row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
+        price = {"currency": currency, "input": 10_000, "output": 10_000}
+        Service.objects.create(service_id=name, name=name, provider=row, model="m", price=price)
+    snapshot.refresh()
+    now = timezone.now()
+    moment = now.astimezone(UTC).replace(hour=12, minute=30, second=0, microsecond=0)
+    moment -= DAY if moment > now else timedelta()
+    monkeypatch.setattr(timezone, "now", lambda: moment)
+    return moment
+
+
+numbers: Iterator[int] = iter(range(100_000))
+
+
+def entries(count: int, at: datetime, agent: str, provider: str = "dollars", outcome: str = "ok") -> list[Entry]:
+    made = []
+    for _ in range(count):
+        facts = RequestFacts(f"{agent}-{next(numbers)}", at, "v1", agent=agent, task_type="planning")
+        facts.usage, facts.outcome = Usage(70, 30), outcome
+        made.append(entry_of(facts, (Attempt(provider, "m", outcome),)))
+    return made
+
+
+def legend_of(page: str) -> list[tuple[str, str]]:
+    found = re.findall(
+        r'<span class="swatch (\w+)"></span>\s*<(?:a|span)[^>]*>([^<]*)</(?:a|span)>\s*<b>([^<]*)</b>', page
+    )
+    return [(unescape(name), total) for _tone, name, total in found]
+
+
+def test_the_largest_agents_have_colours_and_the_rest_is_one(viewer: Client, noon: datetime) -> None:
+    """Six agents are named, the largest first, and two others are one series; the totals add up."""
+    for number in range(8):
+        write(entries(10 - number, noon, f"agent-{number}"))
+    page = viewer.get("/usage/", {"days": "7", "metric": "requests"}).content.decode()
+    assert legend_of(page) == [
+        *((f"agent-{number}", f"{10 - number}") for number in range(6)),
+        ("2 others", "7"),
+    ]
+
+
+def test_each_metric_can_be_chosen(viewer: Client, noon: datetime) -> None:
+    """Tokens are input and output together, and cost is in its currency."""
+    write([*entries(3, noon, "ann"), *entries(1, noon, "bob", outcome="http_503")])
+    expected = {"cost": "ann 3.00 USD", "tokens": "ann 300", "requests": "ann 3", "failures": "bob 1"}
+    for metric, first in expected.items():
+        page = viewer.get("/usage/", {"days": "1", "metric": metric}).content.decode()
+        assert " ".join(legend_of(page)[0]) == first
+    assert "400" in text_of(viewer.get("/usage/", {"days": "1"}))
+    assert "280 input, 0 of them cached, and 120 output" in text_of(viewer.get("/usage/", {"days": "1"}))
+
+
+def test_currencies_are_chosen_or_converted() -> None:
+    """Without rates one currency is shown, by default that of the largest sum; with rates all of them together."""
+    total = Counts(costs={"USD": 2_000_000_000, "CNY": 5_000_000_000})
+    rates = ExchangeTable((ExchangeRate("CNY", "USD", "0.2", "2026-11-01", "bank"),))
+    assert list_currencies(total, ExchangeTable()) == {"CNY": "CNY", "USD": "USD"}
+    assert choose_currency("", total, ExchangeTable()) == "CNY"
+    assert choose_currency("USD", total, ExchangeTable()) == "USD"
+    assert list_currencies(total, rates) == {"all": "all, in USD", "CNY": "CNY", "USD": "USD"}
+    assert choose_currency("EUR", total, rates) == "all"
+    converted = measure_of("cost", "all", rates)
+    assert (converted.weigh(total), converted.write(3.0)) == (3.0, "3.00 USD")
+
+
+def test_a_bar_leads_to_its_requests(viewer: Client, noon: datetime) -> None:
+    """The requests behind an hour's link are those that its bar counts."""
+    write([*entries(4, noon - timedelta(hours=3), "ann"), *entries(2, noon - timedelta(hours=2), "ann")])
+    page = viewer.get("/usage/", {"days": "1", "metric": "requests"}).content.decode()
+    bars = re.findall(r'<li[^>]*><a href="([^"]*)"><span class="tip">.*?<span>total (\d+)</span>', page)
+    counted = [(int(total), len(find(parse(query_of(url))).rows)) for url, total in bars if total != "0"]
+    assert counted == [(4, 4), (2, 2)]
+
+
+def query_of(url: str) -> str:
+    return parse_qs(urlsplit(unescape(url)).query)["q"][0]
+
+
+def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> None:
+    """Today is not complete, so neither it nor the same day before count: 6 after 4 are half as many again."""
+    write([*entries(6, noon - DAY, "ann"), *entries(50, noon, "ann")])
+    write([*entries(4, noon - 8 * DAY, "ann"), *entries(70, noon - 7 * DAY, "ann")])
+    page = viewer.get("/usage/", {"days": "7", "metric": "requests"}).content.decode()
+    assert "+50.0% on the period before" in " ".join(page.split())
+    assert 'title="6 on complete days, 4 on the same days before"' in page
+    assert "the period before" in page
+
+
+@pytest.mark.parametrize("only", [{}, {"team": ""}])
+def test_series_are_the_same_from_rollups_and_from_sums(noon: datetime, only: dict[str, str]) -> None:
+    """A folded day gives the numbers that its own sums gave before."""
+    for days in range(12):
+        write([*entries(days + 1, noon - days * DAY, "ann"), *entries(2, noon - days * DAY, "bob", "yuan")])
+    since = sum_usage(noon - 5 * DAY, "agent").since
+
+    def read() -> Any:
+        series = sum_series(since, 6 * DAY, "agent", ["ann", "bob"], **only)
+        return {name: dict(points) for name, points in series.groups.items()}, dict(series.before)
+
+    unfolded = read()
+    while usage_rollups().fold_next(noon):
+        pass
+    assert read() == unfolded
+    assert [counts.requests for _, counts in sorted(unfolded[0]["ann"].items())] == [6, 5, 4, 3, 2, 1]
+    assert [counts.requests for _, counts in sorted(unfolded[1].items())] == [14, 13, 12, 11, 10, 9]
+
+
+def test_a_revision_is_marked_with_a_link(viewer: Client, noon: datetime) -> None:
+    """The chart marks the day of a change to the configuration and leads to its revision."""
+    write(entries(1, noon, "ann"))
+    page = viewer.get("/usage/", {"days": "365"}).content.decode()
+    assert re.search(r'<a class="event" href="/history/\d+/" title="Revision \d+', page)
