@@ -183,6 +183,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "budget_delete": (NOTHING, NOTHING, NOTHING, CHANGE),
         "request": (NOTHING, SEE, SEE, SEE),
         "requests_newer": (NOTHING, SEE, SEE, SEE),
+        "requests_volume": (NOTHING, SEE, SEE, SEE),
         "requests_words": (NOTHING, SEE, SEE, SEE),
         "requests_columns": (NOTHING, CHANGE, CHANGE, CHANGE),
     },

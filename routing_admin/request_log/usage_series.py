@@ -6,16 +6,17 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import F, Sum, Value
 from django.utils import timezone
 
 from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, one_moment
-from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, PLAIN_COUNTS, SERIES_COUNTS, SMALLEST, Counts
+from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, SERIES_COUNTS, SMALLEST, Counts
 from routing_admin.request_log.usage_rollups import list_folded, list_starts
+from routing_admin.request_log.usage_sums import COUNTS
 
+NO_FILTERS: Mapping[str, str] = {}
 Points = Mapping[datetime, Counts]
 """Sums by the start of their hour or day."""
 
@@ -40,8 +41,8 @@ def sum_series(since: datetime, length: timedelta, group_by: str, names: Collect
         starts = list_starts(span, earliest)
         folded = set() if filters else list_folded(span, starts)
         now, before = [start for start in starts if start >= since], [start for start in starts if start < since]
-        groups = _read(span, now, folded, GROUPS[group_by], names, filters) if names else {}
-        earlier = _read(span, before, folded, "", (), filters)
+        groups = read_points(span, now, folded, GROUPS[group_by], names, filters) if names else {}
+        earlier = read_points(span, before, folded, filters=filters)
     return UsageSeries(groups, {_moved(start, length): counts for start, counts in earlier.get("", {}).items()})
 
 
@@ -52,15 +53,19 @@ def _moved(moment: datetime, length: timedelta) -> datetime:
     return timezone.make_aware((timezone.localtime(moment) + length).replace(tzinfo=None))
 
 
-def _read(
+def read_points(
     span: str,
     starts: Sequence[datetime],
     folded: Collection[datetime],
-    column: str,
-    names: Collection[str],
-    filters: Mapping[str, str],
+    column: str = "",
+    names: Collection[str] = (),
+    filters: Mapping[str, str] = NO_FILTERS,
+    counts: Sequence[str] = SERIES_COUNTS,
 ) -> dict[str, dict[datetime, Counts]]:
-    """Return sums by name and start; those of all names together, as the name "", without a column."""
+    """Return sums of hours or days by the names of a column; without one, all sums by the name "". One query.
+
+    Hours and days in `folded` are read from their roll-ups, which cannot be filtered.
+    """
     open_starts = [start for start in starts if start not in folded]
     rows = UsageSum.objects.filter(span=span, start__in=open_starts, **filters).order_by()
     rollups = UsageRollup.objects.filter(span=span, start__in=[start for start in starts if start in folded]).order_by()
@@ -69,18 +74,14 @@ def _read(
         rollups = rollups.filter(dimension=column, value__in=names)
     else:
         rollups = rollups.filter(dimension=SMALLEST)
-    sums = {f"all_{name}": Sum(name) for name in SERIES_COUNTS}
+    sums = {f"all_{name}": Sum(name) for name in counts}
     parts = (
         rows.annotate(name=F(column) if column else Value("")),
         rollups.annotate(name=F("value") if column else Value("")),
     )
     queries = [part.values_list("start", "name", "currency").annotate(**sums) for part in parts]
     found: dict[str, dict[datetime, Counts]] = defaultdict(lambda: defaultdict(Counts))
-    for start, name, currency, *counts in queries[0].union(queries[1], all=True):
-        found[name][start].add(currency, _counts(counts))
+    for start, name, currency, *values in queries[0].union(queries[1], all=True):
+        by_name = dict(zip(counts, map(int, values), strict=True))  # PostgreSQL's sums are decimals
+        found[name][start].add(currency, [by_name.get(count, 0) for count in COUNTS])
     return found
-
-
-def _counts(values: Sequence[Any]) -> list[int]:
-    by_name = dict(zip(SERIES_COUNTS, map(int, values), strict=True))  # PostgreSQL's sums are decimals
-    return [by_name.get(name, 0) for name in (*PLAIN_COUNTS, "cost_nanos", "saved_nanos", "fallback_nanos")]

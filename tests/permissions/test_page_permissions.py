@@ -59,6 +59,7 @@ VIEWERS = {
             "usage_csv",
             "budgets",
             "requests_newer",
+            "requests_volume",
             "requests_words",
             "artifact_compare",
             "catalogue",

@@ -81,6 +81,7 @@ PAGES: dict[str, str] = {
     "providers": "",
     "request": "/requests/ → /requests/",
     "requests": "",
+    "requests_volume": "",
     "revision": "/history/1/",
     "route": "/routes/design/",
     "route_new": "",

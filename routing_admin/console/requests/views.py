@@ -53,6 +53,7 @@ from routing_admin.console.requests.story import (
     build_tracks,
     color_chips,
 )
+from routing_admin.console.requests.volume import draw_volume
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.errors import ALL_FAILED
 from routing_admin.core.fallback.remedies import Remedy
@@ -109,6 +110,16 @@ def requests_words(request: HttpRequest) -> HttpResponse:
     else:
         words = suggest_words(request.GET.get("q", "")[:LONGEST])
     return render(request, "requests/words.html", {"words": words})
+
+
+@require_GET
+def requests_volume(request: HttpRequest) -> HttpResponse:
+    """Show the chart of a search: a part of the list, which loads it after the rows, or a page of its own."""
+    now = timezone.now()
+    typed = request.GET.get("q", "")
+    context = {"volume": draw_volume(parse(typed, now), now), "typed": typed}
+    template = "requests/volume_chart.html" if request.htmx else "requests/volume_page.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
 
 
 FORM = "form"

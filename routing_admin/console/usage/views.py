@@ -175,7 +175,7 @@ def _chart(
     log, kind = reverse("requests"), "failed" if measure.metric == FAILURES else "all"
 
     def between(since: datetime, until: datetime | None) -> str:
-        return f"{log}?{urlencode({'q': _searches(since, until, filters)[kind]})}"
+        return f"{log}?{urlencode({'q': _searches(since, until, filters)[kind]}, safe=':')}"
 
     def of_group(name: str) -> str:
         searches = _searches_of(name, group, report.since, filters)

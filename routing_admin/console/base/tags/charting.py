@@ -39,8 +39,9 @@ EDGE = 4
 
 
 class Step(Enum):
-    """Length of a chart's buckets."""
+    """Length of a chart's buckets. `MINUTES` are five."""
 
+    MINUTES = "minutes"
     HOUR = "hour"
     DAY = "day"
     WEEK = "week"
@@ -93,6 +94,9 @@ class Chart:
     note: str = ""
 
 
+WITHIN_DAYS = frozenset({Step.MINUTES, Step.HOUR})
+FIVE_MINUTES = timedelta(minutes=5)
+
 # The value axis.
 
 
@@ -140,7 +144,7 @@ def axis_texts(axis: Axis) -> list[str]:
 def write_span(bucket: Bucket, step: Step) -> str:
     """Return a bucket's time in the installation's zone: `2026-11-26 14:00–15:00`, `2026-11-26`, `2026-11`."""
     start = timezone.localtime(bucket.start)
-    if step is Step.HOUR:
+    if step in WITHIN_DAYS:
         stop = timezone.localtime(bucket.stop)
         return f"{start:%Y-%m-%d %H:%M}–{stop:%H:%M}"
     if step is Step.WEEK:
@@ -159,6 +163,11 @@ def _hour_labels(starts: Sequence[datetime]) -> list[tuple[int, str]]:
     ]
 
 
+def _minute_labels(starts: Sequence[datetime]) -> list[tuple[int, str]]:
+    every = 15 if len(starts) <= 24 else 30
+    return [(index, f"{start:%H:%M}") for index, start in enumerate(starts) if start.minute % every == 0]
+
+
 def _day_labels(starts: Sequence[datetime]) -> list[tuple[int, str]]:
     if len(starts) <= MAX_LABELS:
         return [(index, f"{start:%m-%d}") for index, start in enumerate(starts)]
@@ -175,14 +184,15 @@ def label_times(buckets: Sequence[Bucket], step: Step) -> list[tuple[int, str]]:
     starts = [timezone.localtime(bucket.start) for bucket in buckets]
     if not starts:
         return []
-    if step is Step.HOUR:
-        return _hour_labels(starts)
+    if step in WITHIN_DAYS:
+        return _hour_labels(starts) if step is Step.HOUR else _minute_labels(starts)
     if step is Step.DAY:
         return _day_labels(starts)
     return _spread([f"{start:%m-%d}" if step is Step.WEEK else f"{start:%Y-%m}" for start in starts])
 
 
 PER = {
+    Step.MINUTES: lambda unit: _("%(unit)s per 5 minutes") % {"unit": unit},
     Step.HOUR: lambda unit: _("%(unit)s per hour") % {"unit": unit},
     Step.DAY: lambda unit: _("%(unit)s per day") % {"unit": unit},
     Step.WEEK: lambda unit: _("%(unit)s per week") % {"unit": unit},
@@ -194,7 +204,7 @@ PER = {
 
 
 def list_starts(since: datetime, now: datetime, step: Step) -> list[datetime]:
-    """Return the starts of the hours, days, weeks or months from `since` to `now`, and the end of the last one."""
+    """Return the starts of the hours, days, … from the one of `since` to that of `now`, and the end of the last one."""
     starts = [_start_of(since, step)]
     while starts[-1] <= now:
         starts.append(_next(starts[-1], step))
@@ -202,8 +212,9 @@ def list_starts(since: datetime, now: datetime, step: Step) -> list[datetime]:
 
 
 def _start_of(moment: datetime, step: Step) -> datetime:
-    if step is Step.HOUR:
-        return hour_of(moment)
+    if step in WITHIN_DAYS:
+        hour = hour_of(moment)
+        return hour if step is Step.HOUR else hour + (moment - hour) // FIVE_MINUTES * FIVE_MINUTES
     day = timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
     if step is Step.WEEK:
         return _midnight(day - timedelta(days=day.weekday()))
@@ -211,8 +222,8 @@ def _start_of(moment: datetime, step: Step) -> datetime:
 
 
 def _next(start: datetime, step: Step) -> datetime:
-    if step is Step.HOUR:
-        return start + timedelta(hours=1)
+    if step in WITHIN_DAYS:
+        return start + (timedelta(hours=1) if step is Step.HOUR else FIVE_MINUTES)
     if step is Step.MONTH:
         return _midnight((start + timedelta(days=32)).replace(day=1))
     return _midnight(start + timedelta(days=7 if step is Step.WEEK else 1))
@@ -365,13 +376,18 @@ def _path(values: Sequence[float], heights: list[float], base: float, scale: flo
             continue
         bottom = base - heights[index]
         heights[index] += max(MIN_HEIGHT, value * scale)
-        pieces.append(f"M{index * UNITS + 1},{bottom:.1f}V{base - heights[index]:.1f}h8V{bottom:.1f}z")
+        top = base - heights[index]
+        pieces.append(f"M{index * UNITS + 1} {_short(bottom)}V{_short(top)}h8V{_short(bottom)}z")
     return "".join(pieces)
 
 
+def _short(number: float) -> str:
+    return f"{round(number, 1):g}"
+
+
 def _times(chart: Chart, count: int) -> Iterator[TimeLabel]:
-    # Hours are labelled at their start, longer buckets in the middle of their bar.
-    offset = 0.0 if chart.step is Step.HOUR else 0.5
+    # Minutes and hours are labelled at their start, longer buckets in the middle of their bar.
+    offset = 0.0 if chart.step in WITHIN_DAYS else 0.5
     labels = label_times(chart.buckets, chart.step)
     for number, (index, text) in enumerate(labels):
         x = 100 * (index + offset) / count

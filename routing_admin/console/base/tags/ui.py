@@ -297,17 +297,20 @@ def chart(chart: charting.Chart, height: int = CHART_HEIGHT) -> dict[str, Any]:
 
 
 @register.filter
-def chart_column(column: charting.Column) -> SafeString:
-    """Render a bucket as a link with its values, which are shown while it has the pointer or the focus."""
+def chart_columns(columns: Iterable[charting.Column]) -> SafeString:
+    """Render buckets as links with their values, which are shown while a link has the pointer or the focus."""
+    return format_html_join("", "{}", ((_chart_column(column),) for column in columns))
+
+
+def _chart_column(column: charting.Column) -> SafeString:
     parts = format_html_join(
         "", '<span class="{}">{} <b>{}</b></span>', ((part.tone, part.name, part.text) for part in column.parts)
     )
     names = [name for name, has in (("far", column.is_far), ("part", column.bucket.is_partial)) if has]
-    classes = format_html(' class="{}"', " ".join(names)) if names else ""
-    total = _("total %(number)s") % {"number": column.total}
     return format_html(
         '<li{}><a href="{}"><span class="tip"><b>{}</b>{}<span>{}</span></span></a>{}</li>',
-        *(classes, column.bucket.url, column.title, parts, total, _event(column.bucket.mark)),
+        *(format_html(' class="{}"', " ".join(names)) if names else "", column.bucket.url, column.title, parts),
+        *(_("total %(number)s") % {"number": column.total}, _event(column.bucket.mark)),
     )
 
 
@@ -317,7 +320,11 @@ def _event(mark: charting.Mark | None) -> SafeString | str:
 
 
 @register.filter
-def chart_row(column: charting.Column) -> SafeString:
+def chart_rows(columns: Iterable[charting.Column]) -> SafeString:
+    return format_html_join("", "{}", ((_chart_row(column),) for column in columns))
+
+
+def _chart_row(column: charting.Column) -> SafeString:
     texts = [*column.cells, column.total, *([column.before] if column.before else [])]
     cells = format_html_join("", '<td class="num">{}</td>', ((text,) for text in texts))
     return format_html('<tr><th scope="row"><a href="{}">{}</a></th>{}</tr>', column.bucket.url, column.title, cells)

@@ -1,0 +1,182 @@
+"""How many requests a search matches over time, by outcome.
+
+Whole hours and days come from the sums of usage if these have the search's terms: agent, route and ending. What the
+search cuts off from an hour or a day, and any other search, is counted by rows of the log, as far back as there are
+`MAX_SCANNED` of them: the database would otherwise look at a million rows for a picture.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+
+from django.db.models import CharField, Count
+from django.db.models.functions import Cast, Left
+
+from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.endings import RequestEnding
+from routing_admin.models import RequestLog, UsageSum
+from routing_admin.request_log.counting import names_now
+from routing_admin.request_log.search import filter_rows
+from routing_admin.request_log.search_words import Search, moment
+from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
+from routing_admin.request_log.usage import Counts
+from routing_admin.request_log.usage_rollups import list_folded, list_starts
+from routing_admin.request_log.usage_series import read_points
+from routing_admin.request_log.usage_sums import OTHERS, day_of
+
+MAX_SCANNED = 40_000
+"""Requests, matching or not, among which rows are counted."""
+HOURS_FOR = timedelta(days=6)
+"""Sums of hours are kept for a day longer."""
+COUNTED = ("requests", "failures", "refused", "cancelled", "fallbacks")
+SUMMED_TERMS: Mapping[str, str] = {"agent": "agent", "task": "task_type"}
+"""Terms of a search that are columns of the sums."""
+
+
+class Outcome(Enum):
+    """How a request ended. `ANSWERED` is an answer of the first candidate."""
+
+    ANSWERED = "answered"
+    FALLBACK = "fallback"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+ANSWERS = frozenset({Outcome.ANSWERED, Outcome.FALLBACK})
+WORDS: Mapping[str, frozenset[Outcome]] = {
+    "": frozenset(Outcome),
+    OK: ANSWERS,
+    RequestEnding.ANSWERED.value: ANSWERS,
+    "fallback": frozenset({Outcome.FALLBACK}),
+    "failed": frozenset({Outcome.FAILED}),
+    "refused": frozenset({Outcome.REFUSED}),
+    "cancelled": frozenset({Outcome.CANCELLED}),
+    "error": frozenset(Outcome) - ANSWERS,
+}
+"""Values of `status:` that the sums can tell apart, and the outcomes they match."""
+
+Point = dict[Outcome, int]
+
+
+@dataclass(slots=True)
+class Volume:
+    """Numbers of matching requests by time: the start of their minute, ten minutes, hour or day.
+
+    They cover the requests from `since` on, which is later than the search's own start if there were too many rows.
+    """
+
+    since: datetime
+    points: dict[datetime, Point] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
+
+    def add(self, at: datetime, outcome: Outcome, count: int) -> None:
+        self.points[at][outcome] += count
+
+
+def find_range(search: Search, now: datetime) -> tuple[datetime, datetime] | None:
+    """Return the times between which a search can match requests of the log; None if there are none. One query."""
+    oldest = RequestLog.objects.order_by("started_at", "pk").values_list("started_at", flat=True).first()
+    since, until = (moment(search.get(key), now) if search.get(key) else None for key in ("since", "until"))
+    if oldest is None:
+        return None
+    start, stop = max(since or oldest, oldest), min(until or now, now)
+    return (start, stop) if start < stop else None
+
+
+def count_volume(search: Search, start: datetime, stop: datetime, now: datetime, *, by_minute: bool) -> Volume:
+    """Return the volume between two times; at most eight queries."""
+    if by_minute or not _is_summed(search):
+        return _count_rows(search, start, stop, now, by_minute=by_minute)
+    span = UsageSum.HOUR if start > now - HOURS_FOR else UsageSum.DAY
+    first, last = _round_up(start, span), stop if stop >= now else _round_down(stop, span)
+    # The log's oldest hour or day is complete in the sums, unless the search begins within it.
+    since = moment(search.get("since"), now) if search.get("since") else None
+    if since is None or since < start:
+        first = _round_down(start, span)
+    if first >= last:
+        return _count_rows(search, start, stop, now, by_minute=False)
+    volume = _count_rows(search, start, first, now, by_minute=False) if start < first else Volume(start)
+    _add_sums(volume, search, span, first, last)
+    if last < stop:
+        for at, point in _count_rows(search, last, stop, now, by_minute=False).points.items():
+            for outcome, count in point.items():
+                volume.add(at, outcome, count)
+    return volume
+
+
+def _is_summed(search: Search) -> bool:
+    keys = {key for key, _value in search.values} - {"since", "until", "status"}
+    if search.text or keys - set(SUMMED_TERMS) or search.get("status") not in WORDS:
+        return False
+    # Routes that were never configured are summed under one name.
+    task = search.get("task")
+    return not task or names_now(OTHERS).route(task) == task
+
+
+def _round_down(at: datetime, span: str) -> datetime:
+    return hour_of(at) if span == UsageSum.HOUR else day_of(at)
+
+
+def _round_up(at: datetime, span: str) -> datetime:
+    began = _round_down(at, span)
+    if began == at:
+        return at
+    return began + HOUR if span == UsageSum.HOUR else day_of(began + DAY + HOUR)  # a day may have 23 to 25 hours
+
+
+def _add_sums(volume: Volume, search: Search, span: str, first: datetime, last: datetime) -> None:
+    filters = {column: search.get(key) for key, column in SUMMED_TERMS.items() if search.get(key)}
+    starts = [start for start in list_starts(span, first) if start < last]
+    # A roll-up is for a single column, so it cannot be filtered by two.
+    folded = list_folded(span, starts) if len(filters) < 2 else set()
+    column, names = next(((column, [name]) for column, name in filters.items() if len(filters) == 1), ("", []))
+    found = read_points(span, starts, folded, column, names, {} if column else filters, COUNTED)
+    wanted = WORDS[search.get("status")]
+    for points in found.values():
+        for start, counts in points.items():
+            for outcome, count in _outcomes(counts):
+                if count and outcome in wanted:
+                    volume.add(start, outcome, count)
+
+
+def _outcomes(counts: Counts) -> Iterator[tuple[Outcome, int]]:
+    unanswered = counts.failures + counts.refused + counts.cancelled
+    yield Outcome.ANSWERED, counts.requests - unanswered - counts.fallbacks
+    yield Outcome.FALLBACK, counts.fallbacks
+    yield Outcome.REFUSED, counts.refused
+    yield Outcome.CANCELLED, counts.cancelled
+    yield Outcome.FAILED, counts.failures
+
+
+def _count_rows(search: Search, start: datetime, stop: datetime, now: datetime, *, by_minute: bool) -> Volume:
+    volume = Volume(_bounded_start(start, stop, now))
+    if volume.since >= stop:
+        return volume
+    # Times are grouped as text, in UTC: a minute has 16 characters, and ten minutes, of which every zone's hours and
+    # days consist, have 15.
+    key = Left(Cast("started_at", CharField()), 16 if by_minute else 15)
+    rows = filter_rows(search, now).filter(started_at__gte=volume.since, started_at__lt=stop).order_by()
+    counted = rows.annotate(place=key).values_list("place", "ending", "fell_back").annotate(count=Count("pk"))
+    for place, ending, fell_back, count in counted:
+        at = datetime.fromisoformat(f"{place}{'' if by_minute else '0'}").replace(tzinfo=UTC)
+        is_answer = ending == RequestEnding.ANSWERED
+        outcome = (Outcome.FALLBACK if fell_back else Outcome.ANSWERED) if is_answer else Outcome(ending)
+        volume.add(at, outcome, count)
+    return volume
+
+
+def _bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
+    """Return the time from which there are at most `MAX_SCANNED` requests before `stop`, but not before `start`."""
+    span = UsageSum.HOUR if start > now - HOURS_FOR else UsageSum.DAY
+    starts = [at for at in list_starts(span, _round_down(start, span)) if at < stop]
+    points = read_points(span, starts, list_folded(span, starts), counts=("requests",)).get("", {})
+    left = MAX_SCANNED
+    for at in sorted(points, reverse=True):
+        left -= points[at].requests
+        if left < 0:
+            return max(start, _round_up(at + timedelta(microseconds=1), span))
+    return start

@@ -1,0 +1,157 @@
+"""The chart above the list of requests shows exactly what the search finds, from sums or from rows."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from capabilities.core.wire import Usage
+from routing_admin.core.fallback.chain import OK, Attempt
+from routing_admin.models import RequestLog
+from routing_admin.request_log import volume
+from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from routing_admin.request_log.search import filter_rows
+from routing_admin.request_log.search_words import parse
+from routing_admin.request_log.usage_rollups import usage_rollups
+from routing_admin.request_log.volume import Outcome, count_volume, find_range
+from tests.console.visits import text_of
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+OUTCOMES = (OK, OK, OK, OK, OK, "http_503", "invalid_json", "client_cancelled")
+"""Of eight requests five are answered, one of them by a fallback, and one fails, is refused and is cancelled each."""
+MIX = {Outcome.ANSWERED: 4, Outcome.FALLBACK: 1, Outcome.FAILED: 1, Outcome.REFUSED: 1, Outcome.CANCELLED: 1}
+numbers: Iterator[int] = iter(range(100_000))
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    """Fix the current time at 14:45 of yesterday. Each of the last 20 days has eight requests at 09:10 and one more."""
+    moment = timezone.now().astimezone(UTC).replace(hour=14, minute=45, second=0, microsecond=0) - DAY
+    RequestLog.objects.all().delete()
+    write([one for days in range(20) for one in eight(moment - days * DAY - timedelta(hours=5, minutes=35))])
+    write([made("bob", moment - days * DAY - HOUR) for days in range(20)])
+    monkeypatch.setattr(timezone, "now", lambda: moment)
+    return moment
+
+
+def eight(at: datetime, agent: str = "ann") -> list[Entry]:
+    return [made(agent, at, outcome, fell_back=number == 0) for number, outcome in enumerate(OUTCOMES)]
+
+
+def made(agent: str, at: datetime, outcome: str = OK, *, fell_back: bool = False) -> Entry:
+    facts = RequestFacts(f"v{next(numbers):05}", at, "v1", agent=agent, task_type="planning")
+    facts.usage, facts.outcome = Usage(10, 1), outcome
+    before = (Attempt("echo", "first", "http_503", 503),) if fell_back else ()
+    return entry_of(facts, (*before, Attempt("echo", "echo", outcome)))
+
+
+def outcomes_of(typed: str, now: datetime, *, by_minute: bool = False) -> Counter[Outcome]:
+    search = parse(typed, now)
+    found = find_range(search, now)
+    assert found is not None
+    counted: Counter[Outcome] = Counter()
+    for point in count_volume(search, *found, now, by_minute=by_minute).points.values():
+        counted.update(point)
+    return counted
+
+
+def times(number: int, extra: int) -> Counter[Outcome]:
+    whole = Counter({outcome: count * number for outcome, count in MIX.items()})
+    whole[Outcome.ANSWERED] += extra
+    return whole
+
+
+def test_all_requests_are_counted_by_outcome(now: datetime) -> None:
+    """The day's sums give the outcomes of twenty days, whether or not they are rolled up."""
+    assert outcomes_of("", now) == times(20, 20)
+    while usage_rollups().fold_next(now):
+        pass
+    assert outcomes_of("", now) == times(20, 20)
+    assert outcomes_of("agent:ann", now) == times(20, 0)
+
+
+@pytest.mark.parametrize("typed", ["surface:v1", "provider:echo", "agent:ann surface:v1", "model:echo"])
+def test_other_searches_are_counted_by_rows(now: datetime, typed: str) -> None:
+    """Sums do not know a surface or who was asked, so rows are counted, with the same numbers."""
+    assert outcomes_of(typed, now) == times(20, 0 if "ann" in typed else 20)
+
+
+def test_a_day_that_the_search_cuts_is_counted_in_part(now: datetime) -> None:
+    """Ten days before 12:00 begin after the eight requests of 09:10; a search until then ends before them."""
+    cut = f"{now - 10 * DAY:%Y-%m-%d}T12:00"
+    assert outcomes_of(f"since:{cut}", now) == times(10, 11)
+    assert outcomes_of(f"until:{cut}", now) == times(10, 9)
+    assert outcomes_of(f"agent:ann since:{cut} until:{now:%Y-%m-%d}T09:00", now) == times(9, 0)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("failed", {Outcome.FAILED}),
+        ("fallback", {Outcome.FALLBACK}),
+        ("ok", {Outcome.ANSWERED, Outcome.FALLBACK}),
+        ("error", {Outcome.FAILED, Outcome.REFUSED, Outcome.CANCELLED}),
+        ("503", {Outcome.FAILED}),
+    ],
+)
+def test_a_search_for_an_ending_counts_this_ending(now: datetime, word: str, expected: set[Outcome]) -> None:
+    """The outcomes and their number are those of the rows that the search finds."""
+    search = parse(f"status:{word}", now)
+    counted = outcomes_of(f"status:{word}", now)
+    assert set(counted) <= expected
+    assert counted.total() == filter_rows(search, now).count()
+
+
+def test_a_bar_leads_to_the_requests_it_counts(viewer: Client, now: datetime) -> None:
+    """Days, then hours, then five minutes: each link narrows the search, and finds as many as its bar has."""
+    typed, spans = "agent:ann", []
+    for _step in range(3):
+        html = viewer.get("/volume/requests/", {"q": typed}).content.decode()
+        bars = re.findall(
+            r'<li[^>]*><a href="([^"]*)"><span class="tip"><b>([^<]*)</b>.*?<span>total (\d+)</span>', html
+        )
+        full = [(parse_qs(urlsplit(unescape(url)).query)["q"][0], title) for url, title, total in bars if total == "8"]
+        typed, title = full[-1]
+        spans.append(title)
+        assert filter_rows(parse(typed, now), now).count() == 8
+    today = f"{now:%Y-%m-%d}"
+    assert spans == [today, f"{today} 09:00–10:00", f"{today} 09:10–09:15"]
+
+
+def test_sums_that_outlast_the_log_are_not_counted(now: datetime) -> None:
+    """After the log's older rows are deleted, only the days that the list has are counted."""
+    RequestLog.objects.filter(started_at__lt=now - 3 * DAY).delete()
+    assert outcomes_of("", now) == times(3, 3)
+
+
+def test_a_large_log_is_counted_as_far_as_it_says(
+    viewer: Client, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more requests than are read, the newest days are counted, and the chart says from when."""
+    monkeypatch.setattr(volume, "MAX_SCANNED", 30)
+    assert outcomes_of("surface:v1", now) == times(3, 3)
+    page = text_of(viewer.get("/volume/requests/", {"q": "surface:v1"}))
+    assert f"Counted from {now - 2 * DAY:%Y-%m-%d} 00:00 on" in page
+
+
+def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime) -> None:
+    """The list is not delayed by the chart: htmx loads it, and without scripts a link leads to a page with it."""
+    html = viewer.get("/requests/", {"q": "agent:ann"}).content.decode()
+    assert html.count("/volume/requests/?q=agent%3Aann") == 2
+    part = viewer.get("/volume/requests/", {"q": "agent:ann"}, headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in part
+    assert "hx-get" not in part
+    page = viewer.get("/volume/requests/", {"q": "agent:ann"}).content.decode()
+    assert "<h1>Requests over time</h1>" in page
+    assert "No request matches" in text_of(viewer.get("/volume/requests/", {"q": "agent:unknown"}))
