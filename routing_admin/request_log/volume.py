@@ -28,7 +28,7 @@ from routing_admin.request_log.usage_rollups import list_folded, list_starts
 from routing_admin.request_log.usage_series import read_points
 from routing_admin.request_log.usage_sums import OTHERS, day_of
 
-MAX_SCANNED = 40_000
+MAX_SCANNED = 30_000
 """Requests, matching or not, among which rows are counted."""
 HOURS_FOR = timedelta(days=6)
 """Sums of hours are kept for a day longer."""

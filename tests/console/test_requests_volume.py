@@ -155,3 +155,11 @@ def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime)
     page = viewer.get("/volume/requests/", {"q": "agent:ann"}).content.decode()
     assert "<h1>Requests over time</h1>" in page
     assert "No request matches" in text_of(viewer.get("/volume/requests/", {"q": "agent:unknown"}))
+
+
+def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
+    """With requests of the last hour alone there are 25 hours, unless the search has a time."""
+    RequestLog.objects.filter(started_at__lt=now - HOUR).delete()
+    assert viewer.get("/volume/requests/").content.decode().count('class="tip"') == 25
+    write([made("ann", now - timedelta(minutes=4))])
+    assert viewer.get("/volume/requests/", {"q": "since:10m"}).content.decode().count('class="tip"') == 2

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from routing_admin.console.base.tags.charting import Bucket, Chart, Series, Step, list_starts
 from routing_admin.request_log.search_words import Search, moment_text
+from routing_admin.request_log.time_ranges import DAY
 from routing_admin.request_log.volume import Outcome, Volume, count_volume, find_range
 
 NAMES: Mapping[Outcome, tuple[str | Promise, str]] = {
@@ -42,9 +43,11 @@ def draw_volume(search: Search, now: datetime) -> Chart | None:
     if found is None:
         return None
     start, stop = max(found[0], now - LONGEST), found[1]
-    step = next((step for longest, step in STEPS if stop - start <= longest), Step.MONTH)
+    # A log that is younger than a day is shown as a day, not as a few minutes.
+    shown = start if search.get("since") else min(start, stop - DAY)
+    step = next((step for longest, step in STEPS if stop - shown <= longest), Step.MONTH)
     volume = count_volume(search, start, stop, now, by_minute=step is Step.MINUTES)
-    starts = list_starts(start, stop - timedelta(microseconds=1), step)
+    starts = list_starts(shown, stop - timedelta(microseconds=1), step)
     values = {outcome: [0.0] * (len(starts) - 1) for outcome in NAMES}
     for at, point in volume.points.items():
         # The first sum may begin before the oldest request.
@@ -61,8 +64,8 @@ def draw_volume(search: Search, now: datetime) -> Chart | None:
             Bucket(
                 start=begin,
                 stop=end,
-                url=_narrow(search, max(begin, start), end if end < now else None),
-                is_partial=begin < max(volume.since, start) or end > stop,
+                url=_narrow(search, max(begin, shown), end if end < now else None),
+                is_partial=_is_partial(begin, end, start, stop, volume.since),
             )
             for begin, end in pairwise(starts)
         ],
@@ -74,6 +77,11 @@ def draw_volume(search: Search, now: datetime) -> Chart | None:
         write=lambda value: f"{value:,.0f}",
         note=_note(volume, start),
     )
+
+
+def _is_partial(begin: datetime, end: datetime, start: datetime, stop: datetime, counted_since: datetime) -> bool:
+    """Return whether a bucket is cut by the search's range, or was not counted completely."""
+    return begin < start < end or end > stop or (start < counted_since and begin < counted_since)
 
 
 def _narrow(search: Search, since: datetime, until: datetime | None) -> str:

@@ -35,6 +35,7 @@ from routing_admin.console.usage.charts import (
     METRICS,
     REQUESTS,
     STEPS,
+    TOKENS,
     Addresses,
     Measure,
     choose_currency,
@@ -74,6 +75,8 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
 LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
 """The groups by which the page can be filtered."""
 MAX_LABEL = 200
+COMPARED = (COST, REQUESTS, TOKENS)
+"""Numbers whose tiles show the change since the period before."""
 PER_PAGE = 40
 DEFAULT_PERIOD, DEFAULT_GROUP = "30", "agent"
 
@@ -124,7 +127,7 @@ def usage(request: HttpRequest) -> HttpResponse:
     context = {
         "total": total,
         "since": report.since,
-        "searches": _searches(report.since, None, filters),
+        "searches": _searches(report.since, None, filters, ENDINGS),
         "total_cost": total_text(total.costs, exchange),
         "rates": [rate for rate in exchange.rates if rate.currency in total.costs],
         "has_no_rate": bool(exchange.rates) and not total_text(total.costs, exchange) and bool(currency),
@@ -132,7 +135,7 @@ def usage(request: HttpRequest) -> HttpResponse:
         "tokens": total.prompt_tokens + total.completion_tokens,
         "savings": money_texts(total.savings),
         "fallback_costs": money_texts(total.fallback_costs),
-        "changes": {name: find_change(report, series, measure_of(name, currency, exchange)) for name in METRICS},
+        "changes": {name: find_change(report, series, measure_of(name, currency, exchange)) for name in COMPARED},
         "page": page,
         "rows": list_rows(report, list(page), group, {**choices, **filters}, measure),
         "only": [(name, LABELS[name], value) for name, value in filters.items()],
@@ -289,13 +292,15 @@ def _searches_of(name: Any, group: str, since: datetime, choices: Mapping[str, s
     return _searches(since, None, {**filters, SEARCH_KEYS[group]: name})
 
 
-def _searches(since: datetime, until: datetime | None, filters: Mapping[str, str]) -> Mapping[str, str]:
+ENDINGS = ("failed", "refused", "cancelled", "fallback")
+
+
+def _searches(
+    since: datetime, until: datetime | None, filters: Mapping[str, str], endings: Sequence[str] = ("failed",)
+) -> Mapping[str, str]:
     times = {"since": moment_text(since), **({"until": moment_text(until)} if until else {})}
     search = Search(tuple({**filters, **times}.items()))
-    searches = {
-        word: search.having("status", word).to_text() for word in ("failed", "refused", "cancelled", "fallback")
-    }
-    return {"all": search.to_text(), **searches}
+    return {"all": search.to_text(), **{word: search.having("status", word).to_text() for word in endings}}
 
 
 def _name(name: Any, group: str) -> str:
