@@ -27,13 +27,14 @@ from tests.engines.databases import is_postgresql
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 QUERIES: dict[str, tuple[int, int]] = {
-<<<<<<< HEAD
     "/": (9, 6),
     "/find/": (3, 0),
     "/find/?q=echo": (7, 1),
     "/find/?q=req_6741": (6, 1),
     "/requests/": (3, 6),
     "/requests/?q=status:error+provider:echo": (3, 5),
+    "/volume/requests/": (3, 3),
+    "/volume/requests/?q=provider:echo": (3, 4),
     "/requests/r0/": (3, 2),
     "/routes/": (4, 1),
     "/routes/design/": (10, 0),
@@ -43,25 +44,6 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/config/": (3, 0),
     "/history/": (5, 0),
     "/history/{first}/": (9, 1),
-=======
-    "/": (8, 6),
-    "/find/": (2, 0),
-    "/find/?q=echo": (6, 1),
-    "/find/?q=req_6741": (5, 1),
-    "/requests/": (2, 1),
-    "/requests/?q=status:error+provider:echo": (2, 2),
-    "/volume/requests/": (2, 3),
-    "/volume/requests/?q=provider:echo": (2, 4),
-    "/requests/r0/": (2, 2),
-    "/routes/": (3, 1),
-    "/routes/design/": (9, 0),
-    "/routes/new/": (4, 0),
-    "/simulate/": (3, 0),
-    "/simulate/?request=r0": (3, 2),
-    "/config/": (2, 0),
-    "/history/": (4, 0),
-    "/history/{first}/": (8, 1),
->>>>>>> 72559591 (requests: Show how many match the search over time, by outcome)
     "/history/{first}/?effect": (8, 1),
     "/history/compare/?a=0&b={first}": (5, 0),
     "/history/audit/": (4, 0),
