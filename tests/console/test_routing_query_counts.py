@@ -33,7 +33,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/find/?q=req_6741": (6, 1),
     "/requests/": (3, 6),
     "/requests/?q=status:error+provider:echo": (3, 5),
-    "/volume/requests/": (3, 3),
+    "/volume/requests/": (3, 2),
     "/volume/requests/?q=provider:echo": (3, 4),
     "/requests/r0/": (3, 2),
     "/routes/": (4, 1),
@@ -49,7 +49,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/audit/": (4, 0),
     "/matrix/catalogue/": (4, 0),
     "/matrix/catalogue/{edition}/": (6, 0),
-    "/usage/": (3, 2),  # the second query reads which days are rolled up
+    "/usage/": (3, 3),  # the second query reads which days are rolled up
     "/usage/budgets/": (4, 0),
     "/settings/": (5 + is_postgresql(), 0),  # the size of PostgreSQL's database is a query
     "/alerts/": (5, 0),
