@@ -12,7 +12,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from capabilities.core.prices import money_texts
+from capabilities.core.prices import NO_CURRENCY, money_texts
 from capabilities.labels import BADGES
 from routing_admin.configuration import snapshot
 from routing_admin.console.dashboard.queries import percent_text
@@ -206,6 +206,7 @@ def describe_totals(totals: Totals, search: Search) -> TotalsLine:
     else:
         count = ngettext("%(count)s request", "%(count)s requests", counts.requests) % number
     has_parts = not (totals.is_more or search.get("status"))
+    paid = {currency: nanos for currency, nanos in counts.costs.items() if currency != NO_CURRENCY}
     tokens = ""
     if counts.prompt_tokens or counts.completion_tokens:
         tokens = _("Tokens: %(input)s in, %(output)s out") % {
@@ -216,7 +217,7 @@ def describe_totals(totals: Totals, search: Search) -> TotalsLine:
         count=count,
         parts=list(_parts(counts, search)) if has_parts else [],
         tokens=tokens if totals.has_spending else "",
-        costs=money_texts(counts.costs) if totals.has_spending else [],
+        costs=money_texts(paid) if totals.has_spending else [],
         is_bounded=totals.is_more,
     )
 
