@@ -79,7 +79,7 @@ def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page
     page.get_by_role("combobox", name="Search requests").fill("task:design")
     page.keyboard.press("Enter")
     page.wait_for_url("**q=task**")
-    page.get_by_role("link", name="Answered by fallback").click()
+    page.locator("#quick").get_by_role("link", name="Answered by fallback").click()
     page.wait_for_url("**fallback**")
     page.locator("#found th a").click()
     assert page.locator("h1").inner_text() == "Request"
@@ -230,7 +230,9 @@ def test_new_requests_are_announced_on_the_open_page(admin_page: Any, demo: str)
     page = admin_page
     page.clock.install()
     page.goto("/requests/")
-    box = page.locator("#found table").bounding_box()
+    expect(page.locator(".chart")).to_be_visible()
+    table = page.get_by_role("table", name="Requests, newest first")
+    box = table.bounding_box()
     RequestLog.objects.create(id="req_new", started_at=timezone.now(), surface="v1", outcome="ok", task_type="fresh")
     # An own property shadows the browser's: the tab counts as hidden until it is deleted.
     page.evaluate("() => Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
@@ -241,9 +243,9 @@ def test_new_requests_are_announced_on_the_open_page(admin_page: Any, demo: str)
     page.evaluate("() => { delete document.hidden; }")
     page.clock.run_for(11_000)
     expect(page.locator(".newer[aria-live=polite] a")).to_have_text("1 new")
-    assert page.locator("#found table").bounding_box() == box
+    assert table.bounding_box() == box
     page.locator(".newer a").click()
-    expect(page.locator("#found td a.f").first).to_have_text("fresh")
+    expect(table.locator("td a.f").first).to_have_text("fresh")
     expect(page.locator(".newer a")).to_have_count(0)
 
 
