@@ -37,6 +37,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/volume/requests/?q=provider:echo": (3, 4),
     "/requests/r0/": (3, 2),
     "/routes/": (4, 1),
+    "/aliases/": (3, 0),
     "/routes/design/": (10, 0),
     "/routes/new/": (5, 0),
     "/simulate/": (4, 0),
