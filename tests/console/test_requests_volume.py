@@ -163,3 +163,34 @@ def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
     assert viewer.get("/volume/requests/").content.decode().count('class="tip"') == 25
     write([made("ann", now - timedelta(minutes=4))])
     assert viewer.get("/volume/requests/", {"q": "since:10m"}).content.decode().count('class="tip"') == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "term"),
+    [
+        ("/agents/text-agent/", "agent:text-agent"),
+        ("/routes/design/", "task:design"),
+        ("/providers/echo/", "provider:echo"),
+        ("/services/echo-text/", "provider:echo model:echo-text"),
+    ],
+)
+def test_pages_of_what_is_called_load_the_chart_of_its_requests_when_it_is_seen(
+    address: str, term: str, admin: Client
+) -> None:
+    """A range of days is one click away, and the chart leads to the very requests."""
+    page = unescape(admin.get(address).content.decode())
+    match = re.search(r'id="over-time" hx-get="([^"]+)"', page)
+    assert match is not None
+    query = parse_qs(urlsplit(match[1]).query)["q"]
+    assert query == [f"{term} since:7d"]
+    RequestLog.objects.create(
+        id="seen", started_at=timezone.now() - HOUR, surface="v1", outcome="ok", agent="text-agent"
+    )
+    part = unescape(admin.get(match[1], headers={"hx-target": "over-time", "hx-request": "true"}).content.decode())
+    assert "<html" not in part
+    assert part.count(f"?q={term.replace(' ', '%20').replace(':', '%3A')}%20since%3A") >= 3
+    assert part.count('aria-current="true"') == 1
+    if term == "agent:text-agent":
+        assert "q=agent:text-agent+since:" in part
+    else:
+        assert "No requests in this time." in part

@@ -112,14 +112,25 @@ def requests_words(request: HttpRequest) -> HttpResponse:
     return render(request, "requests/words.html", {"words": words})
 
 
+SECTION = "over-time"
+"""Id of the section that shows the chart on the pages of agents, routes, providers and services."""
+RANGES = (("1d", gettext_lazy("24 hours")), ("7d", gettext_lazy("7 days")), ("30d", gettext_lazy("30 days")))
+
+
 @require_GET
 def requests_volume(request: HttpRequest) -> HttpResponse:
-    """Show the chart of a search: a part of the list, which loads it after the rows, or a page of its own."""
+    """Show the chart of a search: a part of the list or of another page, which load it later, or its own page."""
     now = timezone.now()
     typed = request.GET.get("q", "")
-    context = {"volume": draw_volume(parse(typed, now), now), "typed": typed}
-    template = "requests/volume_chart.html" if request.htmx else "requests/volume_page.html"  # type: ignore[attr-defined]
-    return render(request, template, context)
+    search = parse(typed, now)
+    context: dict[str, Any] = {"volume": draw_volume(search, now), "typed": typed}
+    target = request.headers.get("HX-Target")
+    if target == SECTION:
+        context["ranges"] = [
+            (label, search.having("since", since).to_text(), since == search.get("since")) for since, label in RANGES
+        ]
+        return render(request, "requests/over_time_chart.html", context)
+    return render(request, "requests/volume_chart.html" if target else "requests/volume_page.html", context)
 
 
 FORM = "form"

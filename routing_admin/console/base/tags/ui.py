@@ -32,6 +32,7 @@ from capabilities.quantities import duration_text, size_text
 from capabilities.sentences import join_sentences, join_words, translate_sentence
 from routing_admin.console.base.lists import DESCENDING, Listing
 from routing_admin.console.base.tags import charting, drawing, highlight, toasts
+from routing_admin.request_log.search_words import Search
 
 MINUTE, HOUR = 60, 3600
 
@@ -242,6 +243,12 @@ def code_spans(text: str) -> SafeString:
     return format_html_join(
         "", "{}", ((format_html("<code>{}</code>", part) if place % 2 else part,) for place, part in parts)
     )
+
+
+@register.inclusion_tag("requests/over_time.html")
+def over_time(**terms: str) -> dict[str, str]:
+    """Render a section with the chart of the requests that match these terms, such as `agent=row.agent_id`."""
+    return {"search": Search(tuple(terms.items())).to_text()}
 
 
 @register.filter
