@@ -142,7 +142,8 @@ def request_columns(entry: Entry) -> dict[str, Any]:
         "provider": answered.provider[:120] if answered else "",
         "model": answered.model[:200] if answered else "",
         "chain": [chip_of(attempt) for attempt in attempts] or replay_chips(facts.replay_of),
-        "fell_back": answered is not None and len(attempts) > 1,
+        # A stream that broke after its first content has an answering attempt, but was not answered.
+        "fell_back": answered is not None and facts.outcome == OK and len(attempts) > 1,
         "duration_ms": facts.duration_ms,
         "first_content_ms": facts.first_content_ms,
         "prompt_tokens": facts.usage.prompt_tokens,

@@ -152,7 +152,7 @@ def _sum_range(search: Search, now: datetime) -> Totals:
         totals.merge(_sum_edge(rows, begin, end))
     if first < last:
         only = {column: search.get(key) for key, column in SUMMED_TERMS.items() if search.get(key)}
-        _add_sums(totals.counts, dict(_periods(first, last)), only)
+        _add_sums(totals.counts, dict(_periods(first, last, has_hours=by_hours.has(first))), only)
     return totals
 
 
@@ -172,25 +172,25 @@ class _Hours:
         # In some time zones days begin within an hour, so that the two cannot be joined.
         self._can_join = hour_of(day_of(now)) == day_of(now) or start > now - HOURS_UP_TO
 
-    def _has(self, at: datetime) -> bool:
+    def has(self, at: datetime) -> bool:
         return self._can_join and at > self._kept_since
 
     def round_up(self, at: datetime) -> datetime:
         began = self.round_down(at)
         if began == at:
             return at
-        return began + HOUR if self._has(at) else _next_day(began)
+        return began + HOUR if self.has(at) else _next_day(began)
 
     def round_down(self, at: datetime) -> datetime:
-        return hour_of(at) if self._has(at) else day_of(at)
+        return hour_of(at) if self.has(at) else day_of(at)
 
 
-def _periods(first: datetime, last: datetime) -> Iterator[tuple[str, list[datetime]]]:
-    # Days in the middle, hours before and after them.
+def _periods(first: datetime, last: datetime, *, has_hours: bool) -> Iterator[tuple[str, list[datetime]]]:
+    # Days in the middle, hours before and after them. Without sums of its hours, a range begins with a day.
     day = day_of(first)
     day = day if day == first else _next_day(day)
     days: list[datetime] = []
-    if last - first > HOURS_UP_TO and day in (first, hour_of(day)):
+    if (last - first > HOURS_UP_TO or not has_hours) and day in (first, hour_of(day)):
         while (following := _next_day(day)) <= last:
             days.append(day)
             day = following

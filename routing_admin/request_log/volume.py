@@ -30,6 +30,8 @@ from routing_admin.request_log.usage_sums import OTHERS, day_of
 
 MAX_SCANNED = 30_000
 """Requests, matching or not, among which rows are counted."""
+LEAST_SCANNED = timedelta(minutes=10)
+"""Rows of this time are counted, however many they are, so that a chart is never empty while requests arrive."""
 HOURS_FOR = timedelta(days=6)
 """Sums of hours are kept for a day longer."""
 COUNTED = ("requests", "failures", "refused", "cancelled", "fallbacks")
@@ -102,7 +104,8 @@ def count_volume(search: Search, start: datetime, stop: datetime, now: datetime,
     volume = _count_rows(search, start, first, now, by_minute=False) if start < first else Volume(start)
     _add_sums(volume, search, span, first, last)
     if last < stop:
-        for at, point in _count_rows(search, last, stop, now, by_minute=False).points.items():
+        # A gap at the end of a chart would look like an outage, so this part of an hour or a day is counted whole.
+        for at, point in _count_rows(search, last, stop, now, by_minute=False, is_bounded=False).points.items():
             for outcome, count in point.items():
                 volume.add(at, outcome, count)
     return volume
@@ -145,19 +148,23 @@ def _add_sums(volume: Volume, search: Search, span: str, first: datetime, last: 
 
 def _outcomes(counts: Counts) -> Iterator[tuple[Outcome, int]]:
     unanswered = counts.failures + counts.refused + counts.cancelled
-    yield Outcome.ANSWERED, counts.requests - unanswered - counts.fallbacks
-    yield Outcome.FALLBACK, counts.fallbacks
+    # Of old sums, `fallbacks` may have streams that broke in their middle.
+    fallbacks = min(counts.fallbacks, counts.requests - unanswered)
+    yield Outcome.ANSWERED, counts.requests - unanswered - fallbacks
+    yield Outcome.FALLBACK, fallbacks
     yield Outcome.REFUSED, counts.refused
     yield Outcome.CANCELLED, counts.cancelled
     yield Outcome.FAILED, counts.failures
 
 
-def _count_rows(search: Search, start: datetime, stop: datetime, now: datetime, *, by_minute: bool) -> Volume:
-    volume = Volume(_bounded_start(start, stop, now))
+def _count_rows(
+    search: Search, start: datetime, stop: datetime, now: datetime, *, by_minute: bool, is_bounded: bool = True
+) -> Volume:
+    volume = Volume(_bounded_start(start, stop, now) if is_bounded else start)
     if volume.since >= stop:
         return volume
-    # Times are grouped as text, in UTC: a minute has 16 characters, and ten minutes, of which every zone's hours and
-    # days consist, have 15.
+    # Times are grouped as text, in UTC: a minute has 16 characters, and ten minutes have 15. Hours and days consist of
+    # them in every zone but those three quarters of an hour beside UTC, where a bar may be off by five minutes.
     key = Left(Cast("started_at", CharField()), 16 if by_minute else 15)
     rows = filter_rows(search, now).filter(started_at__gte=volume.since, started_at__lt=stop).order_by()
     counted = rows.annotate(place=key).values_list("place", "ending", "fell_back").annotate(count=Count("pk"))
@@ -171,12 +178,18 @@ def _count_rows(search: Search, start: datetime, stop: datetime, now: datetime, 
 
 def _bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
     """Return the time from which there are at most `MAX_SCANNED` requests before `stop`, but not before `start`."""
-    span = UsageSum.HOUR if start > now - HOURS_FOR else UsageSum.DAY
-    starts = [at for at in list_starts(span, _round_down(start, span)) if at < stop]
-    points = read_points(span, starts, list_folded(span, starts), counts=("requests",)).get("", {})
-    left = MAX_SCANNED
-    for at in sorted(points, reverse=True):
-        left -= points[at].requests
-        if left < 0:
-            return max(start, _round_up(at + timedelta(microseconds=1), span))
-    return start
+    spans = [UsageSum.HOUR] if start > now - HOURS_FOR else [UsageSum.DAY, UsageSum.HOUR]
+    for span in spans if stop > now - HOURS_FOR else [UsageSum.DAY]:
+        starts = [at for at in list_starts(span, _round_down(start, span)) if at < stop]
+        points = read_points(span, starts, list_folded(span, starts), counts=("requests",)).get("", {})
+        left, since = MAX_SCANNED, start
+        for at in sorted(points, reverse=True):
+            left -= points[at].requests
+            if left < 0:
+                since = max(start, _round_up(at + timedelta(microseconds=1), span))
+                break
+        if since < stop:
+            return since
+        # The last day alone has too many, so its hours are counted.
+        start = max(start, _round_down(stop - timedelta(microseconds=1), span))
+    return max(start, stop - LEAST_SCANNED)

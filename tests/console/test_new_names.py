@@ -15,7 +15,7 @@ FORMS = {
     "/new/provider/?own=1": ("name", {"endpoint": "https://a.example/v1", "protocol": "openai", "key_act": "none"}),
     "/routes/new/": ("task_type", {"act": "save"}),
 }
-REFUSED = "Use no spaces and none of ? # % \\ here, and / only between other characters."
+REFUSED = "Use no spaces, none of ? # % \\ and no part of only dots, and / only between other characters."
 
 
 def count_things() -> tuple[int, ...]:

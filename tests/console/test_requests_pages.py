@@ -585,6 +585,27 @@ def test_a_chosen_filter_is_the_same_as_a_typed_one(admin: Client, demo: None) -
     assert admin.get(answer.url).context["form"]["from"] == "2026-11-20T10:00"
 
 
+@pytest.mark.parametrize(
+    ("chosen", "typed"),
+    [
+        ({}, "until:5m since:90m"),
+        ({"since": "1h"}, "until:5m since:1h"),
+        ({"from": "2026-11-20T10:00"}, "until:5m since:2026-11-20T10:00"),
+        ({"from": "", "until": ""}, ""),
+    ],
+)
+def test_a_typed_time_stays_until_another_is_chosen(
+    chosen: dict[str, str], typed: str, admin: Client, demo: None
+) -> None:
+    """The form shows a time such as 90m as a date, since its fields know only dates."""
+    form = admin.get(reverse("requests"), {"q": "until:5m since:90m"}).context["form"]
+    shown = {"from": form["from"], "until": form["until"]}
+    assert all(shown.values())
+    fields = {"form": "1", "q": "until:5m since:90m", "since": "", **shown, **chosen}
+    answer = admin.get(reverse("requests"), {**fields, **{f"shown-{name}": value for name, value in shown.items()}})
+    assert sorted(admin.get(answer.url).context["typed"].split()) == sorted(typed.split())
+
+
 def test_the_fields_of_the_form_are_searched_on_the_server(admin: Client, demo: None) -> None:
     """A field offers at most 20 names of this installation that contain what was typed."""
     words = reverse("requests_words")
@@ -628,7 +649,7 @@ def test_a_value_in_a_row_is_a_filter(admin: Client) -> None:
     ):
         assert f'href="{filtered}"' in page
     assert f'title="{long_name}"' in page
-    assert ">an-agent-with-a-…-its-column<" in page
+    assert '<span class="mid">' in page
 
 
 def test_a_list_of_refused_requests_does_not_say_that_they_were_answered(admin: Client) -> None:

@@ -194,3 +194,25 @@ def test_pages_of_what_is_called_load_the_chart_of_its_requests_when_it_is_seen(
         assert "q=agent:text-agent+since:" in part
     else:
         assert "No requests in this time." in part
+
+
+def test_a_day_with_too_many_requests_is_counted_from_its_newest_hours(
+    now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chart of a busy installation is bounded, but never empty."""
+    monkeypatch.setattr(volume, "MAX_SCANNED", 1)
+    search = parse("provider:echo since:10d", now)
+    found = find_range(search, now)
+    assert found is not None
+    counted = count_volume(search, *found, now, by_minute=False)
+    assert counted.since < found[1]
+
+
+def test_a_bar_that_the_search_cuts_leads_only_to_what_it_counts(now: datetime, admin: Client) -> None:
+    page = unescape(admin.get("/volume/requests/", {"q": "since:5d until:2h"}).content.decode())
+    untils = {
+        parse_qs(urlsplit(url).query)["q"][0].partition("until:")[2]
+        for url in re.findall(r'href="(/requests/\?q=since:\d{4}[^"]+until:\d{4}[^"]+)"', page)
+    }
+    assert untils
+    assert max(untils) <= f"{timezone.localtime(now - 2 * HOUR):%Y-%m-%dT%H:%M}"

@@ -25,7 +25,17 @@ from routing_admin.request_log.usage_rollups import UsageRollups
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
 TIMES = [
-    *("", "since:30m", "since:1d", "since:7d", "since:9d", "since:9d until:8d", "since:9d until:2h", "until:3d"),
+    *(
+        "",
+        "since:30m",
+        "since:1d",
+        "since:7d",
+        "since:9d",
+        "since:9d until:8d",
+        "since:9d until:7d",
+        "since:9d until:2h",
+        "until:3d",
+    ),
     *("since:5d until:90m", "since:20m until:10m", "until:40d", "since:1h until:2h"),
 ]
 TERMS = ["", "agent:text-agent", "task:planning", "agent:text-agent task:planning", "model:m"]

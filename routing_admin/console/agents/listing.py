@@ -18,7 +18,7 @@ from routing_admin.configuration.agents.queries import AgentLine, list_agents
 from routing_admin.console.base.lists import Choice, Column, arrange, natural_key
 from routing_admin.console.base.page_responses import wants_fragment
 from routing_admin.request_log.search_words import Search
-from routing_admin.request_log.time_ranges import DAY_HOURS, window_start
+from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
 PER_PAGE = 25
@@ -68,7 +68,7 @@ class AgentRow:
     @property
     def search(self) -> str:
         """The search in the request log for the agent's requests of the last day."""
-        return Search((("agent", self.agent.agent_id), ("since", f"{DAY_HOURS}h"))).to_text()
+        return Search((("agent", self.agent.agent_id), ("since", "1d"))).to_text()
 
 
 COLUMNS: Mapping[str, Column[AgentRow]] = {

@@ -101,7 +101,7 @@ def _adopt(alert: KeptAlert) -> None:
             max(row.last_seen_at, alert.last_seen_at),
             max(row.expires_at, alert.expires_at),
         )
-        row.save()
+        row.save(update_fields=["sent_at", "ended_at", "last_seen_at", "expires_at"])
     else:
         changes: dict[str, Any] = {"ended_at": None, "end_sent_at": None, "times": row.times + 1}
         changes |= {"acknowledged_at": None, "acknowledged_by": ""}
@@ -242,7 +242,7 @@ MAX_MUTE = timedelta(days=90)
 def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
     """Record that someone takes care of an alert, or withdraw that. Raise `NotFoundError` if it is not active."""
     row = _find_active(number)
-    with ledger.audit(actor, AuditedAction("alert.acknowledge", "alert", _name_of(row), {"on": on})):
+    with ledger.audit(actor, AuditedAction("alert.acknowledge" if on else "alert.withdraw", "alert", _name_of(row))):
         row.acknowledged_at, row.acknowledged_by = (timezone.now(), actor.name[:150]) if on else (None, "")
         row.save(update_fields=["acknowledged_at", "acknowledged_by"])
     return row
@@ -259,7 +259,7 @@ def mute(actor: Actor, number: int, until: datetime | None) -> Alert:
         raise InvalidError([Problem("until", message, "range")])
     row = _find_active(number)
     details = {"until": until.isoformat() if until else None}
-    with ledger.audit(actor, AuditedAction("alert.mute", "alert", _name_of(row), details)):
+    with ledger.audit(actor, AuditedAction("alert.mute" if until else "alert.unmute", "alert", _name_of(row), details)):
         row.muted_until = until
         row.save(update_fields=["muted_until"])
     return row
@@ -287,7 +287,8 @@ def save_webhook(actor: Actor, address: str) -> None:
             webhook = parse_webhook(address)
         except WebhookAddressError as refusal:
             raise InvalidError([Problem("address", refusal.args[0], "format")]) from None
-    with ledger.audit(actor, AuditedAction("alert.webhook", "webhook", webhook.host if webhook else "")):
+    action, host = ("alert.webhook", webhook.host) if webhook else ("alert.webhook_delete", "")
+    with ledger.audit(actor, AuditedAction(action, "webhook", host)):
         stored = store_key(address, webhook.url) if webhook else None
         Installation.objects.update_or_create(id=1, defaults={"alert_webhook": stored})
 

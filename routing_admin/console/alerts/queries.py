@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import cache
 
 from django.conf import settings
 from django.db.models import Q
@@ -131,8 +132,14 @@ def find_webhook() -> Webhook | None:
     try:
         return find_stored_webhook()
     except (KeyUnreadableError, WebhookAddressError) as problem:
-        log.warning("the stored webhook of alerts cannot be used: %s", problem)
+        _warn_once(str(problem))
         return None
+
+
+@cache
+def _warn_once(problem: str) -> None:
+    # The watch asks every few seconds.
+    log.warning("the stored webhook of alerts cannot be used, so none is sent: %s", problem)
 
 
 def find_stored_webhook() -> Webhook | None:

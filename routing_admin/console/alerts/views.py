@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET, require_POST
 from capabilities.access import actor_of
 from capabilities.errors import InvalidError
 from capabilities.secrets import KeyUnreadableError
-from capabilities.sentences import translate_refusal, translate_sentence
+from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
 from routing_admin.console.alerts.actions import MUTE_HOURS, acknowledge, mute, record_test, save_webhook
 from routing_admin.console.alerts.queries import AlertLine, find_stored_webhook, find_webhook, list_alerts
@@ -192,15 +192,15 @@ def describe_hours(hours: int) -> str:
 
 
 def webhook_context() -> dict[str, Any]:
-    """Return the webhook in force and, for a stored one that cannot be read, why."""
-    problem = ""
+    """Return the webhook in force, and whether a stored one cannot be decrypted."""
+    is_unreadable = False
     try:
         webhook = settings.ALERT_WEBHOOK or find_stored_webhook()
-    except (KeyUnreadableError, WebhookAddressError) as refusal:
-        webhook, problem = None, translate_sentence(str(refusal))
+    except (KeyUnreadableError, WebhookAddressError):
+        webhook, is_unreadable = None, True
     return {
         "webhook": webhook,
         "shape": SHAPES[webhook.shape] if webhook else "",
         "is_from_environment": settings.ALERT_WEBHOOK is not None,
-        "webhook_problem": problem,
+        "is_unreadable": is_unreadable,
     }

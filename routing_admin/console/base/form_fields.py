@@ -35,7 +35,9 @@ def check_new_name(name: str) -> None:
     Only names that people type are checked: an import may bring others, and their pages work.
     """
     if UNFIT_IN_NAMES.search(name):
-        raise forms.ValidationError(_("Use no spaces and none of ? # % \\ here, and / only between other characters."))
+        raise forms.ValidationError(
+            _("Use no spaces, none of ? # % \\ and no part of only dots, and / only between other characters.")
+        )
 
 
 LIMITS: dict[Meter, tuple[Any, Any]] = {

@@ -25,7 +25,7 @@ from routing_admin.console.providers.actions import enable_providers
 from routing_admin.console.providers.forms import PROTOCOLS
 from routing_admin.console.providers.queries import ProviderLine, count_uses, find_providers, list_providers
 from routing_admin.request_log.search_words import Search
-from routing_admin.request_log.time_ranges import DAY_HOURS, window_start
+from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
 PER_PAGE = 25
@@ -63,7 +63,7 @@ class ProviderRow:
     @property
     def search(self) -> str:
         """The search in the request log for the requests of the last day that reached the provider."""
-        return Search((("provider", self.provider.name), ("since", f"{DAY_HOURS}h"))).to_text()
+        return Search((("provider", self.provider.name), ("since", "1d"))).to_text()
 
 
 COLUMNS: Mapping[str, Column[ProviderRow]] = {

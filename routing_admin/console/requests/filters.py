@@ -162,9 +162,15 @@ def _local(text: str, now: datetime) -> str:
 
 def read_form(search: Search, fields: Mapping[str, str]) -> Search:
     """Return the search with the terms of a submitted form; an empty field removes its term."""
-    for key in (*NAMED, "files", "until"):
+    for key in (*NAMED, "files"):
         search = search.having(key, fields.get(key, "").strip())
-    return search.having("since", fields.get("from", "") or fields.get("since", ""))
+    # A time such as 90m is shown as a date, and stays as it was typed unless the date is changed.
+    if fields.get("until", "") != fields.get("shown-until", ""):
+        search = search.having("until", fields.get("until", ""))
+    if fields.get("since"):
+        return search.having("since", fields["since"])
+    is_kept = search.get("since") not in TIMES and fields.get("from", "") == fields.get("shown-from", "")
+    return search if is_kept else search.having("since", fields.get("from", ""))
 
 
 # The totals above the list.

@@ -23,7 +23,7 @@ from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.prices import money_text
 from capabilities.labels import BADGES, KINDS, TYPE_ICONS
 from capabilities.quantities import duration_text
-from routing_admin.console.base.tags.ui import ago, badge, chain, chip, icon, soft_breaks
+from routing_admin.console.base.tags.ui import ago, badge, chain, chip, icon, short_name
 from routing_admin.console.base.tags.ui import exact as exact_text
 from routing_admin.console.requests.story import SHOWN_BADGES, build_row
 from routing_admin.core.fallback.endings import RequestEnding
@@ -33,14 +33,8 @@ from routing_admin.request_log.sent_files import read_adaptation
 
 COLUMNS_COOKIE = "request_columns"
 NOTHING = SafeString("")
-LONGEST = 28
-"""Longer names are shortened in the middle."""
 ONE_LINE = 22
 """Longer names may be cut at the end of a narrow column, so their title has the whole."""
-
-
-def shorten_middle(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[:16]}…{name[-11:]}"
 
 
 class Links:
@@ -61,9 +55,7 @@ class Links:
         if not value:
             return NOTHING
         title = format_html(' title="{}"', value) if len(value) > ONE_LINE else NOTHING
-        return format_html(
-            '<a class="f" href="{}"{}>{}</a>', self.url(key, value), title, soft_breaks(shorten_middle(value))
-        )
+        return format_html('<a class="f" href="{}"{}>{}</a>', self.url(key, value), title, short_name(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +117,14 @@ def _asked(row: RequestLog, links: Links) -> SafeString:
     if asked.kind == "route" and not asked.route:
         name = links.name("task", row.task_type)
     elif asked.kind or asked.name != row.pk:
-        name, route = soft_breaks(shorten_middle(asked.name)), links.name("task", asked.route)
+        name, route = short_name(asked.name), links.name("task", asked.route)
     else:
         name = format_html('<span class="muted">{}</span>', _("no model named"))
     default = NOTHING if row.matched else format_html(' <span class="badge">{}</span>', _("default route"))
     kind = f"{entry['operation']} {asked.label}".strip()
     return format_html(
         '{} <span class="xs muted">{} {}</span>{}<span class="sub n2">{}</span>',
-        *(name, kind, route, default, shorten_middle(row.agent)),
+        *(name, kind, route, default, short_name(row.agent)),
     )
 
 

@@ -124,13 +124,13 @@ def requests_volume(request: HttpRequest) -> HttpResponse:
     typed = request.GET.get("q", "")
     search = parse(typed, now)
     context: dict[str, Any] = {"volume": draw_volume(search, now), "typed": typed}
-    target = request.headers.get("HX-Target")
-    if target == SECTION:
+    if request.headers.get("HX-Target") == SECTION:
         context["ranges"] = [
             (label, search.having("since", since).to_text(), since == search.get("since")) for since, label in RANGES
         ]
         return render(request, "requests/over_time_chart.html", context)
-    return render(request, "requests/volume_chart.html" if target else "requests/volume_page.html", context)
+    is_part = request.headers.get("HX-Request") == "true"
+    return render(request, "requests/volume_chart.html" if is_part else "requests/volume_page.html", context)
 
 
 FORM = "form"

@@ -64,7 +64,7 @@ def draw_volume(search: Search, now: datetime) -> Chart | None:
             Bucket(
                 start=begin,
                 stop=end,
-                url=_narrow(search, max(begin, shown), end if end < now else None),
+                url=_narrow(search, max(begin, shown), min(end, stop) if min(end, stop) < now else None),
                 is_partial=_is_partial(begin, end, start, stop, volume.since),
             )
             for begin, end in pairwise(starts)

@@ -44,7 +44,7 @@ from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_langua
 from routing_admin.core.planning.lint import SKIPS, CheckedCandidate, lint
 from routing_admin.dispatch.decisions import unusable_of
 from routing_admin.request_log.search_words import Search
-from routing_admin.request_log.time_ranges import DAY_HOURS, window_start
+from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class RouteRow:
 
     @property
     def _search(self) -> Search:
-        return Search((("task", self.task_type), ("since", f"{DAY_HOURS}h")))
+        return Search((("task", self.task_type), ("since", "1d")))
 
 
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:

@@ -66,6 +66,9 @@ def services(request: HttpRequest) -> HttpResponse:
     ]
     listing = arrange(rows, request.GET, texts=_texts, columns=COLUMNS, choices=[BY_STATE], per_page=PER_PAGE)
     lines = describe_services([row.name.pk for row in listing.page])
-    context = {"listing": listing, "entries": [(row, lines[row.name.pk]) for row in listing.page]}
+    context = {
+        "listing": listing,
+        "entries": [(row, lines[row.name.pk]) for row in listing.page if row.name.pk in lines],
+    }
     template = "capabilities/services.html#rows" if wants_fragment(request) else "capabilities/services.html"
     return render(request, template, context)
