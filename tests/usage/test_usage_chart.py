@@ -115,9 +115,14 @@ def query_of(url: str) -> str:
 
 
 def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> None:
-    """Today is not complete, so neither it nor the same day before count: 6 after 4 are half as many again."""
+    """Today is not complete, so neither it nor the same day before count: 6 after 4 are half as many again.
+
+    A log that is younger than the period before is not compared with it.
+    """
     write([*entries(6, noon - DAY, "ann"), *entries(50, noon, "ann")])
-    write([*entries(4, noon - 8 * DAY, "ann"), *entries(70, noon - 7 * DAY, "ann")])
+    write([*entries(3, noon - 8 * DAY, "ann"), *entries(70, noon - 7 * DAY, "ann")])
+    assert "on the period before" not in viewer.get("/usage/", {"days": "7", "metric": "requests"}).content.decode()
+    write(entries(1, noon - 13 * DAY, "ann"))
     page = viewer.get("/usage/", {"days": "7", "metric": "requests"}).content.decode()
     assert "+50.0% on the period before" in " ".join(page.split())
     assert 'title="6 on complete days, 4 on the same days before"' in page

@@ -205,6 +205,10 @@ def _newest(marks: Sequence[Mark]) -> Mark | None:
 # The change since the period before.
 
 
+YOUNG = 10
+"""The period before is compared if its first tenth has requests."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """How a number differs from that of the period before, as a signed percentage and in words."""
@@ -214,9 +218,14 @@ class Change:
 
 
 def find_change(report: UsageReport, series: UsageSeries, measure: Measure) -> Change | None:
-    """Compare the complete hours or days of a report with those of the period before; None if it had nothing."""
-    points = dict(report.series)
-    by_hour = timezone.now() - report.since <= timedelta(days=2, hours=1)
+    """Compare the complete hours or days of a report with those of the period before.
+
+    Return None if that had nothing, or if its beginning has no sums: the log was younger, or they were deleted.
+    """
+    points, span = dict(report.series), timezone.now() - report.since
+    if not series.before or min(series.before) > report.since + span / YOUNG:
+        return None
+    by_hour = span <= timedelta(days=2, hours=1)
     length = timedelta(hours=1) if by_hour else timedelta(days=1)
     complete = timezone.now() - length
     sums = [
