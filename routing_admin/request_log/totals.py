@@ -66,12 +66,13 @@ class Totals:
 def sum_matches(search: Search, now: datetime) -> Totals:
     """Return the totals of a search; at most six queries."""
     with one_moment(LOGS):
-        if _is_summed(search):
+        if is_summed(search):
             return _sum_range(search, now)
         return _sum_rows(filter_rows(search, now))
 
 
-def _is_summed(search: Search) -> bool:
+def is_summed(search: Search) -> bool:
+    """Return whether sums of usage have all terms of a search."""
     keys = {key for key, _value in search.values}
     if search.text or keys - TIMES - set(SUMMED_TERMS):
         return False
@@ -141,7 +142,7 @@ def _sum_range(search: Search, now: datetime) -> Totals:
     start = max(since, oldest) if since else oldest
     by_hours = _Hours(start, now)
     first = by_hours.round_up(start)
-    last = by_hours.round_down(until) if until else _next_day(_next_day(day_of(now)))
+    last = by_hours.round_down(until) if until else next_day(next_day(day_of(now)))
     if last <= first:
         edges = [(start, until)]
     else:
@@ -179,7 +180,7 @@ class _Hours:
         began = self.round_down(at)
         if began == at:
             return at
-        return began + HOUR if self.has(at) else _next_day(began)
+        return began + HOUR if self.has(at) else next_day(began)
 
     def round_down(self, at: datetime) -> datetime:
         return hour_of(at) if self.has(at) else day_of(at)
@@ -188,10 +189,10 @@ class _Hours:
 def _periods(first: datetime, last: datetime, *, has_hours: bool) -> Iterator[tuple[str, list[datetime]]]:
     # Days in the middle, hours before and after them. Without sums of its hours, a range begins with a day.
     day = day_of(first)
-    day = day if day == first else _next_day(day)
+    day = day if day == first else next_day(day)
     days: list[datetime] = []
     if (last - first > HOURS_UP_TO or not has_hours) and day in (first, hour_of(day)):
-        while (following := _next_day(day)) <= last:
+        while (following := next_day(day)) <= last:
             days.append(day)
             day = following
     hours, hour = [], first
@@ -205,7 +206,7 @@ def _periods(first: datetime, last: datetime, *, has_hours: bool) -> Iterator[tu
     yield UsageSum.DAY, days
 
 
-def _next_day(day: datetime) -> datetime:
+def next_day(day: datetime) -> datetime:
     return day_of(day + DAY + HOUR)  # a day may have 23 to 25 hours
 
 

@@ -19,14 +19,14 @@ from django.db.models.functions import Cast, Left
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import RequestLog, UsageSum
-from routing_admin.request_log.counting import names_now
 from routing_admin.request_log.search import filter_rows
 from routing_admin.request_log.search_words import Search, moment
-from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
+from routing_admin.request_log.time_ranges import HOUR, hour_of
+from routing_admin.request_log.totals import SUMMED_TERMS, is_summed, next_day
 from routing_admin.request_log.usage import Counts
 from routing_admin.request_log.usage_rollups import list_folded, list_starts
 from routing_admin.request_log.usage_series import read_points
-from routing_admin.request_log.usage_sums import OTHERS, day_of
+from routing_admin.request_log.usage_sums import day_of
 
 MAX_SCANNED = 30_000
 """Requests, matching or not, among which rows are counted."""
@@ -35,8 +35,6 @@ LEAST_SCANNED = timedelta(minutes=10)
 HOURS_FOR = timedelta(days=6)
 """Sums of hours are kept for a day longer."""
 COUNTED = ("requests", "failures", "refused", "cancelled", "fallbacks")
-SUMMED_TERMS: Mapping[str, str] = {"agent": "agent", "task": "task_type"}
-"""Terms of a search that are columns of the sums."""
 
 
 class Outcome(Enum):
@@ -91,7 +89,7 @@ def find_range(search: Search, now: datetime) -> tuple[datetime, datetime] | Non
 
 def count_volume(search: Search, start: datetime, stop: datetime, now: datetime, *, by_minute: bool) -> Volume:
     """Return the volume between two times; at most eight queries."""
-    if by_minute or not _is_summed(search):
+    if by_minute or search.get("status") not in WORDS or not is_summed(search.having("status", "")):
         return _count_rows(search, start, stop, now, by_minute=by_minute)
     span = UsageSum.HOUR if start > now - HOURS_FOR else UsageSum.DAY
     first, last = _round_up(start, span), stop if stop >= now else _round_down(stop, span)
@@ -111,15 +109,6 @@ def count_volume(search: Search, start: datetime, stop: datetime, now: datetime,
     return volume
 
 
-def _is_summed(search: Search) -> bool:
-    keys = {key for key, _value in search.values} - {"since", "until", "status"}
-    if search.text or keys - set(SUMMED_TERMS) or search.get("status") not in WORDS:
-        return False
-    # Routes that were never configured are summed under one name.
-    task = search.get("task")
-    return not task or names_now(OTHERS).route(task) == task
-
-
 def _round_down(at: datetime, span: str) -> datetime:
     return hour_of(at) if span == UsageSum.HOUR else day_of(at)
 
@@ -128,7 +117,7 @@ def _round_up(at: datetime, span: str) -> datetime:
     began = _round_down(at, span)
     if began == at:
         return at
-    return began + HOUR if span == UsageSum.HOUR else day_of(began + DAY + HOUR)  # a day may have 23 to 25 hours
+    return began + HOUR if span == UsageSum.HOUR else next_day(began)
 
 
 def _add_sums(volume: Volume, search: Search, span: str, first: datetime, last: datetime) -> None:
