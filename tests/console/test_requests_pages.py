@@ -192,14 +192,16 @@ def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
 
 
 def test_following_new_requests_can_be_paused(admin: Client) -> None:
-    """A paused page asks for no new requests, keeps its filters, and offers to follow them again."""
+    """A paused list asks for no new requests, also with another filter, and offers to follow them again."""
     logged("req_1", 5)
     following = admin.get(reverse("requests"), {"q": "task:planning"}).content.decode()
     assert 'hx-trigger="every 10s"' in following
     assert 'href="?q=task%3Aplanning&amp;live=off"' in following
     paused = admin.get(reverse("requests"), {"q": "task:planning", "live": "off"}).content.decode()
     assert 'hx-trigger="every 10s"' not in paused
-    assert 'href="?q=task%3Aplanning"' in paused
+    assert 'hx-trigger="every 10s"' not in admin.get(reverse("requests")).content.decode()
+    assert 'href="?q=task%3Aplanning&amp;live=on"' in paused
+    assert 'hx-trigger="every 10s"' in admin.get(reverse("requests"), {"live": "on"}).content.decode()
 
 
 def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:

@@ -135,6 +135,7 @@ def requests_volume(request: HttpRequest) -> HttpResponse:
 
 FORM = "form"
 """Parameter of the form's address, whose fields become terms of the search text."""
+LIVE_COOKIE = "request_live"
 EXAMPLE = "status:failed task:planning provider:openai since:1h"
 """The placeholder of the search box. Keys are never translated."""
 
@@ -162,13 +163,18 @@ def requests(request: HttpRequest) -> HttpResponse:
         "newer": list_address(search, after=page.newer) if page.newer else "",
         "keys": KEYS,
         "words": suggest_words(typed[:LONGEST]),
-        "is_live": (is_live := request.GET.get("live") != "off"),
-        "live_url": list_address(search, live="off" if is_live else ""),
+        "is_live": (is_live := request.GET.get("live", request.COOKIES.get(LIVE_COOKIE)) != "off"),
+        "live_url": list_address(search, live="off" if is_live else "on"),
         # Only the newest page polls. If it is empty, all later requests are newer.
         "place": "" if page.newer else write_cursor(page.rows[0]) if page.rows else write_place(timezone.now(), "~"),
         "example": EXAMPLE,
     }
-    return render(request, "requests/requests.html", context)
+    response = render(request, "requests/requests.html", context)
+    if "live" in request.GET:
+        # Remembered until the browser is closed, so that filters and pages need not carry it.
+        word, secure = "on" if is_live else "off", settings.SESSION_COOKIE_SECURE
+        response.set_cookie(LIVE_COOKIE, word, samesite="Lax", secure=secure, httponly=True)
+    return response
 
 
 @require_POST
