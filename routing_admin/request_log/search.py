@@ -332,10 +332,10 @@ def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str
 
 
 def match_names(part: str, names: Sequence[str]) -> list[str]:
-    """Return the names that contain a part, those that start with it first."""
-    needle = part.lower()
-    found = [name for name in names if needle in name.lower()]
-    return sorted(found, key=lambda name: not name.lower().startswith(needle))
+    """Return the names that contain a part, ignoring case: those that start with it first."""
+    needle = part.casefold()
+    found = [name for name in names if needle in name.casefold()]
+    return sorted(found, key=lambda name: not name.casefold().startswith(needle))
 
 
 # Rows matching a rare word are collected first, and the search continues among them.

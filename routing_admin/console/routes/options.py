@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.planning.model_names import task_name
+from routing_admin.request_log.search import match_names
 
 MAX_OPTIONS = 20
 
@@ -28,17 +29,10 @@ NAMES: Mapping[str, Callable[[Configuration], list[str]]] = {"task": list_tasks,
 """The names that a field of this name accepts."""
 
 
-def find_options(names: Iterable[str], typed: str) -> list[str]:
-    """Return the names that contain what is typed, ignoring case: those that begin with it first."""
-    words = typed.strip().casefold()
-    found = [name for name in names if words in name.casefold()]
-    return sorted(found, key=lambda name: not name.casefold().startswith(words))[:MAX_OPTIONS]
-
-
 @require_safe
 def options(request: HttpRequest, field: str) -> HttpResponse:
     """Show the options of a field for its value. Raise `Http404` for an unknown field."""
     if field not in NAMES:
         raise Http404
-    names = NAMES[field](snapshot.current().configuration)
-    return render(request, "components/options.html", {"options": find_options(names, request.GET.get(field, ""))})
+    names = match_names(request.GET.get(field, "").strip(), NAMES[field](snapshot.current().configuration))
+    return render(request, "components/options.html", {"options": names[:MAX_OPTIONS]})
