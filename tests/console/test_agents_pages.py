@@ -71,7 +71,7 @@ def test_the_list_counts_the_requests_of_a_day_and_leads_to_them(admin: Client) 
             UsageRollup.objects.create(**values, dimension="provider", value="echo")
             UsageRollup.objects.create(**values, dimension="", value="")
     page = Page(admin.get("/agents/?sort=-requests"))
-    assert page.link("7 requests").attributes["href"] == "/requests/?q=agent%3Atext-agent%20since%3A24h"
+    assert page.link("7 requests").attributes["href"] == "/requests/?q=agent%3Atext-agent%20since%3A1d"
     assert next(link.name for link in page.controls if link.tag == "a" and link.name in NAMES) == "text-agent"
 
 

@@ -56,7 +56,7 @@ def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) 
     assert "10 requests" in page
     assert "20% failed" in page
     assert "10% by a fallback" in page
-    assert "/requests/?q=task%3Adesign%20since%3A24h" in page
+    assert "/requests/?q=task%3Adesign%20since%3A1d" in page
     assert page.count("no requests") == 5
 
 

@@ -72,7 +72,7 @@ def test_create_agent_without_key_names_the_command_that_issues_one(demo: None) 
         (("text-agent",), "The agent text-agent already exists. For another key: manage.py issue_agent_key text-agent"),
         (("reader", "--service", "nope"), "serviceId: There is no service nope."),
         (("reader", "--route", "nope"), "taskType: There is no task route nope."),
-        (("x" * 200,), "at most 120 characters"),
+        (("x" * 200,), "At most 120 characters"),
         (("reader", "--route", "planning", "--service", "text-model"), "not allowed with argument"),
     ],
 )
