@@ -81,7 +81,7 @@ def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page
     page.wait_for_url("**q=task**")
     page.locator("#quick").get_by_role("link", name="Answered by fallback").click()
     page.wait_for_url("**fallback**")
-    page.locator("#found th a").click()
+    page.get_by_role("table", name="Requests, newest first").locator("th a").click()
     assert page.locator("h1").inner_text() == "Request"
     assert "without the image" in page.locator("p.lead").inner_text()
 
