@@ -50,6 +50,11 @@ class Search:
         return replace(self, values=(*rest, (key, value)) if value else rest)
 
 
+def search_last_day(key: str, value: str) -> Search:
+    """Return the search for the requests of the last day with this value."""
+    return Search(((key, value), ("since", "1d")))
+
+
 def moment_text(moment: datetime) -> str:
     """Return a time in the form that `since:` and `until:` accept, in the installation's time zone."""
     return f"{timezone.localtime(moment):%Y-%m-%dT%H:%M}"

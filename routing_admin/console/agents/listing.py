@@ -15,9 +15,9 @@ from django.utils.translation import gettext_lazy, ngettext
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import AgentLine, list_agents
-from routing_admin.console.base.lists import Choice, Column, arrange, natural_key
+from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key
 from routing_admin.console.base.page_responses import wants_fragment
-from routing_admin.request_log.search_words import Search
+from routing_admin.request_log.search_words import search_last_day
 from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
@@ -68,7 +68,7 @@ class AgentRow:
     @property
     def search(self) -> str:
         """The search in the request log for the agent's requests of the last day."""
-        return Search((("agent", self.agent.agent_id), ("since", "1d"))).to_text()
+        return search_last_day("agent", self.agent.agent_id).to_text()
 
 
 COLUMNS: Mapping[str, Column[AgentRow]] = {
@@ -80,13 +80,7 @@ COLUMNS: Mapping[str, Column[AgentRow]] = {
 }
 
 
-BY_STATE: Choice[AgentRow] = Choice(
-    name="state",
-    label=gettext_lazy("State"),
-    everything=gettext_lazy("All states"),
-    values=STATES,
-    values_of=lambda row: (row.state,),
-)
+BY_STATE: Choice[AgentRow] = choose_state(STATES, lambda row: (row.state,))
 
 
 def _texts(row: AgentRow) -> Iterator[str]:

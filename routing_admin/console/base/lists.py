@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from django.core.paginator import Page, Paginator
 from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 
 Row = TypeVar("Row")
 ASCENDING, DESCENDING = "ascending", "descending"
@@ -36,6 +37,17 @@ class Choice(Generic[Row]):
     everything: str | Promise
     values: Mapping[str, str | Promise]
     values_of: Callable[[Row], Collection[str]]
+
+
+def choose_state(values: Mapping[str, str | Promise], values_of: Callable[[Row], Collection[str]]) -> Choice[Row]:
+    """Return the filter of a list by state."""
+    return Choice(
+        name="state",
+        label=gettext_lazy("State"),
+        everything=gettext_lazy("All states"),
+        values=values,
+        values_of=values_of,
+    )
 
 
 @dataclass(frozen=True, slots=True)

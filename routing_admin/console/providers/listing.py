@@ -19,12 +19,12 @@ from capabilities.access import actor_of
 from capabilities.models import Provider
 from capabilities.sentences import join_names
 from routing_admin.console.base.consequences import find_unconfirmed_disabling
-from routing_admin.console.base.lists import Choice, Column, Listing, arrange, natural_key
+from routing_admin.console.base.lists import Choice, Column, Listing, arrange, choose_state, natural_key
 from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.providers.actions import enable_providers
 from routing_admin.console.providers.forms import PROTOCOLS
 from routing_admin.console.providers.queries import ProviderLine, count_uses, find_providers, list_providers
-from routing_admin.request_log.search_words import Search
+from routing_admin.request_log.search_words import search_last_day
 from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
@@ -63,7 +63,7 @@ class ProviderRow:
     @property
     def search(self) -> str:
         """The search in the request log for the requests of the last day that reached the provider."""
-        return Search((("provider", self.provider.name), ("since", "1d"))).to_text()
+        return search_last_day("provider", self.provider.name).to_text()
 
 
 COLUMNS: Mapping[str, Column[ProviderRow]] = {
@@ -81,13 +81,7 @@ CHOICES: Sequence[Choice[ProviderRow]] = (
         values={name: name for name, _label in PROTOCOLS},
         values_of=lambda row: (row.provider.protocol,),
     ),
-    Choice(
-        name="state",
-        label=gettext_lazy("State"),
-        everything=gettext_lazy("All states"),
-        values=STATES,
-        values_of=lambda row: row.states,
-    ),
+    choose_state(STATES, lambda row: row.states),
 )
 
 

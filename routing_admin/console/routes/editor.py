@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -167,25 +167,16 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
 def ready(page: EditorPage) -> bool:
     """Return whether the draft can be saved. If not, add the reasons to the draft."""
     draft = page.draft
+    if page.row is None:
+        draft.form.fields["task_type"].validators.append(check_new_name)
     is_valid = draft.valid()
     if not draft.cards:
         draft.problems.append(_("A task route needs a candidate. Add one."))
     name = draft.form.cleaned_data.get("task_type", "")
-    if page.row is None and name:
-        problem = find_name_problem(name)
-        if problem:
-            draft.form.add_error("task_type", problem)
-            is_valid = False
+    if page.row is None and name and find_route(name) is not None:
+        draft.form.add_error("task_type", _("A task route with this name already exists."))
+        is_valid = False
     return is_valid and not draft.problems
-
-
-def find_name_problem(name: str) -> str | ValidationError | None:
-    """Return why a new route cannot have this name, or None."""
-    try:
-        check_new_name(name)
-    except ValidationError as refusal:
-        return refusal
-    return None if find_route(name) is None else _("A task route with this name already exists.")
 
 
 def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> HttpResponse:

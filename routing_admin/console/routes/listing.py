@@ -23,7 +23,7 @@ from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.base.lists import Choice, Column, arrange, natural_key
+from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key
 from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.routes import phrases as words
 from routing_admin.console.routes.actions import check_can_delete_route, delete_route, save_route
@@ -43,7 +43,7 @@ from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration,
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_language_directive, resolve_language
 from routing_admin.core.planning.lint import SKIPS, CheckedCandidate, lint
 from routing_admin.dispatch.decisions import unusable_of
-from routing_admin.request_log.search_words import Search
+from routing_admin.request_log.search_words import Search, search_last_day
 from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
@@ -109,7 +109,7 @@ class RouteRow:
 
     @property
     def _search(self) -> Search:
-        return Search((("task", self.task_type), ("since", "1d")))
+        return search_last_day("task", self.task_type)
 
 
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
@@ -164,13 +164,7 @@ def choices(causes: Mapping[str, str]) -> list[Choice[RouteSpec]]:
     """Return the filters by state and, for routes that cannot answer, by cause; `causes` as for `state_of`."""
     counted = Counter(filter(None, causes.values())).most_common()
     return [
-        Choice(
-            name="state",
-            label=_("State"),
-            everything=_("All states"),
-            values=STATES,
-            values_of=lambda route: (state_of(route, causes),),
-        ),
+        choose_state(STATES, lambda route: (state_of(route, causes),)),
         Choice(
             name="cause",
             label=_("Cause"),

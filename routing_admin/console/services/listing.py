@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from routing_admin.console.base.lists import Choice, Column, arrange, natural_key
+from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key
 from routing_admin.console.base.page_responses import wants_fragment
 from routing_admin.console.providers.queries import UNKNOWN_KEY, badge_of
 from routing_admin.console.services.queries import ServiceName, count_agents, describe_services, list_names
@@ -45,13 +45,7 @@ COLUMNS: Mapping[str, Column[ServiceRow]] = {
     "agents": Column(lambda row: row.agents, falling=True),
     "state": Column(lambda row: list(STATES).index(row.state)),
 }
-BY_STATE: Choice[ServiceRow] = Choice(
-    name="state",
-    label=gettext_lazy("State"),
-    everything=gettext_lazy("All states"),
-    values=STATES,
-    values_of=lambda row: (row.state,),
-)
+BY_STATE: Choice[ServiceRow] = choose_state(STATES, lambda row: (row.state,))
 
 
 def _texts(row: ServiceRow) -> Iterator[str]:

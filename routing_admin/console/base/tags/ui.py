@@ -383,8 +383,13 @@ def concepts(context: Mapping[str, Any]) -> dict[str, Any]:
 def pager(
     context: template.Context, page: Page[Any] | None = None, newer: str = "", older: str = "", summary: str = ""
 ) -> dict[str, Any]:
-    """Render links to the neighbouring pages: to the given URLs, or those of a Django page with the current query."""
+    """Render links to the neighbouring pages: to the given URLs, or those of a Django page with the current query.
+
+    The only page of a list has none.
+    """
     if page is not None:
+        if not page.has_other_pages():
+            return {"is_single": True}
         positions = {"first": page.start_index(), "last": page.end_index(), "all": page.paginator.count}
         summary = summary or _("%(first)s to %(last)s of %(all)s") % positions
         newer = _with_page(context, page.previous_page_number()) if page.has_previous() else ""
