@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.chaos.callers import Reply, ask, send
-from tests.gateway.serving import NAMES, Server, environment_of, manage, served
+from tests.gateway.serving import NAMES, Server, routing, serving
+from tests.lab import Lab
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the peak of memory is read from /proc, which is Linux's"
@@ -32,18 +33,17 @@ EDGE = "part-of-the-form"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp("large")
-    with served(directory) as server:
-        file = directory / "services.json"
-        file.write_text(json.dumps({"services": [vision_service(server, name) for name in NAMES]}))
-        manage(environment_of(directory, server.lab), "import_config", str(file))
-        yield server
+    with Lab() as lab:
+        services = {"services": [vision_service(lab, name) for name in NAMES]}
+        with serving(directory, lab, [routing(lab), services]) as server:
+            yield server
 
 
-def vision_service(server: Server, name: str) -> dict[str, Any]:
+def vision_service(lab: Lab, name: str) -> dict[str, Any]:
     return {
         "id": f"eye-{name}",
         "name": name,
-        "baseURL": server.lab.url("openai", name),
+        "baseURL": lab.url("openai", name),
         "apiKey": "",
         "model": "lab",
         "capabilityTags": [],
