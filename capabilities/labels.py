@@ -92,6 +92,8 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "ok": ("ok", "check", _("Ready")),
     "slow": ("warn", "clock", pgettext_lazy("health", "Slow")),
     "down": ("bad", "stop", _("Unreachable")),
+    "denied": ("bad", "x", pgettext_lazy("key or address", "Refused")),
+    "failing": ("bad", "stop", pgettext_lazy("health", "Failing")),
     "unknown": ("", "info", pgettext_lazy("health", "Unknown")),
     "cooling": ("warn", "pause", _("Cooling")),
     "no_key": ("warn", "key", _("No key")),

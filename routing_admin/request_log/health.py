@@ -17,7 +17,7 @@ from django.db.models.functions import Cast
 
 from capabilities.core.wire import Fault
 from routing_admin.core.fallback.chain import ABORTED, CANCELLED, OK, SkipReason
-from routing_admin.core.fallback.table import CALLERS_FAULTS
+from routing_admin.core.fallback.table import CALLERS_FAULTS, TABLE, TIMEOUT_CODE, UNREACHABLE_CODE, Group
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.time_ranges import DAY, DAY_HOURS, HOUR, window_start
@@ -33,8 +33,10 @@ MOST = 5000
 SLOW_MS = 10_000.0
 """A provider counts as slow if the median time to first content is longer, in milliseconds."""
 
-DOWN_AFTER = 3
-"""A provider counts as down if this many calls in a row, or all there were, failed."""
+FAILED_AFTER = 3
+"""A provider counts as failed if this many calls in a row, or all there were, failed."""
+FAILED = ("down", "denied", "failing")
+"""How a provider failed: it did not answer, it refused the key, or it answered with errors."""
 
 UNASKED = frozenset({*(reason.value for reason in SkipReason), CANCELLED, ABORTED, Fault.FIRE_DRILL, *CALLERS_FAULTS})
 """Outcomes that say nothing about a provider, because it was not called or not at fault."""
@@ -54,7 +56,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A provider's last hour; `status` is ok, slow, down or unknown, times in milliseconds."""
+    """A provider's last hour; times are in milliseconds.
+
+    `status` is ok, slow or unknown, or, if its newest calls failed, down, denied or failing.
+    """
 
     status: str = "unknown"
     calls: int = 0
@@ -65,7 +70,7 @@ class Health:
 
     @property
     def tone(self) -> str:
-        return {"slow": "warn", "down": "bad", "ok": "ok"}.get(self.status, "")
+        return "bad" if self.status in FAILED else {"slow": "warn", "ok": "ok"}.get(self.status, "")
 
 
 def judge(samples: Sequence[Sample], now: datetime) -> Health:
@@ -74,9 +79,9 @@ def judge(samples: Sequence[Sample], now: datetime) -> Health:
         return Health()
     answered = sorted(sample.ms for sample in samples if sample.outcome == OK)
     failure = next((sample for sample in samples if sample.outcome != OK), None)
-    recent = samples[:DOWN_AFTER]
+    recent = samples[:FAILED_AFTER]
     if all(sample.outcome != OK for sample in recent):
-        status = "down"
+        status = _name_failure(samples[0].outcome)
     else:
         status = "slow" if answered and quantile(answered, 0.5) > SLOW_MS else "ok"
     series = [0] * BUCKETS
@@ -85,6 +90,15 @@ def judge(samples: Sequence[Sample], now: datetime) -> Health:
         series[min(max(index, 0), BUCKETS - 1)] += 1
     p50, p95 = (quantile(answered, share) if answered else None for share in (0.5, 0.95))
     return Health(status, len(samples), p50, p95, tuple(series), failure)
+
+
+def _name_failure(outcome: str) -> str:
+    row = TABLE.get(outcome)
+    if row is None:
+        return "failing"
+    if not {Group.AUTH, Group.QUOTA}.isdisjoint(row.groups):
+        return "denied"
+    return "down" if row.code in (UNREACHABLE_CODE, TIMEOUT_CODE) else "failing"
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

@@ -17,14 +17,17 @@ from hypothesis import strategies as st
 
 from capabilities.acts import SYSTEM
 from capabilities.core.services.agent_limits import Meter
-from capabilities.models import Provider
+from capabilities.models import Drift, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.tags.ui import exact
 from routing_admin.console.dashboard import queries
-from routing_admin.console.dashboard.queries import figures_of, percent_text
+from routing_admin.console.dashboard.notices import list_notices
+from routing_admin.console.dashboard.queries import QuotaUse, figures_of, percent_text
 from routing_admin.console.dashboard.views import SHOWN, configured_models, tiles_of
 from routing_admin.console.people.actions import choose_password
+from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.core.configuration.specs import EMPTY, LabelBudgetSpec
+from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.models import AttemptLog, Candidate, Installation, RequestLog, TaskRoute
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.request_log import health
@@ -46,15 +49,19 @@ def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
         ((), 100, "unknown"),
         (("ok",), 100, "ok"),
         (("ok", "http_500", "http_500"), 100, "ok"),
-        (("http_500",), 100, "down"),
-        (("http_500", "http_503", "http_500", "ok"), 100, "down"),
+        (("http_500",), 100, "failing"),
+        (("http_500", "http_503", "http_500", "ok"), 100, "failing"),
+        (("connect_refused",), 100, "down"),
+        (("read_timeout", "http_401"), 100, "down"),
+        (("http_401", "http_500"), 100, "denied"),
+        (("http_429_quota",), 100, "denied"),
+        (("http_429",), 100, "failing"),
         (("http_500", "ok", "ok"), 100, "ok"),
         (("ok", "ok"), 12_000, "slow"),
-        (("http_500", "http_500", "http_401"), 100, "down"),
     ],
 )
 def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
-    """A provider is down if its last three calls failed, or all if there were fewer.
+    """A provider has failed if its last three calls failed, or all if there were fewer. The newest failure says how.
 
     It is slow from a median of ten seconds.
     """
@@ -200,7 +207,7 @@ def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
     models = configured_models(snapshot.current().configuration)
     assert health.provider_health(timezone.now(), models) == {}
     AttemptLog.objects.update(model=Provider.objects.get(name="echo").default_model)
-    assert health.provider_health(timezone.now(), models)["echo"].status == "down"
+    assert health.provider_health(timezone.now(), models)["echo"].status == "failing"
 
 
 def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:
@@ -339,3 +346,38 @@ def test_team_and_project_of_the_same_name_both_show_a_low_budget(monkeypatch: p
     monkeypatch.setattr(queries, "find_uses", lambda _holders: uses)
     low = queries.list_low_budgets(replace(EMPTY, label_budgets=budgets))
     assert [(budget.label, budget.percent) for budget in low] == [("atlas", 95), ("atlas", 90)]
+
+
+def test_models_in_doubt_are_one_row(admin: Client, demo: None) -> None:
+    """Several doubts are counted, and each unfolds with its own buttons. A single doubt is shown at once."""
+    services = list(Service.objects.select_related("provider").filter(service_id__in=("echo-vision", "vision-model")))
+    drifts = [
+        Drift.objects.create(
+            provider=service.provider.name, model=service.model, capability="vision", kind="denied", at=timezone.now()
+        )
+        for service in services
+    ]
+    page = Page(admin.get(reverse("dashboard")))
+    assert page.link("2 models do not read what they are declared to read")
+    assert [button.name for button in page.controls if button.tag == "button"].count("Probe now") == 2
+    drifts[0].delete()
+    page = Page(admin.get(reverse("dashboard")))
+    assert page.link("2 models do not read what they are declared to read") is None
+    assert page.button("Probe now")
+
+
+def test_a_kind_without_a_problem_has_no_row(db: None) -> None:
+    """Alerts are counted by kind."""
+    groups = list_notices(
+        alerts={AlertKind.KEY_REFUSED: 3, AlertKind.BUDGET: 1, AlertKind.DISK: 0},
+        standings=(),
+        budgets=(),
+        refusals=(),
+        quotas=(QuotaUse("", 9, 10),),
+        cooldowns=LocalCooldowns(lambda: 0.0, lambda: 0.0),
+        drifts=(),
+    )
+    assert [(group.sentence, len(group.causes)) for group in groups] == [
+        ("4 active alerts", 2),
+        ("1 storage quota is nearly used up", 0),
+    ]

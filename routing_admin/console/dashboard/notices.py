@@ -1,10 +1,11 @@
-"""What needs a person, on the dashboard: one row for each kind of problem, with its number, its causes and a link."""
+"""The rows of the dashboard about what needs a person: one for each kind of problem, with its number and a link."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -19,9 +20,13 @@ from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.dashboard.queries import LowBudget, QuotaUse
 from routing_admin.console.providers.queries import KeyRefusal
 from routing_admin.console.routes.queries import CAUSES, UNABLE, Standing
+from routing_admin.console.services.queries import DriftView
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity
+from routing_admin.core.fallback.cooldown import Cooldowns
 
 MAX_LINES = 5
 """How many objects a row names. Its link leads to all of them."""
+MAX_CAUSES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +49,19 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeGroup:
-    """The problems of one kind. A single problem is shown as its line, several are counted in `sentence`."""
+    """The problems of one kind. A single problem is shown as its line, several are counted in `sentence`.
+
+    `line_template` renders one of the lines as `line`, and `act_template` a button for all of them.
+    """
 
     tone: str
     icon: str
     sentence: str
     url: str
-    lines: Sequence[NoticeLine]
+    lines: Sequence[Any] = ()
     causes: Sequence[Cause] = ()
+    line_template: str = "components/notice_line.html"
+    act_template: str = ""
 
     @property
     def first_lines(self) -> Sequence[NoticeLine]:
@@ -63,14 +73,41 @@ class NoticeGroup:
 
 
 def list_notices(
+    *,
+    alerts: Mapping[AlertKind, int],
     standings: Iterable[Standing],
     budgets: Sequence[LowBudget],
     refusals: Sequence[KeyRefusal],
     quotas: Sequence[QuotaUse],
+    cooldowns: Cooldowns,
+    drifts: Sequence[DriftView],
 ) -> list[NoticeGroup]:
     """Return a group for each kind of problem that there is, the most severe first."""
-    groups = (_group_routes(standings), _group_budgets(budgets), _group_refusals(refusals), _group_quotas(quotas))
-    return [group for group in groups if group.lines]
+    groups = (
+        _group_alerts(alerts),
+        _group_routes(standings),
+        _group_budgets(budgets),
+        _group_cooling(cooldowns),
+        _group_refusals(refusals),
+        _group_quotas(quotas),
+        _group_drifts(drifts),
+    )
+    return [group for group in groups if group.lines or group.causes]
+
+
+def _group_alerts(counts: Mapping[AlertKind, int]) -> NoticeGroup:
+    url, counter = reverse("alerts"), +Counter(counts)
+    is_critical = any(KINDS[kind].severity is Severity.CRITICAL for kind in counter)
+    return NoticeGroup(
+        tone="bad" if is_critical else "warn",
+        icon="stop" if is_critical else "warn",
+        sentence=ngettext("%(count)s active alert", "%(count)s active alerts", counter.total())
+        % {"count": counter.total()},
+        url=url,
+        causes=[
+            Cause(_(KINDS[kind].title), number, f"{url}#{kind}") for kind, number in counter.most_common(MAX_CAUSES)
+        ],
+    )
 
 
 def _group_routes(standings: Iterable[Standing]) -> NoticeGroup:
@@ -119,6 +156,29 @@ def _group_budgets(budgets: Sequence[LowBudget]) -> NoticeGroup:
     )
 
 
+def _group_cooling(cooldowns: Cooldowns) -> NoticeGroup:
+    cooling = sorted(cooldowns.list_cooling(), key=lambda entry: -entry[1].seconds)
+    return NoticeGroup(
+        tone="warn",
+        icon="clock",
+        sentence=ngettext("%(count)s model is cooling down", "%(count)s models are cooling down", len(cooling))
+        % {"count": len(cooling)},
+        url=reverse("providers"),
+        lines=[
+            NoticeLine(
+                f"{provider}/{model}" if model else provider,
+                find_url("provider", provider),
+                insert_facts(
+                    _("is cooling down for %(seconds)s s after %(fault)s."),
+                    {"seconds": round(cooldown.seconds), "fault": cooldown.failure.fault.value},
+                ),
+            )
+            for (provider, model), cooldown in cooling
+        ],
+        act_template="dashboard/try_again.html",
+    )
+
+
 def _group_refusals(refusals: Sequence[KeyRefusal]) -> NoticeGroup:
     return NoticeGroup(
         tone="warn",
@@ -163,4 +223,23 @@ def _group_quotas(quotas: Sequence[QuotaUse]) -> NoticeGroup:
             )
             for quota in quotas
         ],
+    )
+
+
+def _group_drifts(drifts: Sequence[DriftView]) -> NoticeGroup:
+    doubts = sum(drift.line.is_doubt for drift in drifts)
+    return NoticeGroup(
+        tone="warn" if doubts else "info",
+        icon="warn" if doubts else "info",
+        sentence=ngettext(
+            "%(count)s model does not read what it is declared to read",
+            "%(count)s models do not read what they are declared to read",
+            doubts,
+        )
+        % {"count": doubts}
+        if doubts
+        else ngettext("%(count)s model reads more", "%(count)s models read more", len(drifts)) % {"count": len(drifts)},
+        url=reverse("matrix"),
+        lines=drifts,
+        line_template="capabilities/drift_line.html",
     )

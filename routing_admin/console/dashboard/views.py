@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET, require_POST
 from artifacts.storage.content import byte_store
 from capabilities.access import actor_of
 from capabilities.errors import ActionError
+from capabilities.sentences import join_names
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.configuration.snapshot import Snapshot
@@ -40,15 +41,13 @@ from routing_admin.console.providers.queries import badge_of, find_provider, lis
 from routing_admin.console.requests.story import build_row
 from routing_admin.console.routes.queries import Standing, list_standings, list_unable
 from routing_admin.console.services.queries import list_drifts, render_drifts
-from routing_admin.core.alerts.kinds import KINDS, Severity
 from routing_admin.core.configuration.specs import Configuration
-from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.model_endpoints import note_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.store_monitor import low_disk_space
 from routing_admin.request_log import health
-from routing_admin.request_log.health import Health
+from routing_admin.request_log.health import FAILED, Health
 from routing_admin.request_log.journal import journal
 
 # Tiles of providers, the worst first, so that a problem is visible without searching.
@@ -56,9 +55,9 @@ from routing_admin.request_log.journal import journal
 SHOWN = 12
 """How many tiles the page shows. With more providers, only those that are called or failing have one."""
 
-WORST_FIRST = ("down", "cooling", "slow", "rejected", "no_key", "ok", "unknown", "unneeded", "disabled")
+WORST_FIRST = (*FAILED, "cooling", "slow", "rejected", "no_key", "ok", "unknown", "unneeded", "disabled")
 """Statuses in the order of the tiles. `unneeded` is a provider that cannot be called and that no enabled route uses."""
-FAILING = ("down", "cooling", "slow")
+TROUBLED = (*FAILED, "cooling", "slow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +90,7 @@ class Tile:
     @property
     def is_busy(self) -> bool:
         """Whether it was called in the last hour, or is failing."""
-        return bool(self.health.calls) or self.status in FAILING
+        return bool(self.health.calls) or self.status in TROUBLED
 
 
 def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
@@ -135,8 +134,8 @@ def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]
 
 NAMED = 4
 """How many routes and providers with problems the sentence names."""
-MAX_DRIFTS = 5
-"""How many drifts, which are doubts about models or changes in them, are listed."""
+MAX_NOTICES = 3
+"""How many rows about problems are shown; the others unfold below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +197,15 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     state, now = snapshot.current(), timezone.now()
     standings = list_standings(state)
     tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
-    drifts = render_drifts(list_drifts())
+    notices = list_notices(
+        alerts=count_open(),
+        standings=standings,
+        budgets=list_low_budgets(state.configuration),
+        refusals=list_key_refusals(state),
+        quotas=list_low_quotas(),
+        cooldowns=process_run_context().cooldowns,
+        drifts=render_drifts(list_drifts()),
+    )
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
@@ -209,15 +216,10 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "unlogged_in_memory": len(journal().waiting) if journal().disk_is_full else 0,
         "log_dropped": journal().lost,
         "disk_space": low_disk_space(),
-        **_count_alerts(),
         "state": state,
         "endings": list_endings(),
-        "cooling": list_cooling_lines(process_run_context().cooldowns),
-        "notices": list_notices(
-            standings, list_low_budgets(state.configuration), list_key_refusals(state), list_low_quotas()
-        ),
-        "drifts": drifts[:MAX_DRIFTS],
-        "more_drifts": len(drifts[MAX_DRIFTS:]),
+        "notices": notices[:MAX_NOTICES],
+        "more_notices": notices[MAX_NOTICES:],
         "tiles": (shown := select_shown(tiles)),
         "more_tiles": len(tiles) - len(shown),
         "figures": figures_of(*health.two_days(now), health.first_content(now), now),
@@ -247,7 +249,7 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
         first = ngettext("The task route is working.", "All %(count)s task routes are working.", count) % {
             "count": count
         }
-    troubled = [tile.label for tile in tiles if tile.is_enabled and tile.status in FAILING]
+    troubled = [tile.label for tile in tiles if tile.is_enabled and tile.status in TROUBLED]
     if not troubled:
         return first
     second = ngettext("%(names)s has problems.", "%(names)s have problems.", len(troubled))
@@ -256,12 +258,6 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     names = {"count": len(troubled), "names": _(", ").join(troubled[:NAMED])}
     parts = {"first": first, "second": second % names}
     return _("%(first)s %(second)s") % parts
-
-
-def _count_alerts() -> dict[str, Any]:
-    counts = count_open()
-    critical = any(count for kind, count in counts.items() if KINDS[kind].severity is Severity.CRITICAL)
-    return {"alerts_open": sum(counts.values()), "alerts_tone": "bad" if critical else "warn"}
 
 
 def _troubled_rows(now: datetime) -> list[dict[str, Any]]:
@@ -293,43 +289,23 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
         "finished_count": finished_count,
         "total": total,
         "is_new": finished_count < total,
+        "is_answering": is_done["request"],
     }
-
-
-# Providers in cooldown after failures, and the button that ends their cooldowns.
-
-
-@dataclass(frozen=True, slots=True)
-class CoolingLine:
-    provider: str
-    model: str
-    seconds: int
-    fault: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.provider}/{self.model}" if self.model else self.provider
-
-
-def list_cooling_lines(cooldowns: Cooldowns) -> list[CoolingLine]:
-    lines = [
-        CoolingLine(provider, model or "", round(cooling.seconds), cooling.failure.fault.value)
-        for (provider, model), cooling in cooldowns.list_cooling()
-    ]
-    return sorted(lines, key=lambda line: -line.seconds)
 
 
 @require_POST
 def providers_try_again(request: HttpRequest) -> HttpResponse:
+    """End the cooldowns that this process knows."""
+    cooling = (provider for (provider, _model), _cooldown in process_run_context().cooldowns.list_cooling())
     try:
-        names = try_again(actor_of(request), list(dict.fromkeys(request.POST.getlist("name"))))
+        names = try_again(actor_of(request), list(dict.fromkeys(cooling)))
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
         text = ngettext(
             "%(names)s is tried again with the next call", "%(names)s are tried again with the next call", len(names)
         )
-        add_toast(request, text % {"names": _(", ").join(names)})
+        add_toast(request, text % {"names": join_names(names)})
     return redirect("dashboard")
 
 

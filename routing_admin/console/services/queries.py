@@ -153,8 +153,8 @@ def list_drifts() -> list[DriftLine]:
     open_drifts = list_open_drifts()
     if not open_drifts:
         return []
-    models = {row.model for row in open_drifts}
-    services = Service.objects.filter(model__in=models, enabled=True)
+    providers, models = {row.provider for row in open_drifts}, {row.model for row in open_drifts}
+    services = Service.objects.filter(provider__name__in=providers, model__in=models, enabled=True)
     return match_drifts(open_drifts, services.select_related("provider").prefetch_related("capabilities"))
 
 

@@ -246,9 +246,10 @@ def code_spans(text: str) -> SafeString:
 
 
 @register.inclusion_tag("requests/over_time.html")
-def over_time(**terms: str) -> dict[str, str]:
+def over_time(since: str = "7d", **terms: str) -> dict[str, str]:
     """Render a section with the chart of the requests that match these terms, such as `agent=row.agent_id`."""
-    return {"search": Search(tuple(terms.items())).to_text()}
+    search = Search(tuple(terms.items()))
+    return {"search": search.to_text(), "drawn": search.having("since", since).to_text()}
 
 
 @register.filter
