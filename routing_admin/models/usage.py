@@ -75,6 +75,9 @@ class UsageRollup(UsageCounts):
 
     A row with an empty dimension marks the hour or day as folded; its value is empty once all others exist. A migration
     that changes `UsageSum` deletes this table's rows, which are then rebuilt.
+
+    `latencies` are the histograms of answered requests (`request_log.latencies`): of all in the row with the empty
+    dimension, and of an agent's or route's in one of its rows.
     """
 
     span = models.CharField(max_length=1)
@@ -82,6 +85,7 @@ class UsageRollup(UsageCounts):
     dimension = models.CharField(max_length=16, blank=True)
     value = models.CharField(max_length=200, blank=True)
     currency = models.CharField(max_length=3, blank=True)
+    latencies = models.JSONField(null=True)
 
     class Meta:
         constraints = [

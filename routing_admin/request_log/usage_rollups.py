@@ -25,8 +25,9 @@ from capabilities.runtime import owned
 from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL, borrowed_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
-from routing_admin.request_log.time_ranges import HOUR
-from routing_admin.request_log.usage_sums import COUNTS, LENGTHS, ROLLUP_LOCK
+from routing_admin.request_log.latencies import ALL, count_latencies
+from routing_admin.request_log.time_ranges import DAY, HOUR
+from routing_admin.request_log.usage_sums import COUNTS, LENGTHS, ROLLUP_LOCK, day_of
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +118,11 @@ def fold(span: str, start: datetime) -> None:
         period.delete()
         mark.save()
     rows = [row for dimension in DIMENSIONS for row in sum_up(span, start, dimension)]
+    # A day has 23 to 25 hours.
+    histograms = count_latencies(start, start + HOUR if span == UsageSum.HOUR else day_of(start + DAY + HOUR))
+    for row in rows:
+        # Of rows with several currencies, the first has the histograms.
+        row.latencies = histograms.pop((row.dimension, row.value), None)
     # The lock is held for one batch only, so that late requests do not wait for the whole fold.
     for at in range(0, len(rows), BATCH):
         with _exclusive():
@@ -124,7 +130,7 @@ def fold(span: str, start: datetime) -> None:
                 return
             UsageRollup.objects.bulk_create(rows[at : at + BATCH])
     with _exclusive():
-        _holds(period, mark) and period.filter(pk=mark.pk).update(value="")
+        _holds(period, mark) and period.filter(pk=mark.pk).update(value="", latencies=histograms[ALL])
 
 
 def _holds(period: QuerySet[UsageRollup], mark: UsageRollup) -> bool:

@@ -29,8 +29,16 @@ class UsageSeries:
     before: Points
 
 
-def sum_series(since: datetime, length: timedelta, group_by: str, names: Collection[str], **only: str) -> UsageSeries:
-    """Return the series of the named groups since the start of a report, and the total of the time before it.
+def sum_series(
+    since: datetime,
+    length: timedelta,
+    group_by: str,
+    names: Collection[str],
+    *,
+    until: datetime | None = None,
+    **only: str,
+) -> UsageSeries:
+    """Return the series of the named groups between the times of a report, and the total of the time before it.
 
     `length` is that of the period, in whole hours or days. Three queries.
     """
@@ -40,7 +48,8 @@ def sum_series(since: datetime, length: timedelta, group_by: str, names: Collect
     with one_moment(LOGS):
         starts = list_starts(span, earliest)
         folded = set() if filters else list_folded(span, starts)
-        now, before = [start for start in starts if start >= since], [start for start in starts if start < since]
+        now = [start for start in starts if since <= start and (until is None or start < until)]
+        before = [start for start in starts if start < since]
         groups = read_points(span, now, folded, GROUPS[group_by], names, filters) if names else {}
         earlier = read_points(span, before, folded, filters=filters)
     return UsageSeries(groups, {_moved(start, length): counts for start, counts in earlier.get("", {}).items()})

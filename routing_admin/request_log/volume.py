@@ -149,7 +149,7 @@ def _outcomes(counts: Counts) -> Iterator[tuple[Outcome, int]]:
 def _count_rows(
     search: Search, start: datetime, stop: datetime, now: datetime, *, by_minute: bool, is_bounded: bool = True
 ) -> Volume:
-    volume = Volume(_bounded_start(start, stop, now) if is_bounded else start)
+    volume = Volume(bounded_start(start, stop, now) if is_bounded else start)
     if volume.since >= stop:
         return volume
     # Times are grouped as text, in UTC: a minute has 16 characters, and ten minutes have 15. Hours and days consist of
@@ -165,7 +165,7 @@ def _count_rows(
     return volume
 
 
-def _bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
+def bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
     """Return the time from which there are at most `MAX_SCANNED` requests before `stop`, but not before `start`."""
     spans = [UsageSum.HOUR] if start > now - HOURS_FOR else [UsageSum.DAY, UsageSum.HOUR]
     for span in spans if stop > now - HOURS_FOR else [UsageSum.DAY]:

@@ -18,6 +18,7 @@ from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.usage.charts import choose_currency, list_currencies, measure_of
+from routing_admin.console.usage.periods import read_period
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
@@ -153,3 +154,40 @@ def test_a_revision_is_marked_with_a_link(viewer: Client, noon: datetime) -> Non
     write(entries(1, noon, "ann"))
     page = viewer.get("/usage/", {"days": "365"}).content.decode()
     assert re.search(r'<a class="event" href="/history/\d+/" title="Revision \d+', page)
+
+
+def test_any_days_can_be_chosen(viewer: Client, noon: datetime) -> None:
+    """The page, its chart and its files cover the chosen days alone, and the requests that they lead to."""
+    for number in range(6):
+        write(entries(number + 1, noon - number * DAY, f"agent-{number}"))
+    days = {"from": f"{noon - 3 * DAY:%Y-%m-%d}", "to": f"{noon - 2 * DAY:%Y-%m-%d}"}
+    page = viewer.get("/usage/", {**days, "metric": "requests"}).content.decode()
+    assert legend_of(page) == [("agent-3", "4"), ("agent-2", "3")]
+    assert page.count('class="tip"') == 2
+    bar = re.search(r'<li><a href="(/requests/\?q=[^"]+)"><span class="tip">', page)
+    assert bar is not None
+    assert len(find(parse(query_of(unescape(bar[1])), noon)).rows) == 4
+    link = re.search(r'href="(/csv/usage/\?[^"]+chart=1)"', page)
+    assert link is not None
+    lines = viewer.get(unescape(link[1])).content.decode("utf-8-sig").split()
+    assert [line.split(",")[1:] for line in lines] == [["agent-3", "agent-2"], ["4", "0"], ["0", "3"]]
+    # A choice of the last days takes precedence.
+    week = viewer.get("/usage/", {**days, "days": "7", "metric": "requests"}).content.decode()
+    assert ("agent-0", "1") in legend_of(week)
+
+
+@pytest.mark.parametrize(
+    ("params", "length"),
+    [
+        ({"from": "2026-10-05", "to": "2026-10-01"}, 5),
+        ({"from": "2026-10-01"}, 30),
+        ({"to": "2026-10-30"}, 30),
+        ({"from": "2026-13-99", "to": "soon"}, 30),
+        ({"from": "0001-01-01", "to": "9999-12-31"}, None),
+        ({"days": "9999999"}, 30),
+    ],
+)
+def test_a_period_is_read_from_whatever_is_typed(params: dict[str, str], length: int | None, noon: datetime) -> None:
+    period = read_period(params)
+    assert period.since < (period.until or noon)
+    assert length is None or period.length == length * DAY

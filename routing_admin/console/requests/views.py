@@ -25,6 +25,8 @@ from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.base.session import find_return_url
+from routing_admin.console.base.spreadsheets import csv_response
+from routing_admin.console.base.tags.charting import table_of
 from routing_admin.console.requests.advice import RenderedAdvice, advise
 from routing_admin.console.requests.filters import (
     NAMED,
@@ -53,7 +55,7 @@ from routing_admin.console.requests.story import (
     build_tracks,
     color_chips,
 )
-from routing_admin.console.requests.volume import draw_volume
+from routing_admin.console.requests.volume import LATENCIES, draw_latencies, draw_volume
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.errors import ALL_FAILED
 from routing_admin.core.fallback.remedies import Remedy
@@ -61,6 +63,7 @@ from routing_admin.limits.prices.sheet import sheet_of
 from routing_admin.models import RequestLog
 from routing_admin.request_log.costs import sum_waste
 from routing_admin.request_log.entries import TOKEN_DETAILS
+from routing_admin.request_log.latencies import Latency
 from routing_admin.request_log.operations import operation_name
 from routing_admin.request_log.search import (
     MAX_NEW,
@@ -117,20 +120,38 @@ SECTION = "over-time"
 RANGES = (("1d", gettext_lazy("24 hours")), ("7d", gettext_lazy("7 days")), ("30d", gettext_lazy("30 days")))
 
 
+CHARTS: Mapping[str, str | Promise] = {
+    "": gettext_lazy("Requests"),
+    **{latency.value: label for latency, label in LATENCIES.items()},
+}
+"""What the chart of a search shows, by the parameter `show`."""
+
+
 @require_GET
 def requests_volume(request: HttpRequest) -> HttpResponse:
     """Show the chart of a search: a part of the list or of another page, which load it later, or its own page."""
     now = timezone.now()
     typed = request.GET.get("q", "")
     search = parse(typed, now)
-    context: dict[str, Any] = {"volume": draw_volume(search, now), "typed": typed}
+    show = request.GET.get("show", "")
+    chart = draw_latencies(search, Latency(show), now) if show in set(Latency) else draw_volume(search, now)
+    if request.GET.get("format") == "csv" and chart is not None:
+        return csv_response("requests-over-time.csv", table_of(chart))
+    context: dict[str, Any] = {"volume": chart, "typed": typed, "show": show, "charts": CHARTS}
     if request.headers.get("HX-Target") == SECTION:
+        context["totals"] = describe_totals(sum_matches(search, now), search)
         context["ranges"] = [
             (label, search.having("since", since).to_text(), since == search.get("since")) for since, label in RANGES
         ]
         return render(request, "requests/over_time_chart.html", context)
-    is_part = request.headers.get("HX-Request") == "true"
-    return render(request, "requests/volume_chart.html" if is_part else "requests/volume_page.html", context)
+    return render(request, _chart_template(request), context)
+
+
+def _chart_template(request: HttpRequest) -> str:
+    if request.headers.get("HX-Request") != "true":
+        return "requests/volume_page.html"
+    is_switched = request.headers.get("HX-Target") == "volume"
+    return "requests/volume_chart.html#chart" if is_switched else "requests/volume_chart.html"
 
 
 FORM = "form"

@@ -1,9 +1,10 @@
-"""The chart above the list of requests: how many match the search over time, by outcome."""
+"""The charts of a search for requests: how many match over time, by outcome, and how long their answers took."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from urllib.parse import urlencode
@@ -14,10 +15,14 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from capabilities.quantities import duration_text
+from capabilities.sentences import join_sentences
 from routing_admin.console.base.tags.charting import Bucket, Chart, Series, Step, list_starts
+from routing_admin.request_log.latencies import Histogram, Latency, quantile
+from routing_admin.request_log.latency_series import read_latencies
 from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.time_ranges import DAY
-from routing_admin.request_log.volume import Outcome, Volume, count_volume, find_range
+from routing_admin.request_log.volume import Outcome, count_volume, find_range
 
 NAMES: Mapping[Outcome, tuple[str | Promise, str]] = {
     Outcome.ANSWERED: (gettext_lazy("Answered"), "ok"),
@@ -37,8 +42,43 @@ STEPS = (
 LONGEST = timedelta(days=900)
 
 
-def draw_volume(search: Search, now: datetime) -> Chart | None:
-    """Return the chart of a search, or None if it matches nothing that the log has."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The time that a chart covers: its buckets from `shown` on, in which there may be requests from `start` on."""
+
+    search: Search
+    now: datetime
+    shown: datetime
+    start: datetime
+    stop: datetime
+    step: Step
+    starts: Sequence[datetime]
+
+    @property
+    def count(self) -> int:
+        return len(self.starts) - 1
+
+    def place(self, at: datetime) -> int:
+        """Return the bucket of a time. The first sum may begin before the oldest request."""
+        return min(max(0, bisect_right(self.starts, at) - 1), self.count - 1)
+
+    def list_buckets(self, counted_since: datetime) -> list[Bucket]:
+        return [
+            Bucket(
+                start=begin,
+                stop=end,
+                url=_narrow(
+                    self.search,
+                    max(begin, self.shown),
+                    min(end, self.stop) if min(end, self.stop) < self.now else None,
+                ),
+                is_partial=_is_partial(begin, end, self.start, self.stop, counted_since),
+            )
+            for begin, end in pairwise(self.starts)
+        ]
+
+
+def _frame(search: Search, now: datetime) -> Frame | None:
     found = find_range(search, now)
     if found is None:
         return None
@@ -46,37 +86,84 @@ def draw_volume(search: Search, now: datetime) -> Chart | None:
     # A log that is younger than a day is shown as a day, not as a few minutes.
     shown = start if search.get("since") else min(start, stop - DAY)
     step = next((step for longest, step in STEPS if stop - shown <= longest), Step.MONTH)
-    volume = count_volume(search, start, stop, now, by_minute=step is Step.MINUTES)
     starts = list_starts(shown, stop - timedelta(microseconds=1), step)
-    values = {outcome: [0.0] * (len(starts) - 1) for outcome in NAMES}
+    return Frame(search=search, now=now, shown=shown, start=start, stop=stop, step=step, starts=starts)
+
+
+def draw_volume(search: Search, now: datetime) -> Chart | None:
+    """Return the chart of a search, or None if it matches nothing that the log has."""
+    frame = _frame(search, now)
+    if frame is None:
+        return None
+    volume = count_volume(search, frame.start, frame.stop, now, by_minute=frame.step is Step.MINUTES)
+    values = {outcome: [0.0] * frame.count for outcome in NAMES}
     for at, point in volume.points.items():
-        # The first sum may begin before the oldest request.
-        place = max(0, bisect_right(starts, at) - 1)
         for outcome, count in point.items():
-            values[outcome][min(place, len(starts) - 2)] += count
+            values[outcome][frame.place(at)] += count
     if not any(map(any, values.values())):
         return None
     return Chart(
         label=_("Requests over time by outcome"),
         unit=_("requests"),
-        step=step,
-        buckets=[
-            Bucket(
-                start=begin,
-                stop=end,
-                url=_narrow(search, max(begin, shown), min(end, stop) if min(end, stop) < now else None),
-                is_partial=_is_partial(begin, end, start, stop, volume.since),
-            )
-            for begin, end in pairwise(starts)
-        ],
+        step=frame.step,
+        buckets=frame.list_buckets(volume.since),
         series=[
             Series(name=str(name), tone=tone, values=values[outcome], url=_only(search, outcome))
             for outcome, (name, tone) in NAMES.items()
             if any(values[outcome])
         ],
         write=lambda value: f"{value:,.0f}",
-        note=_note(volume, start),
+        note=_note(volume.since, frame.start),
     )
+
+
+LATENCIES: Mapping[Latency, str | Promise] = {
+    Latency.FIRST: gettext_lazy("First content"),
+    Latency.WHOLE: gettext_lazy("Whole answer"),
+}
+SHARES = ((0.95, gettext_lazy("95% within"), "pale"), (0.5, gettext_lazy("Median"), "c1"))
+"""Percentiles, from the top of a bar to the axis, with their names and colours."""
+
+
+def draw_latencies(search: Search, latency: Latency, now: datetime) -> Chart | None:
+    """Return the chart of how long answers took, or None if no request that matches was answered."""
+    frame = _frame(search, now)
+    if frame is None:
+        return None
+    read = read_latencies(search, latency, frame.start, frame.stop, now, by_minute=frame.step is Step.MINUTES)
+    histograms = [Histogram() for _ in range(frame.count)]
+    for at, histogram in read.points.items():
+        histograms[frame.place(at)].update(histogram)
+    whole = sum(histograms, Histogram())
+    if not whole:
+        return None
+    shown = [[quantile(histogram, share) if histogram else 0.0 for histogram in histograms] for share, *_ in SHARES]
+    heights = [[high - low for high, low in zip(*shown, strict=True)], shown[1]]
+    return Chart(
+        label=_("%(what)s over time") % {"what": LATENCIES[latency]},
+        unit=_("seconds"),
+        step=frame.step,
+        buckets=frame.list_buckets(read.since),
+        series=[
+            Series(
+                name=str(name),
+                tone=tone,
+                values=[value / 1000 for value in values],
+                shown=[value / 1000 for value in texts],
+                total=quantile(whole, share) / 1000,
+            )
+            for (share, name, tone), values, texts in zip(SHARES, heights, shown, strict=True)
+        ],
+        write=lambda seconds: duration_text(seconds * 1000) if seconds else NOTHING,
+        is_whole=False,
+        adds_up=False,
+        note=join_sentences(
+            [_("Answered requests only; percentiles are accurate to 5%."), _note(read.since, frame.start)]
+        ),
+    )
+
+
+NOTHING = "–"
 
 
 def _is_partial(begin: datetime, end: datetime, start: datetime, stop: datetime, counted_since: datetime) -> bool:
@@ -100,8 +187,8 @@ def _address(search: Search) -> str:
     return f"{reverse('requests')}?{urlencode({'q': search.to_text()}, safe=':')}"
 
 
-def _note(volume: Volume, start: datetime) -> str:
-    if volume.since <= start:
+def _note(since: datetime, start: datetime) -> str:
+    if since <= start:
         return ""
     text = _("Counted from %(time)s on, because this filter is counted request by request.")
-    return text % {"time": f"{timezone.localtime(volume.since):%Y-%m-%d %H:%M}"}
+    return text % {"time": f"{timezone.localtime(since):%Y-%m-%d %H:%M}"}

@@ -47,8 +47,6 @@ UNITS: Mapping[str, str | Promise] = {
 }
 CONVERTED = "all"
 """Stands for all currencies, converted to one."""
-STEPS: Mapping[str, Step] = {"1": Step.HOUR, "7": Step.DAY, "30": Step.DAY, "90": Step.WEEK, "365": Step.MONTH}
-"""Days of a period → the buckets of its chart. There are at most 31, so that each is wide enough to be pointed at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +128,7 @@ def draw_usage(
     marks: Sequence[tuple[datetime, Mark]] = (),
 ) -> Chart:
     """Return the chart of a report, whose largest groups are `names`. Without names there is one colour."""
-    now = timezone.now()
-    starts = list_starts(report.since, now, step)
+    starts = list_starts(report.since, report.until - timedelta(microseconds=1), step)
     totals = _place(dict(report.series), starts, measure)
     stacked = [
         Series(
@@ -152,7 +149,7 @@ def draw_usage(
         label=label,
         unit=measure.unit,
         step=step,
-        buckets=_buckets(starts, report.since, now, addresses, marks),
+        buckets=_buckets(starts, report, addresses, marks),
         series=stacked,
         write=measure.write,
         is_whole=measure.metric != COST,
@@ -174,20 +171,21 @@ def _place(points: Points, starts: Sequence[datetime], measure: Measure) -> list
 
 def _buckets(
     starts: Sequence[datetime],
-    since: datetime,
-    now: datetime,
+    report: UsageReport,
     addresses: Addresses,
     marks: Sequence[tuple[datetime, Mark]],
 ) -> list[Bucket]:
-    marked: dict[int, list[Mark]] = {}
+    now, marked = timezone.now(), dict[int, list[Mark]]()
     for moment, mark in marks:
         marked.setdefault(bisect_right(starts, moment) - 1, []).append(mark)
     return [
         Bucket(
             start=start,
             stop=stop,
-            url=addresses.between(max(start, since), None if stop > now else stop),
-            is_partial=start < since or stop > now,
+            url=addresses.between(
+                max(start, report.since), None if min(stop, report.until) >= now else min(stop, report.until)
+            ),
+            is_partial=start < report.since or stop > report.until or stop > now,
             mark=_newest(marked.get(at, [])),
         )
         for at, (start, stop) in enumerate(pairwise(starts))
@@ -222,10 +220,10 @@ def find_change(report: UsageReport, series: UsageSeries, measure: Measure) -> C
 
     Return None if that had nothing, or if its beginning has no sums: the log was younger, or they were deleted.
     """
-    points, span = dict(report.series), timezone.now() - report.since
-    if not series.before or min(series.before) > report.since + span / YOUNG:
+    points = dict(report.series)
+    if not series.before or min(series.before) > report.since + (report.until - report.since) / YOUNG:
         return None
-    by_hour = span <= timedelta(days=2, hours=1)
+    by_hour = timezone.now() - report.since <= timedelta(days=2, hours=1)
     length = timedelta(hours=1) if by_hour else timedelta(days=1)
     complete = timezone.now() - length
     sums = [

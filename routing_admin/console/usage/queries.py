@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.urls import reverse
@@ -17,6 +17,7 @@ from capabilities.core.services.limit_holders import id_of_agent, id_of_label
 from capabilities.models import Agent
 from routing_admin.console.base.tags.charting import Mark
 from routing_admin.console.usage.charts import Measure, list_largest
+from routing_admin.console.usage.periods import Period
 from routing_admin.models import FireDrill, LabelBudget, Revision
 from routing_admin.platform.databases.router import LOGS, one_moment
 from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
@@ -67,33 +68,35 @@ def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]
 
 
 def read_usage(
-    since: datetime, length: timedelta, group: str, exchange: ExchangeTable, measure_in: MeasureIn, **only: str
+    period: Period, group: str, exchange: ExchangeTable, measure_in: MeasureIn, **only: str
 ) -> tuple[UsageReport, UsageSeries, Sequence[str]]:
     """Return a report, its series over time, and the groups that have a series of their own. Seven queries.
 
     All of them read one snapshot. `measure_in` returns what the chart shows of a report.
     """
     with one_moment(LOGS):
-        report = sum_usage(since, group, exchange, until=None, **only)
+        report = sum_usage(period.since, group, exchange, until=period.until, **only)
         names = [] if group == "day" else list_largest(report.groups, measure_in(report))
-        return report, sum_series(report.since, length, group, names, **only), names
+        series = sum_series(report.since, period.length, group, names, until=period.until, **only)
+        return report, series, names
 
 
 MAX_MARKS = 200
 """Newest revisions and drills that are marked in a chart."""
 
 
-def list_marks(since: datetime) -> list[tuple[datetime, Mark]]:
-    """Return the revisions and fire drills since that time, oldest first. Two queries."""
-    revisions = Revision.objects.filter(created_at__gte=since).values_list("created_at", "number", "message")
-    drills = FireDrill.objects.filter(started_at__gte=since).values_list("started_at", "provider")
+def list_marks(since: datetime, until: datetime | None) -> list[tuple[datetime, Mark]]:
+    """Return the revisions and fire drills between two times, oldest first. Two queries."""
+    revisions, drills = Revision.objects.filter(created_at__gte=since), FireDrill.objects.filter(started_at__gte=since)
+    if until is not None:
+        revisions, drills = revisions.filter(created_at__lt=until), drills.filter(started_at__lt=until)
     marks = [
         (moment, Mark(text=_revision_text(number, message), url=reverse("revision", args=[number])))
-        for moment, number, message in revisions[:MAX_MARKS]
+        for moment, number, message in revisions.values_list("created_at", "number", "message")[:MAX_MARKS]
     ]
     marks += [
         (moment, Mark(text=_("Fire drill of %(name)s") % {"name": provider}, url=reverse("provider", args=[provider])))
-        for moment, provider in drills[:MAX_MARKS]
+        for moment, provider in drills.values_list("started_at", "provider")[:MAX_MARKS]
     ]
     return sorted(marks, key=lambda pair: pair[0])
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
@@ -27,14 +26,14 @@ from capabilities.errors import ActionError
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.form_fields import LIMITS
 from routing_admin.console.base.page_responses import UNPROCESSABLE, add_refusal, add_toast
-from routing_admin.console.base.tags.charting import Chart
+from routing_admin.console.base.spreadsheets import csv_response
+from routing_admin.console.base.tags.charting import Chart, table_of
 from routing_admin.console.usage.actions import delete_budget, save_budget
 from routing_admin.console.usage.charts import (
     COST,
     FAILURES,
     METRICS,
     REQUESTS,
-    STEPS,
     TOKENS,
     Addresses,
     Measure,
@@ -45,23 +44,15 @@ from routing_admin.console.usage.charts import (
     measure_of,
 )
 from routing_admin.console.usage.forms import KINDS, METERS, BudgetForm
+from routing_admin.console.usage.periods import PERIODS, Period, read_period
 from routing_admin.console.usage.queries import BudgetLine, list_budgets, list_marks, read_usage
-from routing_admin.core.documents.json_lines import safe_cell
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.search_words import Search, moment_text
-from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, PLAIN_COUNTS, Counts, UsageReport, sum_usage
+from routing_admin.request_log.usage import GROUPS, PLAIN_COUNTS, Counts, UsageReport, sum_usage
 from routing_admin.request_log.usage import LABELS as USAGE_LABELS
 from routing_admin.request_log.usage_series import UsageSeries
 from routing_admin.request_log.usage_sums import MAX_USERS, OTHERS
 
-PERIODS: Mapping[str, tuple[timedelta, str | Promise]] = {
-    "1": (timedelta(days=1), gettext_lazy("24 hours")),
-    "7": (timedelta(days=7), gettext_lazy("7 days")),
-    "30": (timedelta(days=30), gettext_lazy("30 days")),
-    "90": (timedelta(days=90), gettext_lazy("90 days")),
-    "365": (timedelta(days=365), gettext_lazy("a year")),
-}
-"""Days → the period that the page covers."""
 GROUP_LABELS: Mapping[str, str | Promise] = {
     "agent": gettext_lazy("Agent"),
     "route": gettext_lazy("Task route"),
@@ -78,7 +69,7 @@ MAX_LABEL = 200
 COMPARED = (COST, REQUESTS, TOKENS)
 """Numbers whose tiles show the change since the period before."""
 PER_PAGE = 40
-DEFAULT_PERIOD, DEFAULT_GROUP = "30", "agent"
+DEFAULT_GROUP = "agent"
 
 
 class UsageRow(TypedDict):
@@ -103,8 +94,27 @@ class UsageRow(TypedDict):
     address: str
 
 
-@require_GET
-def usage(request: HttpRequest) -> HttpResponse:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRead:
+    """What a request asks to see of the usage, and what there is. `names` are the groups with a colour of their own."""
+
+    period: Period
+    group: str
+    filters: Mapping[str, str]
+    exchange: ExchangeTable
+    currency: str
+    measure: Measure
+    report: UsageReport
+    series: UsageSeries
+    names: Sequence[str]
+
+    @property
+    def choices(self) -> dict[str, str]:
+        currency = {"currency": self.currency} if self.currency else {}
+        return {**self.period.params, "metric": self.measure.metric, **currency}
+
+
+def _read(request: HttpRequest) -> UsageRead:
     period, group, filters = _choices(request)
     exchange = snapshot.current().exchange
     metric, currency = request.GET.get("metric", ""), request.GET.get("currency", "")[:3]
@@ -116,10 +126,25 @@ def usage(request: HttpRequest) -> HttpResponse:
         return measure_of(metric if metric in METRICS else default, chosen, exchange)
 
     journal().flush()
-    report, series, names = read_usage(_start_of(period), PERIODS[period][0], group, exchange, measure_in, **filters)
-    total, measure = report.total, measure_in(report)
-    metric, currency = measure.metric, choose_currency(currency, total, exchange)
-    choices = {"days": period, "metric": metric, **({"currency": currency} if currency else {})}
+    report, series, names = read_usage(period, group, exchange, measure_in, **filters)
+    return UsageRead(
+        period=period,
+        group=group,
+        filters=filters,
+        exchange=exchange,
+        currency=choose_currency(currency, report.total, exchange),
+        measure=measure_in(report),
+        report=report,
+        series=series,
+        names=names,
+    )
+
+
+@require_GET
+def usage(request: HttpRequest) -> HttpResponse:
+    read = _read(request)
+    report, measure, group, filters, exchange = read.report, read.measure, read.group, read.filters, read.exchange
+    total, metric, currency, choices = report.total, measure.metric, read.currency, read.choices
     query = urlencode({**choices, "by": group, **filters})
     # Days are listed from the newest on, other groups by the chart's number.
     groups = report.groups if group == "day" else sorted(report.groups, key=lambda pair: -measure.weigh(pair[1]))
@@ -127,7 +152,8 @@ def usage(request: HttpRequest) -> HttpResponse:
     context = {
         "total": total,
         "since": report.since,
-        "searches": _searches(report.since, None, filters, ENDINGS),
+        "last_day": timezone.localtime(report.until - timedelta(microseconds=1)).date(),
+        "searches": _searches(report.since, read.period.until, filters, ENDINGS),
         "total_cost": total_text(total.costs, exchange),
         "rates": [rate for rate in exchange.rates if rate.currency in total.costs],
         "has_no_rate": bool(exchange.rates) and not total_text(total.costs, exchange) and bool(currency),
@@ -135,21 +161,21 @@ def usage(request: HttpRequest) -> HttpResponse:
         "tokens": total.prompt_tokens + total.completion_tokens,
         "savings": money_texts(total.savings),
         "fallback_costs": money_texts(total.fallback_costs),
-        "changes": {name: find_change(report, series, measure_of(name, currency, exchange)) for name in COMPARED},
+        "changes": {name: find_change(report, read.series, measure_of(name, currency, exchange)) for name in COMPARED},
         "page": page,
-        "rows": list_rows(report, list(page), group, {**choices, **filters}, measure),
+        "rows": list_rows(read, list(page)),
         "only": [(name, LABELS[name], value) for name, value in filters.items()],
         "query": query,
         "most_users": MAX_USERS if group == "user" else 0,
         "is_label": group in LABELS,
-        "chart": _chart(report, series, names, measure, period, group, filters) if total.requests else None,
+        "chart": _chart(read) if total.requests else None,
         "currency": currency,
         "currencies": list_currencies(total, exchange) if metric == COST else {},
         "metric": metric,
         "metrics": METRICS,
-        "period": period,
+        "period": read.period,
         "group": group,
-        "periods": [(word, label) for word, (_span, label) in PERIODS.items()],
+        "periods": [(word, label) for word, (_length, _step, label) in PERIODS.items()],
         "groups": list(GROUP_LABELS.items()),
         "group_label": GROUP_LABELS[group],
         "chart_label": _chart_label(metric, group),
@@ -166,47 +192,42 @@ def _chart_label(metric: str, group: str) -> str:
     }
 
 
-def _chart(
-    report: UsageReport,
-    series: UsageSeries,
-    names: Sequence[str],
-    measure: Measure,
-    period: str,
-    group: str,
-    filters: Mapping[str, str],
-) -> Chart:
-    log, kind = reverse("requests"), "failed" if measure.metric == FAILURES else "all"
+def _chart(read: UsageRead) -> Chart:
+    log, kind = reverse("requests"), "failed" if read.measure.metric == FAILURES else "all"
 
     def between(since: datetime, until: datetime | None) -> str:
-        return f"{log}?{urlencode({'q': _searches(since, until, filters)[kind]}, safe=':')}"
+        return f"{log}?{urlencode({'q': _searches(since, until, read.filters)[kind]}, safe=':')}"
 
     def of_group(name: str) -> str:
-        searches = _searches_of(name, group, report.since, filters)
+        searches = _searches_of(name, read)
         return f"{log}?{urlencode({'q': searches[kind]})}" if searches else ""
 
-    addresses = Addresses(between=between, group=of_group, name=lambda name: _name(name, group))
     return draw_usage(
-        report,
-        series,
-        names,
-        measure,
-        addresses,
-        step=STEPS[period],
-        label=_chart_label(measure.metric, group),
-        marks=list_marks(report.since),
+        read.report,
+        read.series,
+        read.names,
+        read.measure,
+        Addresses(between=between, group=of_group, name=lambda name: _name(name, read.group)),
+        step=read.period.step,
+        label=_chart_label(read.measure.metric, read.group),
+        marks=list_marks(read.report.since, read.period.until),
     )
 
 
 @require_GET
 def usage_csv(request: HttpRequest) -> HttpResponse:
-    """Send the table as CSV, with a line per group and currency, exact amounts, and days as dates."""
+    """Send the table as CSV, or with the parameter `chart` the numbers of the chart."""
+    if "chart" in request.GET:
+        read = _read(request)
+        return csv_response(f"usage-{read.measure.metric}-{read.period.name}.csv", table_of(_chart(read)))
     period, group, filters = _choices(request)
-    answer = HttpResponse(content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="usage-by-{group}-{period}-days.csv"'
-    answer.write("\ufeff")  # the byte order mark makes spreadsheets read it as UTF-8
-    writer = csv.writer(answer)
+    return csv_response(f"usage-by-{group}-{period.name}.csv", _table(period, group, filters))
+
+
+def _table(period: Period, group: str, filters: Mapping[str, str]) -> Iterator[list[object]]:
+    """Yield the head, then a line per group and currency, with exact amounts, and days as dates."""
     money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
-    writer.writerow([group, *PLAIN_COUNTS, *money])
+    yield [group, *PLAIN_COUNTS, *money]
     exchange = snapshot.current().exchange
     for name, counts in _sums(period, group, exchange, filters).groups:
         total = exchange.total(counts.costs)
@@ -220,15 +241,13 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
             # The total in one currency is, like the counts, written only on the first line.
             total_cells = ("", "") if total is None or index else (exchange.into, exact_amount(total))
             amount_cells = amounts if currency else ("", "", "")
-            # `safe_cell` is needed because a spreadsheet would run a name that begins with `=` as a formula.
-            writer.writerow([safe_cell(_name(name, group)), *cells, currency, *amount_cells, *total_cells])
-    return answer
+            yield [_name(name, group), *cells, currency, *amount_cells, *total_cells]
 
 
-def _choices(request: HttpRequest) -> tuple[str, str, dict[str, str]]:
-    period, group = request.GET.get("days", ""), request.GET.get("by", "")
+def _choices(request: HttpRequest) -> tuple[Period, str, dict[str, str]]:
+    group = request.GET.get("by", "")
     filters = {name: request.GET[name][:MAX_LABEL] for name in LABELS if request.GET.get(name)}
-    return (period if period in PERIODS else DEFAULT_PERIOD), (group if group in GROUPS else DEFAULT_GROUP), filters
+    return read_period(request.GET.dict()), (group if group in GROUPS else DEFAULT_GROUP), filters
 
 
 def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
@@ -238,58 +257,53 @@ def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
     return "" if total is None or needs_no_rate else money_text(total, exchange.into)
 
 
-def _sums(period: str, group: str, exchange: ExchangeTable, filters: Mapping[str, str]) -> UsageReport:
+def _sums(period: Period, group: str, exchange: ExchangeTable, filters: Mapping[str, str]) -> UsageReport:
     journal().flush()
-    return sum_usage(_start_of(period), group, exchange, until=None, **filters)
+    return sum_usage(period.since, group, exchange, until=period.until, **filters)
 
 
-def _start_of(period: str) -> datetime:
-    span = PERIODS[period][0]
-    whole_days = span if span <= HOURS_UP_TO else span - timedelta(days=1)  # today counts as one of the days
-    return timezone.now() - whole_days
-
-
-def list_rows(
-    report: UsageReport, groups: Sequence[tuple[Any, Counts]], group: str, choices: Mapping[str, str], measure: Measure
-) -> list[UsageRow]:
+def list_rows(read: UsageRead, groups: Sequence[tuple[Any, Counts]]) -> list[UsageRow]:
     """Return some groups of a report as rows of the table."""
-    exchange = snapshot.current().exchange
-    top = max((measure.weigh(counts) for _, counts in report.groups), default=0)
+    weigh = read.measure.weigh
+    top = max((weigh(counts) for _, counts in read.report.groups), default=0)
     return [
         UsageRow(
-            name=_name(name, group),
+            name=_name(name, read.group),
             requests=f"{counts.requests:,}",
             failures=f"{counts.failures:,}",
-            searches=_searches_of(name, group, report.since, choices),
+            searches=_searches_of(name, read),
             input_tokens=f"{counts.prompt_tokens:,}",
             output_tokens=f"{counts.completion_tokens:,}",
             costs=money_texts(counts.costs),
-            total=total_text(counts.costs, exchange),
+            total=total_text(counts.costs, read.exchange),
             unpriced=f"{counts.unpriced:,}" if counts.unpriced and counts.costs else "",
-            share=f"{100 * measure.weigh(counts) / top if top else 0:.2f}%",
-            address=_address(str(name), group, choices),
+            share=f"{100 * weigh(counts) / top if top else 0:.2f}%",
+            address=_address(str(name), read),
         )
         for name, counts in groups
     ]
 
 
-def _address(name: str, group: str, choices: Mapping[str, str]) -> str:
-    return f"?{urlencode({**choices, 'by': 'model', group: name})}" if name and group in LABELS else ""
+def _address(name: str, read: UsageRead) -> str:
+    if not name or read.group not in LABELS:
+        return ""
+    return f"?{urlencode({**read.choices, **read.filters, 'by': 'model', read.group: name})}"
 
 
 SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAGE_LABELS}}
 """Group → its key in the log's search. Those of provider and model find every request that reached them."""
 
 
-def _searches_of(name: Any, group: str, since: datetime, choices: Mapping[str, str]) -> Mapping[str, str]:
-    filters = {label: choices[label] for label in USAGE_LABELS if label in choices}
-    if group == "day":
+def _searches_of(name: Any, read: UsageRead) -> Mapping[str, str]:
+    since, until = read.report.since, read.period.until
+    if read.group == "day":
         next_day = name + timedelta(days=1)
-        return _searches(max(name, since), next_day if next_day <= timezone.localtime() else None, filters)
+        stop = next_day if next_day <= timezone.localtime() else None
+        return _searches(max(name, since), stop, read.filters)
     # The unnamed group and the sum of the other groups have no search.
-    if group not in SEARCH_KEYS or name in ("", OTHERS):
+    if read.group not in SEARCH_KEYS or name in ("", OTHERS):
         return {}
-    return _searches(since, None, {**filters, SEARCH_KEYS[group]: name})
+    return _searches(since, until, {**read.filters, SEARCH_KEYS[read.group]: name})
 
 
 ENDINGS = ("failed", "refused", "cancelled", "fallback")

@@ -69,17 +69,25 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One colour of the bars: a value for each bucket."""
+    """One colour of the bars: the height of its part of each bar.
+
+    In a chart whose values do not add up, `shown` are the values, and `total` is the one of the whole time.
+    """
 
     name: str
     tone: str
     values: Sequence[float]
     url: str = ""
+    shown: Sequence[float] | None = None
+    total: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """What a chart shows. `write` returns a value as text; `is_whole` if values are counts."""
+    """What a chart shows. `write` returns a value as text; `is_whole` if values are counts.
+
+    `adds_up` if the parts of a bar and the bars have sums that mean something, unlike percentiles.
+    """
 
     label: str
     unit: str
@@ -88,6 +96,7 @@ class Chart:
     series: Sequence[Series]
     write: Callable[[float], str]
     is_whole: bool = True
+    adds_up: bool = True
     before: Sequence[float] = ()
     before_name: str = ""
     empty: str = ""
@@ -169,8 +178,8 @@ def _minute_labels(starts: Sequence[datetime]) -> list[tuple[int, str]]:
 
 
 def _day_labels(starts: Sequence[datetime]) -> list[tuple[int, str]]:
-    if len(starts) <= MAX_LABELS:
-        return [(index, f"{start:%m-%d}") for index, start in enumerate(starts)]
+    if len(starts) <= 2 * MAX_LABELS:
+        return _spread([f"{start:%m-%d}" for start in starts])
     return [(index, f"{start:%m-%d}") for index, start in enumerate(starts) if start.weekday() == 0]
 
 
@@ -180,7 +189,7 @@ def _spread(texts: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def label_times(buckets: Sequence[Bucket], step: Step) -> list[tuple[int, str]]:
-    """Return the indices of the labelled buckets with their labels: full hours, Mondays, weeks or months."""
+    """Return the indices of the labelled buckets with their labels: full hours, days, Mondays, weeks or months."""
     starts = [timezone.localtime(bucket.start) for bucket in buckets]
     if not starts:
         return []
@@ -339,7 +348,7 @@ def draw(chart: Chart, height: int) -> Drawing:
     paths = [Path(one.tone, _path(one.values, heights, base, scale)) for one in reversed(series)]
     return Drawing(
         chart=replace(chart, series=series),
-        unit=PER[chart.step](chart.unit),
+        unit=PER[chart.step](chart.unit) if chart.adds_up else chart.unit,
         height=base + FOOT,
         width=count * UNITS,
         gridlines=tuple(
@@ -356,7 +365,7 @@ def draw(chart: Chart, height: int) -> Drawing:
                 tone=one.tone,
                 name=shorten(one.name),
                 whole=one.name,
-                total=chart.write(sum(one.values)),
+                total=chart.write(sum(one.values) if one.total is None else one.total),
                 url=one.url,
             )
             for one in series
@@ -395,13 +404,21 @@ def _times(chart: Chart, count: int) -> Iterator[TimeLabel]:
         yield TimeLabel(x=f"{x:.2f}%", text=text, anchor=anchor, is_optional=len(labels) > 4 and number % 2 == 1)
 
 
+def table_of(chart: Chart) -> Iterator[list[str]]:
+    """Yield a chart as rows of a table: the head, then each bucket's start with its plain values."""
+    yield [_("Time"), *(one.name for one in chart.series)]
+    for index, bucket in enumerate(chart.buckets):
+        values = ((one.shown or one.values)[index] for one in chart.series)
+        yield [timezone.localtime(bucket.start).isoformat(), *(f"{value:.12g}" for value in values)]
+
+
 def _columns(chart: Chart, series: Sequence[Series], totals: Sequence[float]) -> Iterator[Column]:
     for index, (bucket, total) in enumerate(zip(chart.buckets, totals, strict=True)):
-        texts = [chart.write(one.values[index]) for one in series]
+        texts = [chart.write((one.shown or one.values)[index]) for one in series]
         yield Column(
             bucket=bucket,
             title=write_span(bucket, chart.step),
-            total=chart.write(total),
+            total=chart.write(total) if chart.adds_up else "",
             parts=tuple(
                 Part(tone=one.tone, name=shorten(one.name), text=text)
                 for one, text in zip(series, texts, strict=True)

@@ -316,10 +316,14 @@ def _chart_column(column: charting.Column) -> SafeString:
     )
     names = [name for name, has in (("far", column.is_far), ("part", column.bucket.is_partial)) if has]
     return format_html(
-        '<li{}><a href="{}"><span class="tip"><b>{}</b>{}<span>{}</span></span></a>{}</li>',
+        '<li{}><a href="{}"><span class="tip"><b>{}</b>{}{}</span></a>{}</li>',
         *(format_html(' class="{}"', " ".join(names)) if names else "", column.bucket.url, column.title, parts),
-        *(_("total %(number)s") % {"number": column.total}, _event(column.bucket.mark)),
+        *(_total(column), _event(column.bucket.mark)),
     )
+
+
+def _total(column: charting.Column) -> SafeString | str:
+    return format_html("<span>{}</span>", _("total %(number)s") % {"number": column.total}) if column.total else ""
 
 
 def _event(mark: charting.Mark | None) -> SafeString | str:
@@ -333,7 +337,7 @@ def chart_rows(columns: Iterable[charting.Column]) -> SafeString:
 
 
 def _chart_row(column: charting.Column) -> SafeString:
-    texts = [*column.cells, column.total, *([column.before] if column.before else [])]
+    texts = [*column.cells, *filter(None, (column.total, column.before))]
     cells = format_html_join("", '<td class="num">{}</td>', ((text,) for text in texts))
     return format_html('<tr><th scope="row"><a href="{}">{}</a></th>{}</tr>', column.bucket.url, column.title, cells)
 

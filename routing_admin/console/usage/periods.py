@@ -1,0 +1,86 @@
+"""The periods that the page of usage covers: the last days, or any days."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+
+from routing_admin.console.base.tags.charting import Step
+from routing_admin.request_log.usage import HOURS_UP_TO
+
+DAY = timedelta(days=1)
+PERIODS: Mapping[str, tuple[timedelta, Step, str | Promise]] = {
+    "1": (DAY, Step.HOUR, gettext_lazy("24 hours")),
+    "7": (7 * DAY, Step.DAY, gettext_lazy("7 days")),
+    "30": (30 * DAY, Step.DAY, gettext_lazy("30 days")),
+    "90": (90 * DAY, Step.WEEK, gettext_lazy("90 days")),
+    "365": (365 * DAY, Step.MONTH, gettext_lazy("a year")),
+}
+"""Days → the length of the period, and the buckets of its chart: at most 31, so that each can be pointed at."""
+DEFAULT = "30"
+LONGEST_BY_DAY, LONGEST_BY_WEEK = 31 * DAY, 31 * 7 * DAY
+EARLIEST = date(2000, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """A time from `since` until before `until`, None meaning now. `params` are the query parameters that choose it."""
+
+    since: datetime
+    until: datetime | None
+    length: timedelta
+    step: Step
+    params: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """The period as a part of a file's name."""
+        return "-to-".join(self.params.values()) if self.until else f"{self.params['days']}-days"
+
+
+def read_period(params: Mapping[str, str]) -> Period:
+    """Return the period of `days`, or of `from` and `to`, the first and the last day; by default the last month.
+
+    Without its beginning or its end a period is a month long. Days that are swapped are put in order.
+    """
+    first, last = _read_day(params.get("from", "")), _read_day(params.get("to", ""))
+    if params.get("days") in PERIODS or (first is None and last is None):
+        return _last_days(params.get("days", ""))
+    today = timezone.localdate()
+    last = last or min(today, (first or today) + 29 * DAY)
+    first = first or last - 29 * DAY
+    first, last = max(EARLIEST, min(first, last, today)), min(max(first, last), today)
+    length = (last - first) + DAY
+    step = Step.MONTH
+    if length <= LONGEST_BY_WEEK:
+        step = Step.DAY if length <= LONGEST_BY_DAY else Step.WEEK
+    return Period(
+        since=_midnight(first),
+        until=_midnight(last + DAY),
+        length=length,
+        step=step,
+        params={"from": first.isoformat(), "to": last.isoformat()},
+    )
+
+
+def _last_days(days: str) -> Period:
+    word = days if days in PERIODS else DEFAULT
+    length, step, _label = PERIODS[word]
+    whole_days = length if length <= HOURS_UP_TO else length - DAY  # today counts as one of the days
+    return Period(since=timezone.now() - whole_days, until=None, length=length, step=step, params={"days": word})
+
+
+def _read_day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _midnight(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time()))

@@ -1,0 +1,132 @@
+"""How long answers took, over time: percentiles from the histograms of roll-ups and from rows are the same."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routing_admin.console.requests.volume import draw_latencies
+from routing_admin.models import RequestLog, UsageRollup
+from routing_admin.request_log import latency_series
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.health import quantile as exact_quantile
+from routing_admin.request_log.insertion import write
+from routing_admin.request_log.latencies import Latency, quantile
+from routing_admin.request_log.search_words import parse
+from routing_admin.request_log.usage_rollups import UsageRollups
+from tests.console.page import Page
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+NOW = datetime(2026, 11, 25, 14, 45, tzinfo=UTC)
+HOURS = 80
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    monkeypatch.setattr(timezone, "now", lambda: NOW)
+    return NOW
+
+
+@pytest.fixture
+def log(now: datetime) -> None:
+    """Requests of three days, most of them answered, with times between a millisecond and ten minutes."""
+    draw = random.Random(5)
+    entries = []
+    for number in range(300):
+        at = now - timedelta(hours=draw.uniform(0, HOURS))
+        facts: dict[str, Any] = {"agent": draw.choice(["ann", "bob"]), "task_type": draw.choice(["", "plan"])}
+        whole = 10 ** draw.uniform(0, 5.8)
+        outcome = "ok" if draw.random() < 0.9 else "http_500"
+        first = whole / 3 if draw.random() < 0.6 else None
+        entries.append(
+            entry_of(
+                RequestFacts(
+                    f"r{number}", at, "v1", outcome=outcome, duration_ms=whole, first_content_ms=first, **facts
+                ),
+                (),
+            )
+        )
+    write(entries)
+
+
+def fold_all(now: datetime) -> None:
+    rollups = UsageRollups()
+    while rollups.fold_next(now):
+        pass
+
+
+def percentiles(text: str, latency: Latency, now: datetime) -> list[tuple[float, ...]]:
+    chart = draw_latencies(parse(text, now), latency, now)
+    assert chart is not None
+    return list(zip(*(one.shown or () for one in chart.series), strict=True))
+
+
+@given(st.lists(st.integers(1, 10**7), min_size=1), st.sampled_from([0.5, 0.95]))
+def test_a_percentile_of_a_histogram_is_off_by_at_most_five_percent(times: list[int], share: float) -> None:
+    buckets = Counter(int(f"{str(ms)[:2]:0<{len(str(ms))}}") for ms in times)
+    exact = exact_quantile(sorted(times), share)
+    assert abs(quantile(buckets, share) - exact) <= max(0.5, exact * 0.05)
+
+
+@pytest.mark.parametrize("latency", list(Latency))
+@pytest.mark.parametrize("text", ["", "agent:ann", "task:plan", "agent:bob since:1d", "status:answered"])
+def test_roll_ups_and_rows_have_the_same_percentiles(log: None, now: datetime, text: str, latency: Latency) -> None:
+    before = percentiles(text, latency, now)
+    fold_all(now)
+    assert UsageRollup.objects.exclude(latencies=None).exists()
+    assert percentiles(text, latency, now) == before
+
+
+def test_ended_hours_and_days_are_not_read_from_rows(log: None, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the newest hours, which have no roll-up yet, are read from rows."""
+    fold_all(now)
+    read: list[tuple[datetime, datetime]] = []
+    original = latency_series.read_rows
+
+    def noted(latency: Any, search: Any, times: Any, *others: Any) -> Any:
+        read.append(times)
+        return original(latency, search, times, *others)
+
+    monkeypatch.setattr(latency_series, "read_rows", noted)
+    percentiles("since:2d", Latency.WHOLE, now)
+    assert all(stop - start <= timedelta(hours=3) for start, stop in read)
+
+
+def test_percentiles_are_those_of_answered_requests(log: None, now: datetime) -> None:
+    """The medians of a search are within 5% of those of its rows, and a failed request has no time."""
+    rows = RequestLog.objects.filter(agent="ann", ending="answered", first_content_ms__isnull=False)
+    exact = sorted(rows.values_list("first_content_ms", flat=True))
+    chart = draw_latencies(parse("agent:ann", now), Latency.FIRST, now)
+    assert chart is not None
+    high, median = (one.total or 0 for one in chart.series)
+    assert median * 1000 == pytest.approx(exact_quantile(exact, 0.5), rel=0.05)
+    assert high * 1000 == pytest.approx(exact_quantile(exact, 0.95), rel=0.05)
+    assert draw_latencies(parse("status:failed", now), Latency.FIRST, now) is None
+
+
+def test_the_chart_is_switched_to_times_and_saved_as_csv(log: None, now: datetime, viewer: Client) -> None:
+    """Without scripts the same links lead to a page with the chart. A percentile has no sum."""
+    page = Page(viewer.get("/volume/requests/", {"q": "agent:ann"}))
+    link = page.link("First content")
+    assert link is not None
+    switched = viewer.get(link.attributes["href"])
+    assert Page(switched).link("95% within") is None
+    text = switched.content.decode()
+    assert "95% within" in text
+    assert "Sum" not in text
+    file = viewer.get(link.attributes["href"] + "&format=csv")
+    head, *rows = csv.reader(io.StringIO(file.content.decode("utf-8-sig")))
+    assert head == ["Time", "95% within", "Median"]
+    assert [float(row[2]) <= float(row[1]) for row in rows] == [True] * len(rows)
+    counts = csv.reader(io.StringIO(viewer.get("/volume/requests/?format=csv").content.decode("utf-8-sig")))
+    assert sum(float(cell) for row in list(counts)[1:] for cell in row[1:]) == RequestLog.objects.count()
