@@ -35,7 +35,10 @@ FILES: Mapping[str, Sequence[str]] = {
     ),
     "artifacts": ("orphaned_bytes", "get_artifact"),
     "permissions": ("last_administrator",),
-    "console": ("requests_pages", "dashboard_pages", "undo", "signin_throttle", "draft_comparison", "revision_effect"),
+    "console": (
+        *("requests_pages", "dashboard_pages", "undo", "signin_throttle", "draft_comparison", "revision_effect"),
+        "latency_charts",
+    ),
 }
 """Tests that read, write, count or lock rows, some concurrently. Most tests of pages use the same queries."""
 
