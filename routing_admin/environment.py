@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import tomllib
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +19,8 @@ from django.utils.translation import gettext_noop as _
 
 from artifacts.core.bucket import Bucket, BucketAddressError, parse_bucket
 from capabilities.signing import split_secrets
+from routing_admin.places import default_data_directory, env_file
 
-BASE_DIR = Path(__file__).resolve().parent.parent
 PREFIX = "ROUTING_ADMIN_"
 REDIS_SCHEMES = ("redis", "rediss")
 HOST_NAME = re.compile(r"[a-z0-9._:-]+")
@@ -42,7 +40,7 @@ class Setting:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("ROUTING_ADMIN_DATA_DIR", "var/", _("Where databases, artifacts and generated secrets are kept.")),
+    Setting("ROUTING_ADMIN_DATA_DIR", "var/, or the user's data folder", _("Where databases, artifacts and generated secrets are kept.")),
     Setting("ROUTING_ADMIN_HOST", "127.0.0.1", _("Address the server listens on.")),
     Setting("ROUTING_ADMIN_PORT", "8000", _("Port the server listens on.")),
     Setting(
@@ -226,12 +224,6 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 
-@cache
-def program_version() -> str:
-    with (BASE_DIR / "pyproject.toml").open("rb") as file:
-        return str(tomllib.load(file)["project"]["version"])
-
-
 class Environment(environ.Env):  # type: ignore[misc]  # the library has no types
     """Environment that exits with one line if a number is invalid."""
 
@@ -246,12 +238,16 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library has no type
 def read_environment() -> environ.Env:
     env = Environment()
     # Variables that are set take precedence over the file.
-    env.read_env(str(BASE_DIR / ".env"), overwrite=False)
+    env.read_env(str(env_file(_find_data_directory(env))), overwrite=False)
     return env
 
 
+def _find_data_directory(env: environ.Env) -> Path:
+    return Path(env.str(PREFIX + "DATA_DIR", default=str(default_data_directory()))).expanduser().resolve()
+
+
 def data_directory(env: environ.Env) -> Path:
-    path = Path(env.str(PREFIX + "DATA_DIR", default=str(BASE_DIR / "var"))).expanduser().resolve()
+    path = _find_data_directory(env)
     # Only the owner may read the directory, as it contains the databases and secrets.
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path

@@ -11,7 +11,6 @@ from django.utils.translation import gettext_lazy as _
 from routing_admin.core.alerts.webhook import WebhookAddressError, parse_webhook
 from routing_admin.core.identity import package_settings, read_identity_rules
 from routing_admin.environment import (
-    BASE_DIR,
     PREFIX,
     artifacts_bucket,
     cors_origins,
@@ -23,6 +22,7 @@ from routing_admin.environment import (
     secret_files,
     signing_secrets,
 )
+from routing_admin.places import BASE_DIR, FILES
 from routing_admin.platform.databases.addresses import databases
 
 env = read_environment()
@@ -156,7 +156,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [FILES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -232,7 +232,7 @@ STATIC_URL = "static/"
 # Only for collectstatic: files are served from their source directories.
 STATIC_ROOT = DATA_DIR / "static"
 STATIC_ROOT.mkdir(exist_ok=True)
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [FILES / "static"]
 WHITENOISE_USE_FINDERS = True
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

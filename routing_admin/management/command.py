@@ -37,6 +37,7 @@ class Command(BaseCommand):
 
     requires_system_checks = ()  # they import every page to find bugs in the program: `make lint` runs them
     requires_migrations_checks = False
+    suppressed_base_arguments = {"--version", "--settings", "--pythonpath", "--traceback", "--force-color"}
     refuses_newer_schema = True
     """Whether the command must not work on rows that a newer version of the program has written."""
 

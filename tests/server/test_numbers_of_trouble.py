@@ -17,8 +17,8 @@ from capabilities.runtime import renew
 from routing_admin.configuration.revisions import ledger
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.send import process_run_context
-from routing_admin.environment import program_version
 from routing_admin.models import Installation
+from routing_admin.places import program_version
 from tests.cast import AgentProgram
 from tests.server.metric_samples import read_samples
 

@@ -47,7 +47,7 @@ from routing_admin.console.backups.rows import measure_rows, save_rows
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.core.configuration.as_json import from_json
 from routing_admin.core.configuration.specs import EMPTY
-from routing_admin.environment import program_version
+from routing_admin.places import program_version
 from routing_admin.platform.databases.schema import list_applied_in_file, list_pending
 
 

@@ -15,8 +15,9 @@ from django.utils.translation import gettext_lazy
 
 from artifacts.models import Artifact
 from routing_admin.core.files.keys import OPENAI_URL
-from routing_admin.environment import BASE_DIR, SETTINGS, Setting
+from routing_admin.environment import SETTINGS, Setting
 from routing_admin.models import Installation
+from routing_admin.places import env_file
 
 
 def find_installation() -> Installation:
@@ -68,7 +69,7 @@ class SettingRow:
 
 def values_in_force() -> dict[str, list[SettingRow]]:
     """Return all settings, in the order of routing_admin/environment.py, as `explicit` and `default` settings."""
-    rows = setting_rows(os.environ, read_dotenv(BASE_DIR / ".env"), settings.DATA_DIR)
+    rows = setting_rows(os.environ, read_dotenv(env_file(settings.DATA_DIR)), settings.DATA_DIR)
     return {
         "explicit": [row for row in rows if row.source != DEFAULT],
         "default": [row for row in rows if row.source == DEFAULT],

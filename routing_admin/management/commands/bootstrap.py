@@ -67,6 +67,7 @@ class Command(command.Command):
         self.stdout.write(f"routing_admin: {settings.PUBLIC_URL}")
         if password:
             self.stdout.write(f"  user       {settings.ADMIN_USER}\n  password   {password}   (shown this once)")
+            self.stdout.write(f"  data       {settings.DATA_DIR}")
         if key:
             self.stdout.write(f"  agent key  {key}   (of {demo.KEYED_AGENT}, shown this once)")
         else:

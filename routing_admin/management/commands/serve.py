@@ -16,6 +16,7 @@ from uvicorn.supervisors import Multiprocess
 
 from routing_admin.configuration import integrity
 from routing_admin.management import command
+from routing_admin.platform.server.draining import find_other_version
 from routing_admin.platform.server.resources import find_descriptor_shortage, raise_descriptor_limit
 from routing_admin.platform.server.worker_board import shared_folder
 
@@ -55,6 +56,11 @@ class Command(command.Command):
         if missing := integrity.migrations():
             more = len(missing) - 2
             raise CommandError(f"{missing[0]}{f' (and {more} more)' if more else ''}. {missing[-1]}")
+        if other := find_other_version():
+            raise CommandError(
+                f"Version {other} serves this data directory, {settings.DATA_DIR}. Stop it first: two versions must "
+                "not write there at once."
+            )
         for path in integrity.take_back_rights():
             log.warning("%s was readable by others on this machine; now only by its owner", path)
         raise_descriptor_limit()

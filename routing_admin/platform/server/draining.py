@@ -24,6 +24,7 @@ from django.conf import settings
 from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import DRAINED
+from routing_admin.places import program_version
 from routing_admin.platform.server.file_locks import hold_unless_locked
 
 EARLY_SECONDS = 2.0
@@ -142,6 +143,7 @@ class ProcessMark:
             name = f"{os.getpid()}-{os.urandom(4).hex()}"
             self._handle = os.open(folder / f".{name}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(self._handle, fcntl.LOCK_EX)
+            os.write(self._handle, program_version().encode())
             # Renamed once locked, since others only check files with this name.
             self._path = (folder / f".{name}").rename(folder / name)
         except OSError as error:
@@ -170,3 +172,14 @@ def _is_left_behind(path: Path) -> bool:
 
 
 process_mark = owned(ProcessMark)
+
+
+def find_other_version() -> str | None:
+    """Return another version of the program that serves this data directory now."""
+    for path in (Path(settings.DATA_DIR) / "processes").glob("[0-9]*"):
+        with suppress(OSError):
+            version = path.read_text()
+            with hold_unless_locked(path) as is_free:
+                if not is_free and version not in ("", program_version()):
+                    return version
+    return None

@@ -1,0 +1,38 @@
+"""Where the program's files and its data are: in a checkout, or where a package was installed."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+"""The folder with the program's packages."""
+SHIPPED = Path(__file__).resolve().with_name("files")
+"""Templates, static files and documents inside an installed package."""
+IS_INSTALLED = SHIPPED.is_dir()
+FILES = SHIPPED if IS_INSTALLED else BASE_DIR
+"""The folder with `templates`, `static` and `docs`."""
+PACKAGE = "routing-admin"
+ENV_FILE = ".env"
+
+
+@cache
+def program_version() -> str:
+    if IS_INSTALLED:
+        return version(PACKAGE)
+    with (BASE_DIR / "pyproject.toml").open("rb") as file:
+        return str(tomllib.load(file)["project"]["version"])
+
+
+def default_data_directory() -> Path:
+    """Return `var/` in a checkout, else the platform's folder for a user's data, such as `~/.local/share`."""
+    return user_data_path(PACKAGE, appauthor=False) if IS_INSTALLED else BASE_DIR / "var"
+
+
+def env_file(directory: Path) -> Path:
+    """Return the file with further environment variables: in the checkout, else in the data directory."""
+    return (directory if IS_INSTALLED else BASE_DIR) / ENV_FILE

@@ -1,0 +1,113 @@
+"""The package as somebody installs it: built from the checkout, and run outside of it with an empty home."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.processes import free_port, wait_for_success
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = re.compile(r"agent key  (ra_\S+)")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A package's files, and the home folder of the person who runs it."""
+
+    files: Path
+    home: Path
+
+    @property
+    def data(self) -> Path:
+        return self.home / ".local" / "share" / "routing-admin"
+
+    def environment(self) -> Mapping[str, str]:
+        return {"HOME": str(self.home), "PATH": os.defpath, "PYTHONPATH": str(self.files)}
+
+    def run(self, *arguments: str) -> str:
+        command = [sys.executable, "-m", "routing_admin", *arguments]
+        done = subprocess.run(command, cwd=self.home, env=self.environment(), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @contextmanager
+    def served(self) -> Iterator[tuple[str, Path]]:
+        """Start the program without a command, and yield its URL and what it prints."""
+        port, printed = free_port(), self.home / "printed.txt"
+        with printed.open("w") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "routing_admin", "--port", str(port)],
+                cwd=self.home,
+                env=self.environment(),
+                stdout=output,
+                stderr=subprocess.DEVNULL,
+            )
+        try:
+            wait_for_success(f"http://127.0.0.1:{port}/readyz", seconds=90)
+            yield f"http://127.0.0.1:{port}", printed
+        finally:
+            process.terminate()
+            process.wait(timeout=40)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    folder = tmp_path_factory.mktemp("package")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, capture_output=True, check=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "files")
+    (folder / "home").mkdir()
+    return Installed(folder / "files", folder / "home")
+
+
+def test_the_package_has_what_git_has(installed: Installed) -> None:
+    """Every tracked file of the program, its templates, static files and documents is in the package."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    places = {"templates": "routing_admin/files/", "static": "routing_admin/files/", "docs": "routing_admin/files/"}
+    programs = ("routing_admin", "capabilities", "artifacts")
+    wanted = {
+        f"{places.get(name.partition('/')[0], '')}{name}"
+        for name in tracked.split("\0")
+        if name.partition("/")[0] in (*places, *programs) and name != "capabilities/catalogue/requirements.txt"
+    }
+    packed = {str(path.relative_to(installed.files)) for path in installed.files.rglob("*") if path.is_file()}
+    assert wanted - packed == set()
+    assert "manage.py" not in packed
+
+
+def test_one_line_serves_a_first_answered_call(installed: Installed) -> None:
+    """Data goes to the user's folder, which the first start names; a call is answered, and a backup is complete."""
+    with installed.served() as (url, printed):
+        text = printed.read_text()
+        assert f"data       {installed.data}" in text
+        key = KEY.search(text)
+        assert key is not None
+        body = {"model": "task:planning", "messages": [{"role": "user", "content": "Hello"}]}
+        headers = {"authorization": f"Bearer {key[1]}", "content-type": "application/json"}
+        request = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request, timeout=20) as response:
+            assert json.loads(response.read())["choices"]
+        with urllib.request.urlopen(f"{url}/login/", timeout=20) as response:
+            page = response.read().decode()
+        style = re.search(r'href="(/static/css/app[^"]+)"', page)
+        assert style is not None
+        with urllib.request.urlopen(url + style[1], timeout=20) as response:
+            assert response.status == 200
+        installed.run("backup", str(installed.home / "backup"))
+    assert (installed.home / "backup").is_dir()
+    assert installed.run("--version").startswith("routing-admin 1.")
+    assert "ok" in installed.run("doctor")

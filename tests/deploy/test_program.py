@@ -1,0 +1,86 @@
+"""The program `routing-admin`: every command has a plain name, and mistakes are answered in one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routing_admin import program
+from routing_admin.program import COMPLETION, ENTRIES, SHELLS, main
+
+COMMANDS = Path(program.__file__).parent / "management" / "commands"
+FOR_DEVELOPERS = {"__init__", "makemessages"}
+
+
+def test_every_command_has_a_name_and_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    own = {path.stem for path in COMMANDS.glob("*.py")} - FOR_DEVELOPERS
+    assert own <= {entry.command for entry in ENTRIES.values()}
+    main(["--help"])
+    text = capsys.readouterr().out
+    assert all(f"  {name} " in text for name in ENTRIES)
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_a_commands_help_has_its_own_options_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["help", "import"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert "usage: routing-admin import [-h]" in text
+    assert "--dry-run" in text
+    assert "--settings" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["imprt"], "There is no command imprt. Did you mean import? routing-admin --help lists all."),
+        (["xyz"], "There is no command xyz. routing-admin --help lists all."),
+        (["--data"], "--data needs a folder, for example: --data /srv/routing-admin"),
+        (["completion", "cmd.exe"], "Name a shell: routing-admin completion bash|zsh|fish"),
+    ],
+)
+def test_a_mistake_is_answered_in_one_line(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"{sentence}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "served"), [([], []), (["--port", "9000"], ["--port", "9000"]), (["--data", "/srv/x"], [])]
+)
+def test_without_a_command_the_installation_is_prepared_and_served(
+    arguments: list[str], served: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[Any] = []
+    monkeypatch.setenv("ROUTING_ADMIN_DATA_DIR", "/srv/usual")
+    monkeypatch.setattr(program, "call", lambda name, options: done.append((name, options)))
+    monkeypatch.setattr(os, "execv", lambda _path, command: done.append(command[1:]))
+    main(arguments)
+    assert done == [("bootstrap", []), ["-m", "routing_admin", "serve", *served]]
+    assert os.environ["ROUTING_ADMIN_DATA_DIR"] == ("/srv/x" if "--data" in arguments else "/srv/usual")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completions_have_every_command_and_its_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([COMPLETION, shell])
+    script = capsys.readouterr().out
+    assert all(name in script for name in ENTRIES)
+    assert "dry-run" in script
+
+
+def test_bash_accepts_its_completions() -> None:
+    script = subprocess.run(
+        [sys.executable, "-m", "routing_admin", COMPLETION, "bash"], capture_output=True, text=True, check=True
+    ).stdout
+    asked = f"{script}\nCOMP_WORDS=(routing-admin import --d) COMP_CWORD=2\n_routing_admin\necho ${{COMPREPLY[@]}}"
+    found = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["--dry-run"]

@@ -1,0 +1,32 @@
+"""Two versions of the program never write one data directory at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from routing_admin.places import program_version
+from routing_admin.platform.server import draining
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+
+
+def test_another_version_does_not_serve_the_same_data_directory(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that has ended, even by a crash, is no obstacle."""
+    settings.DATA_DIR = tmp_path
+    mark = draining.ProcessMark()
+    mark.place()
+    assert draining.find_other_version() is None
+    running = program_version()
+    monkeypatch.setattr(draining, "program_version", lambda: "0.9.0")
+    with pytest.raises(CommandError, match=f"Version {running} serves this data directory"):
+        call_command("serve")
+    mark.remove()
+    assert draining.find_other_version() is None
+    (tmp_path / "processes" / "4711-crashed").write_text("0.8.0")
+    assert draining.find_other_version() is None
