@@ -208,15 +208,11 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "alert_test": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
     "settings": {
-        "settings": (NOTHING, SEE, SEE, SEE),
-        "settings_content_policy": (NOTHING, NOTHING, NOTHING, CHANGE),
-        "settings_default_language": (NOTHING, NOTHING, NOTHING, CHANGE),
+        "settings": (NOTHING, SEE, SEE, BOTH),
         "settings_rate_set": (NOTHING, NOTHING, NOTHING, CHANGE),
         "settings_rate_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
         "settings_language_save": (NOTHING, NOTHING, NOTHING, CHANGE),
         "settings_language_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
-        "settings_retention": (NOTHING, NOTHING, NOTHING, CHANGE),
-        "settings_bodies": (NOTHING, NOTHING, NOTHING, CHANGE),
         "demo_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
 }

@@ -2,7 +2,7 @@
 
 const { $, $$, on, saidFor, clone } = window.frameParts;
 
-/* Upload: a row per file at once, real bytes in its progress, Cancel; a refusal stays in the row with its reason. */
+/* Upload: a row per file, real bytes in its progress, Cancel; a refusal stays with its reason. */
 
 const mega = (bytes) => `${(bytes / 1048576).toFixed(1)} MB`;
 
@@ -75,7 +75,7 @@ on("paste", (event) => {
   if (form && files.length) sendAll(form, files);
 });
 
-/* A chain: dragged by the grip, or moved by its buttons; the server draws it anew. Only it loads the library. */
+/* A chain: dragged by the grip, or moved by its buttons; the server draws it. */
 
 async function makeSortable(list) {
   if (!await import(list.dataset.sortable).catch(() => 0)) return;

@@ -1,4 +1,4 @@
-/* Drafts: what is typed stays in this browser until it is saved; leaving asks, coming back offers it. */
+/* Drafts: what is typed stays in this browser until it is saved; leaving asks, returning offers it. */
 
 const { $, $$, on, words, clone } = window.frameParts;
 const user = $("#toasts")?.dataset.user;
@@ -28,7 +28,7 @@ function restore(form, pairs) {
     if (isBox(one)) one.checked = given.includes(one.value);
     else one.value = given.shift() ?? one.value;
   }
-  keep(form);
+  htmx.trigger(fields(form)[0], "input");
 }
 
 function offer(form, { at, pairs }) {
@@ -54,7 +54,7 @@ function begin(form) {
   else keep(form);
 }
 
-/* What was sent is saved once a page says so in a toast. */
+/* What was sent is saved once a toast says so. */
 const sent = sessionStorage.sent;
 delete sessionStorage.sent;
 if (sent && $("#toasts > .toast:not([data-level=error])")) delete store[sent];

@@ -162,11 +162,12 @@ on("keydown", (event) => {
   if (event.key === "Escape") event.target.closest?.("details.menu[open]")?.removeAttribute("open");
   const held = event.ctrlKey || event.metaKey;
   if (held && event.key === "k") find();
+  else if (held && event.key === "Enter") $("#save")?.click();
   else if (held || event.altKey || typing(event.target) || !shortcut(event.key)) return;
   event.preventDefault();
 });
 
-/* Find: the server ranks, arrows choose, Enter opens what was found for the very text that stands there. */
+/* Find: the server ranks, arrows choose, Enter opens what was found for this very text. */
 
 const field = $("[data-find]");
 const chosen = () => $("#options [aria-selected=true]");

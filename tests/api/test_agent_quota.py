@@ -56,8 +56,8 @@ def test_dashboard_lists_quotas_that_run_out(admin: Client, text_agent: Any) -> 
 
 def test_the_settings_page_takes_and_shows_both_quotas(admin: Client) -> None:
     """Quotas are in MiB, and an empty value means no quota. The page shows the space used."""
-    form = {"request_days": "30", "quota": "512", "agent_quota": "64", "expected": "30 None None 100"}
-    assert admin.post(reverse("settings_retention"), form).status_code == 302
+    form = {"request_days": "30", "quota_bytes": "512", "agent_quota_bytes": "64", "content_policy": "extract+convert"}
+    assert admin.post(reverse("settings"), form).status_code == 302
     row = Installation.objects.get()
     assert (row.quota_bytes, row.agent_quota_bytes) == (512 << 20, 64 << 20)
     assert "of 512.0 MB are used" in text_of(admin.get(reverse("settings")))

@@ -63,7 +63,8 @@ def flood(server: Server, start: bytes, unit: bytes, limit: int) -> tuple[int, s
 def redaction(stage: Stage) -> None:
     """Send very long text that looks like keys: in a URL without authentication, and in a recorded prompt."""
     person = Person(stage.server).sign_in()
-    person.post("/settings/bodies/", record_bodies="on")
+    fields = {"request_days": 30, "content_policy": "extract+convert", "default_language": "zh"}
+    person.post("/settings/", **fields, record_bodies="on")
     text = "bearer " * 2300
 
     def fetch_path() -> None:
@@ -74,7 +75,7 @@ def redaction(stage: Stage) -> None:
         stage.note(ask(stage.server, "POST", "/v1/chat/completions", body).status)
 
     at_once(*[fetch_path] * 4, *[send_prompt] * 4)
-    person.post("/settings/bodies/")
+    person.post("/settings/", **fields)
 
 
 def json_bombs(stage: Stage) -> None:

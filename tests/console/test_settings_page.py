@@ -19,7 +19,7 @@ from routing_admin.configuration.installation import Keeping, directives, read_r
 from routing_admin.console.demo import load as demo
 from routing_admin.console.services.actions import save_service
 from routing_admin.console.settings import actions
-from routing_admin.console.settings.queries import read_dotenv, setting_rows, strip_password
+from routing_admin.console.settings.queries import read_dotenv, read_settings, setting_rows, strip_password
 from routing_admin.core.files.exporting import FileFormat
 from routing_admin.core.planning.plan import RoutingQuery, make_plan
 from routing_admin.dispatch.model_endpoints import list_endpoints
@@ -27,15 +27,26 @@ from routing_admin.environment import SETTINGS
 from routing_admin.models import AuditEvent, Installation, Language, Revision
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import queries_of
+from tests.console.visits import queries_of, text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ACTOR = Actor("person", "admin")
 
 
+def settings_form(client: Client, **changed: str) -> dict[str, str]:
+    """Return what the page's form posts after these changes."""
+    form = client.get("/settings/").context["form"]
+    values = {name: form[name].value() for name in form.fields} | {"shown": form.shown_text} | changed
+    return {name: str(value) for name, value in values.items() if value not in (None, False)}
+
+
+def save(client: Client, **changed: str) -> Any:
+    return client.post("/settings/", settings_form(client, **changed))
+
+
 def test_every_setting_is_on_the_page(viewer: Client) -> None:
     """Each setting is listed with its meaning, even for a viewer."""
-    page = viewer.get("/settings/").content.decode()
+    page = viewer.get("/settings/").content.decode().replace("<wbr>", "")
     assert [setting.name for setting in SETTINGS if setting.name not in page] == []
 
 
@@ -53,7 +64,7 @@ def test_the_bucket_of_artifacts_is_shown_and_its_credentials_are_not(
     address = "s3://files/artifacts?region=eu-central-1"
     monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", address)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2hunter2")
-    page = admin.get("/settings/").content.decode()
+    page = admin.get("/settings/").content.decode().replace("<wbr>", "")
     assert address in page
     assert "hunter2" not in page
 
@@ -83,7 +94,7 @@ def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
     assert values["ROUTING_ADMIN_SECRET_KEY"] == ("", "generated", True)
     assert values["LLM_API_KEY"] == ("", "environment", True)
     assert values["LLM_PROVIDER_{NAME}_API_KEY"] == (
-        "LLM_PROVIDER_GLM_API_KEY, LLM_PROVIDER_QWEN_API_KEY",
+        "LLM_PROVIDER_GLM_API_KEY,LLM_PROVIDER_QWEN_API_KEY",
         "environment",
         True,
     )
@@ -112,10 +123,9 @@ def test_an_address_is_shown_without_the_password_in_it() -> None:
 def test_the_default_language_is_one_revision_and_undo_takes_it_back(admin: Client) -> None:
     """The change is one revision, which can be undone, and also changes the language directive sent to models."""
     demo.load()
-    answer = admin.post(reverse("settings_default_language"), {"default_language": "en"}, headers=HTMX)
-    assert answer.status_code == 200
+    assert save(admin, default_language="en").status_code == 302
     number = Revision.objects.latest("number").number
-    assert f"/undo/{number}/" in answer.headers["HX-Trigger"]
+    assert f"/undo/{number}/" in admin.get("/settings/").content.decode()
     assert make_plan(snapshot.current().configuration, RoutingQuery()).directive == "Please respond in English."
     admin.post(f"/undo/{number}/")
     assert Revision.objects.latest("number").message == "configuration.undo"
@@ -132,8 +142,7 @@ def test_content_policy_is_one_revision_and_the_default(admin: Client) -> None:
 
     demo.load()
     assert policies("text-model") == {"extract", "convert"}
-    answer = admin.post(reverse("settings_content_policy"), {"content_policy": "describe"}, headers=HTMX)
-    assert answer.status_code == 200
+    assert save(admin, content_policy="describe").status_code == 302
     number = Revision.objects.latest("number").number
     assert policies("text-model") == {"describe"}
     assert '"contentPolicy": "describe"' in export(FileFormat.ROUTING).text
@@ -147,8 +156,7 @@ def test_content_policy_is_one_revision_and_the_default(admin: Client) -> None:
 
 def test_unknown_content_policy_is_refused(admin: Client) -> None:
     """An unknown content policy is rejected with 422, and nothing is written."""
-    answer = admin.post(reverse("settings_content_policy"), {"content_policy": "magic"}, headers=HTMX)
-    assert answer.status_code == 422
+    assert save(admin, content_policy="magic").status_code == 422
     assert Installation.current().content_policy == ""
 
 
@@ -186,7 +194,7 @@ def test_a_wrong_language_keeps_what_was_typed(admin: Client, code: str, directi
 
 def test_an_unknown_default_language_is_refused(admin: Client) -> None:
     """An unknown default language is rejected with 422, and nothing is written."""
-    assert admin.post(reverse("settings_default_language"), {"default_language": "xx"}).status_code == 422
+    assert save(admin, default_language="xx").status_code == 422
     assert not Revision.objects.exists()
 
 
@@ -220,19 +228,38 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
 
     Saving makes no revision, and the audit log has old and new values.
     """
-    form = {"request_days": "7", "artifact_days": "", "quota": "512", "expected": "30 None None None"}
-    assert admin.post(reverse("settings_retention"), form).status_code == 302
+    assert save(admin, request_days="7", quota_bytes="512").status_code == 302
     assert read_retention_settings() == Keeping(7, None, 512 * 1024 * 1024)
     event = AuditEvent.objects.get(action="installation.retention")
     assert event.details == {"request_days": [30, 7], "quota_bytes": [None, 512 * 1024 * 1024]}
     assert not Revision.objects.exists()
 
 
+def test_one_save_of_everything_is_one_revision(admin: Client) -> None:
+    """What belongs to the configuration is one revision, which Undo takes back; what does not is saved and audited."""
+    demo.load()
+    before = Revision.objects.count()
+    changes = {"default_language": "en", "content_policy": "describe", "request_days": "9", "record_bodies": "on"}
+    assert save(admin, **changes).status_code == 302
+    assert Revision.objects.count() == before + 1
+    row = Installation.current()
+    assert (row.default_language, row.content_policy, row.request_days) == ("en", "describe", 9)
+    assert row.record_bodies
+    admin.post(f"/undo/{Revision.objects.latest('number').number}/")
+    row = Installation.current()
+    assert (row.default_language, row.content_policy, row.request_days) == ("zh", "", 9)
+
+
+def test_a_save_without_a_change_is_recorded_nowhere(admin: Client) -> None:
+    assert save(admin).status_code == 302
+    assert not AuditEvent.objects.exists()
+    assert not Revision.objects.exists()
+
+
 @pytest.mark.parametrize("days", ["0", "-1", "soon", "", "99999999"])
 def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
     """An invalid number of days is rejected with 422. The entries are kept, and nothing is saved."""
-    form = {"request_days": days, "quota": "12345"}
-    page = admin.post(reverse("settings_retention"), form, headers=HTMX)
+    page = save(admin, request_days=days, quota_bytes="12345")
     assert page.status_code == 422
     space = Page(page).field("Space for artifacts, MiB")
     assert space
@@ -241,37 +268,71 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
     assert read_retention_settings() == Keeping(30)
 
 
-def test_conflicting_retention_change_shows_both_versions(admin: Client) -> None:
-    """Saving over another user's change of the retention returns 409 with both versions. Saving again overwrites it."""
-    actions.keep(Actor("person", "olga"), Keeping(90))
-    form = {"request_days": "7", "expected": "30 None None None"}
-    page = admin.post(reverse("settings_retention"), form, headers=HTMX)
+def test_every_problem_is_shown_at_once_and_counted_beside_its_section(admin: Client) -> None:
+    """Each is at its field and in the summary, which links to it. What is valid is not saved either."""
+    page = save(admin, request_days="0", quota_bytes="much", default_language="xx", content_policy="describe")
     text = page.content.decode()
+    assert page.status_code == 422
+    assert re.findall(r'<li>\s*<a href="#id_(\w+)"', text) == ["default_language", "request_days", "quota_bytes"]
+    assert {part["id"]: part["count"] for part in page.context["parts"] if part["count"]} == {
+        "languages": 1,
+        "retention": 2,
+    }
+    assert not Revision.objects.exists()
+
+
+def test_the_save_bar_names_what_changed(admin: Client) -> None:
+    """With scripts, the page asks for the bar after each change. Nothing is saved before Save."""
+    bar = admin.post("/settings/", settings_form(admin, request_days="7", content_policy="describe"), headers=HTMX)
+    text = text_of(bar)
+    assert not Page(bar).is_whole
+    assert "2 changes" in text
+    for change in ("Days requests are kept: 7", "describe what the model cannot read"):
+        assert change in text
+    assert "No changes" in text_of(admin.post("/settings/", settings_form(admin), headers=HTMX))
+    assert read_retention_settings() == Keeping(30)
+
+
+def test_conflicting_change_shows_both_versions(admin: Client) -> None:
+    """Saving over another user's change returns 409 with both versions. Saving again overwrites it."""
+    form = settings_form(admin, request_days="7")
+    actions.keep(Actor("person", "olga"), Keeping(90))
+    page = admin.post("/settings/", form)
     assert page.status_code == 409
-    assert "days for requests 90" in text
+    assert [(each.theirs, each.mine) for each in page.context["conflict"]] == [("90", "7")]
     mine = Page(page).field("Days requests are kept")
     assert mine
     assert mine.value == "7"
     assert read_retention_settings() == Keeping(90)
-    assert Page(page).hidden("expected") == "90 None None None"
-    assert admin.post(reverse("settings_retention"), {**form, "expected": "90 None None None"}).status_code == 302
+    shown = Page(page).hidden("shown")
+    assert shown
+    assert admin.post("/settings/", {**form, "shown": shown}).status_code == 302
     assert read_retention_settings() == Keeping(7)
 
 
+def test_what_another_user_changed_stays_if_this_user_did_not_change_it(admin: Client) -> None:
+    form = settings_form(admin, content_policy="describe")
+    actions.keep(Actor("person", "olga"), Keeping(90, quota_bytes=1_500_000))
+    assert admin.post("/settings/", form).status_code == 302
+    assert read_retention_settings() == Keeping(90, quota_bytes=1_500_000)
+    assert Installation.current().content_policy == "describe"
+
+
 def test_an_action_refuses_what_it_did_not_expect() -> None:
-    """The action raises `ConflictError` if the stored retention is not the expected one."""
+    """The action raises `ConflictError` if a stored value is not the expected one, and changes nothing."""
+    changes = {"request_days": 7, "content_policy": "describe"}
     with pytest.raises(ConflictError):
-        actions.keep(ACTOR, Keeping(7), expected=Keeping(31))
+        actions.save_settings(ACTOR, changes, expected={**read_settings(), "request_days": 31})
     assert not AuditEvent.objects.exists()
 
 
-def test_bodies_are_recorded_only_after_a_confirmed_warning(admin: Client) -> None:
-    """Bodies are not recorded by default. Turning it on shows the risk, and both changes are audited."""
+def test_bodies_are_recorded_only_after_a_warning(admin: Client) -> None:
+    """Bodies are not recorded by default. The risk is beside the switch, and both changes are audited."""
     assert Installation.current().record_bodies is False
-    page = admin.post(reverse("settings_bodies"), {"record_bodies": "1"}, headers=HTMX).content.decode()
-    assert "Editors and administrators can now read everything" in page
+    assert "editors and administrators can read everything" in admin.get("/settings/").content.decode()
+    save(admin, record_bodies="on")
     assert Installation.current().record_bodies is True
-    admin.post(reverse("settings_bodies"), {})
+    save(admin, record_bodies="")
     assert Installation.current().record_bodies is False
     assert [event.details for event in AuditEvent.objects.order_by("id")] == [{"on": True}, {"on": False}]
 
@@ -288,14 +349,10 @@ def test_demo_data_goes_with_one_click_and_comes_back_with_undo(admin: Client) -
 
 
 ACTS = (
-    "settings_content_policy",
-    "settings_default_language",
     "settings_language_save",
     "settings_language_remove",
-    "settings_retention",
     "settings_rate_set",
     "settings_rate_remove",
-    "settings_bodies",
     "demo_remove",
 )
 
@@ -303,16 +360,34 @@ ACTS = (
 @pytest.mark.parametrize("name", ACTS)
 def test_a_viewer_changes_nothing_and_reading_never_does(viewer: Client, admin: Client, name: str) -> None:
     """Every action on settings returns 403 to a viewer, and 405 to a GET."""
-    assert viewer.post(reverse(name), {"code": "pt", "directive": "x", "record_bodies": "1"}).status_code == 403
+    assert viewer.post(reverse(name), {"code": "pt", "directive": "x"}).status_code == 403
+    assert viewer.post("/settings/", {"record_bodies": "1"}).status_code == 403
     assert admin.get(reverse(name)).status_code == 405
     assert not AuditEvent.objects.exists()
 
 
 def test_a_viewer_sees_values_and_no_form(viewer: Client) -> None:
-    """A viewer sees no forms, and the page says which role is needed."""
-    page = viewer.get("/settings/").content.decode()
+    """A viewer sees values in fields that cannot be changed, and the page says which role is needed."""
+    answer = viewer.get("/settings/")
+    page = answer.content.decode()
     assert "Changing settings needs the administrator role." in page
-    assert f'action="{reverse("settings_retention")}"' not in page
+    assert 'id="settings"' not in page
+    assert 'id="save"' not in page
+    assert all(answer.context["form"][name].field.disabled for name in answer.context["form"].fields)
+
+
+def test_long_lists_of_the_environment_show_their_number_and_the_rest_on_demand(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROUTING_ADMIN_ALLOWED_ORIGINS", ",".join(f"http://gpu-{number}:8000" for number in range(40)))
+    text = admin.get("/settings/").content.decode()
+    before, _, hidden = text.partition("40 entries")[2].partition("<details>")
+    assert re.findall(r"gpu-\d+", before) == ["gpu-0", "gpu-1", "gpu-2"]
+    assert len(re.findall(r"gpu-\d+", hidden.partition("</details>")[0])) == 37
+
+
+def test_names_of_the_environment_break_only_at_their_underscores(admin: Client) -> None:
+    assert "ROUTING_<wbr>ADMIN_<wbr>DATA_<wbr>DIR" in admin.get("/settings/").content.decode()
 
 
 def test_the_page_asks_the_same_few_questions_however_much_there_is(admin: Client) -> None:

@@ -127,7 +127,7 @@ SAVES: dict[str, Callable[[Client], Post]] = {
     "matrix column": fill(act="on", side="input", name="vision"),
     "matrix catalogue": fill(act="catalogue"),
     "agent": form_at("/agents/text-agent/", name="Ours"),
-    "default language": posting("/settings/default-language/", default_language="en"),
+    "default language": form_at("/settings/", default_language="en"),
     "language": posting("/settings/language/", code="pt", directive="Responda em português."),
     "restore": restore,
     "import": importing,

@@ -97,9 +97,14 @@ ADMINISTRATORS = {
         *("agent_link_make", "agent_link_revoke"),
         *("user_invite", "user_role", "user_active", "user_link", "user_withdraw", "user_session_end"),
         *("token_new", "token_revoke"),
-        *("settings_bodies", "settings_default_language", "settings_language_remove", "settings_language_save"),
-        *("settings_content_policy", "settings_rate_set", "settings_rate_remove"),
-        *("settings_retention", "demo_remove", "config_import", "alert_test", "alert_webhook"),
+        *(
+            "settings",
+            "settings_language_remove",
+            "settings_language_save",
+            "settings_rate_set",
+            "settings_rate_remove",
+        ),
+        *("demo_remove", "config_import", "alert_test", "alert_webhook"),
         *("artifact_upload", "artifact_correct", "artifacts_delete", "artifacts_restore"),
         *("provider", "provider_new", "provider_models", "provider_delete", "provider_test", "providers_switch"),
         *("providers_test", "providers_try_again", "drill", "drill_end"),
@@ -193,7 +198,7 @@ def test_a_view_that_forgets_its_methods_gets_those_of_its_row(admin: Client, vi
 @rows
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "SHOUT"])
 def test_an_odd_method_opens_no_page(method: str, viewer: Client) -> None:
-    for name in ("key_revoke", "user_role", "artifact_raw", "config_export", "settings_bodies"):
+    for name in ("key_revoke", "user_role", "artifact_raw", "config_export", "settings_rate_set"):
         assert viewer.generic(method, ADDRESSES[name]).status_code in (403, 405)
 
 

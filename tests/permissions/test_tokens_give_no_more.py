@@ -131,7 +131,7 @@ def test_each_role_is_worth_the_scopes_of_what_its_pages_change() -> None:
         "providers:write": "provider",
         "keys:write": "key_issue",
         "people:write": "user_invite",
-        "settings:write": "settings_retention",
+        "settings:write": "settings_rate_set",
         "config:write": "config_import",
     }
     rows = {name: cells for family in PAGES.values() for name, cells in family.items()}

@@ -58,10 +58,8 @@ def test_exhausted_quota_is_raised_on_the_settings_page(served: Installation) ->
     person = served.person()
 
     def set_quota(mebibytes: str) -> None:
-        page = person.open("/settings/").body.decode()
-        expected = page.split('name="expected"')[1].split('value="')[1].split('"')[0]
-        fields = {"request_days": 30, "artifact_days": "", "agent_quota": "", "expected": expected}
-        assert person.post("/settings/retention/", quota=mebibytes, **fields).status == 302
+        fields = {"request_days": 30, "content_policy": "extract+convert"}
+        assert person.post("/settings/", quota_bytes=mebibytes, **fields).status == 302
 
     set_quota("1")
     refused = served.upload(os.urandom(2 * MEBIBYTE))

@@ -257,7 +257,8 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
         )
         key = issued.json()["key"]
         people = [admin, join(admin, "edith", "editor"), join(admin, "vera", "viewer")]
-        admin.post("/settings/", "/settings/bodies/", record_bodies="1")
+        kept = {"default_language": "zh", "content_policy": "extract+convert", "request_days": 30}
+        admin.post("/settings/", "/settings/", **kept, record_bodies="1")
         admin.post("/providers/leaky/", "/test/provider/leaky/")
         call_everything(server, seen, key, token[0])
         opened: dict[str, bytes] = {}

@@ -121,21 +121,22 @@ def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sig
     expect(admin_page.locator(".draft-bar")).to_be_visible()
 
 
-def test_settings_keep_a_draft_until_their_part_is_saved(admin_page: Any, dialogs: list[str]) -> None:
-    """Rejected input stays in the draft, and saving one section keeps the draft of another."""
+def test_settings_keep_a_draft_until_they_are_saved(admin_page: Any, dialogs: list[str]) -> None:
+    """Rejected input stays in the draft, a draft that is brought back is in the save bar, and a row has its own."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     write(admin_page, "#id_request_days", "0")
-    admin_page.locator("#retention").get_by_role("button", name="Save").click()
+    admin_page.get_by_role("button", name="Save").click()
     expect(admin_page.locator("#retention .error")).to_be_visible()
     write(admin_page, "#id_code", "pt")
-    admin_page.reload()
+    admin_page.goto("/settings/")
     assert dialogs == ["beforeunload"]
     expect(admin_page.locator(".draft-bar")).to_have_count(2)
-    admin_page.locator("#retention .draft-bar").get_by_role("button", name="Discard").click()
+    admin_page.locator("#settings .draft-bar").get_by_role("button", name="Restore").click()
+    expect(admin_page.locator("#savebar")).to_contain_text("Days requests are kept: 0")
     write(admin_page, "#id_request_days", "9")
-    admin_page.locator("#retention").get_by_role("button", name="Save").click()
-    expect(admin_page.locator("#toasts .toast")).to_contain_text("Retention saved")
+    admin_page.get_by_role("button", name="Save").click()
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("Settings saved")
     assert "pt" in admin_page.evaluate(STORED_DRAFTS)
     assert "request_days" not in admin_page.evaluate(STORED_DRAFTS)
 

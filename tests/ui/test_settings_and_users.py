@@ -44,28 +44,68 @@ def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) ->
     assert not Language.objects.exists()
 
 
-def test_recording_bodies_is_one_switch_with_its_warning(admin_page: Any) -> None:
-    """Space saves the switch at once, and the warning is beside it."""
-    admin_page.goto("/settings/")
-    admin_page.locator("#id_record_bodies").focus()
-    admin_page.keyboard.press("Space")
-    expect(admin_page.locator("#bodies .note.warn")).to_contain_text("Editors and administrators can now read")
-    expect(admin_page.locator("#id_record_bodies")).to_be_checked()
-    assert Installation.current().record_bodies
+def test_one_bar_says_what_changed_and_saves_it_with_ctrl_enter(admin_page: Any) -> None:
+    """The bar appears with the first change, goes with the last, stays in sight, and saves everything at once."""
+    page = admin_page
+    page.goto("/settings/")
+    bar = page.locator("#savebar")
+    expect(bar).not_to_be_visible()
+    page.locator("#id_record_bodies").focus()
+    page.keyboard.press("Space")
+    expect(bar).to_contain_text("1 change")
+    page.keyboard.press("Space")
+    expect(bar).not_to_be_visible()
+    page.keyboard.press("Space")
+    page.fill("#id_request_days", "7")
+    expect(bar).to_contain_text("2 changes")
+    expect(bar).to_contain_text("Days requests are kept: 7")
+    page.locator("#environment-head").scroll_into_view_if_needed()
+    expect(bar).to_be_in_viewport()
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#toasts .toast")).to_contain_text("Settings saved")
+    assert (Installation.current().record_bodies, read_retention_settings().request_days) == (True, 7)
+    expect(bar).not_to_be_visible()
 
 
-def test_retention_that_changed_meanwhile_shows_both_versions_in_place(admin_page: Any) -> None:
-    """A 409 replaces the section, which shows the saved values as text and the user's own in the fields."""
+def test_settings_are_saved_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
+    """Save is always in sight, and Enter in a field saves, too."""
+    page = sign_in(new_page(java_script_enabled=False))
+    page.goto("/settings/")
+    expect(page.get_by_role("button", name="Save")).to_be_in_viewport()
+    page.fill("#id_request_days", "7")
+    page.press("#id_request_days", "Enter")
+    expect(page.locator("#toasts .toast")).to_contain_text("Settings saved")
+    assert read_retention_settings().request_days == 7
+
+
+def test_a_setting_that_changed_meanwhile_shows_both_versions(admin_page: Any) -> None:
+    """A 409 shows the saved value and the user's own, which stays in its field. Saving again overwrites."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/settings/")
     installation.keep(people.Actor("person", "olga"), Keeping(90))
     admin_page.fill("#id_request_days", "7")
-    admin_page.locator("#retention").get_by_role("button", name="Save").click()
-    expect(admin_page.locator("#retention [role=alert]")).to_contain_text("days for requests 90")
+    admin_page.get_by_role("button", name="Save").click()
+    expect(admin_page.locator("#settings [role=alert]")).to_contain_text("90")
     expect(admin_page.locator("#id_request_days")).to_have_value("7")
-    admin_page.locator("#retention").get_by_role("button", name="Save").click()
-    expect(admin_page.locator("#toasts .toast")).to_contain_text("Retention saved")
+    admin_page.get_by_role("button", name="Save").click()
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("Settings saved")
     assert read_retention_settings().request_days == 7
+
+
+def test_a_language_added_between_keeps_what_is_not_saved_yet(admin_page: Any) -> None:
+    """Adding a row replaces its section. A choice in the same section and the save bar stay, and the choice has it."""
+    admin_page.goto("/settings/")
+    admin_page.select_option("#id_default_language", "en")
+    expect(admin_page.locator("#savebar")).to_contain_text("Default language: en")
+    admin_page.fill("#id_code", "pt")
+    admin_page.fill("#id_directive", "Responda em português.")
+    admin_page.get_by_role("button", name="Add language").click()
+    expect(admin_page.locator("#languages th code", has_text="pt")).to_be_visible()
+    expect(admin_page.locator("#id_default_language")).to_have_value("en")
+    admin_page.select_option("#id_default_language", "pt")
+    admin_page.get_by_role("button", name="Save").click()
+    expect(admin_page.locator("#toasts .toast").last).to_contain_text("Settings saved")
+    assert Installation.current().default_language == "pt"
 
 
 def test_an_invited_person_joins_in_chinese_with_a_password_of_their_own(

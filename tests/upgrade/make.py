@@ -81,7 +81,8 @@ class Maker:
             command("import_config", str(path))
         path.unlink()
         self.browser.post("/aliases/", {"name": "gpt-4o", "target": "task:through-keyed"})
-        self.browser.post("/settings/bodies/", {"record_bodies": "1"})
+        kept = {"default_language": "zh", "content_policy": "extract+convert", "request_days": 30}
+        self.browser.post("/settings/", {**kept, "record_bodies": "1"})
         self.browser.post("/users/invite/", {"username": "mei", "role": "viewer"})
 
     def store(self) -> dict[str, str]:

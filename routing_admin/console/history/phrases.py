@@ -98,6 +98,7 @@ ACTS: Mapping[str, Text] = {
     "installation.record_bodies": gettext_lazy("Body recording toggled"),
     "installation.restore": gettext_lazy("Restored from a backup"),
     "installation.retention": gettext_lazy("Retention set"),
+    "installation.settings": gettext_lazy("Settings changed"),
     "key.change": gettext_lazy("Agent key changed"),
     "key.issue": gettext_lazy("Agent key issued"),
     "keys.rotate": gettext_lazy("Stored provider keys re-encrypted"),

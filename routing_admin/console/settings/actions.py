@@ -7,7 +7,9 @@ does not change them.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -20,6 +22,7 @@ from capabilities.errors import ConflictError, InUseError, InvalidError, NotFoun
 from capabilities.sentences import join_words
 from routing_admin.configuration.installation import Keeping, directives, keeping_of
 from routing_admin.configuration.revisions import ledger
+from routing_admin.console.settings.queries import read_settings
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_language
 from routing_admin.models import Installation, Language
 
@@ -109,14 +112,10 @@ def remove_language(actor: Actor, code: str) -> AuditedAction:
     return act
 
 
-def keep(actor: Actor, keeping: Keeping, *, expected: Keeping | None = None) -> None:
-    """Change retention. Raise `ConflictError` if it is no longer `expected`, the values that the page showed."""
+def keep(actor: Actor, keeping: Keeping) -> None:
     with ledger.audit(actor, AuditedAction("installation.retention", "installation")) as act:
-        # The row is locked. Otherwise two users who save at the same time would both find the values that they expect.
-        row = Installation.objects.select_for_update().get_or_create(id=1)[0]
+        row = Installation.objects.get_or_create(id=1)[0]
         current = keeping_of(row)
-        if expected is not None and current != expected:
-            raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
         for name in Keeping.__slots__:
             if getattr(current, name) != getattr(keeping, name):
                 act.details[name] = [getattr(current, name), getattr(keeping, name)]
@@ -127,6 +126,55 @@ def keep(actor: Actor, keeping: Keeping, *, expected: Keeping | None = None) -> 
 def record_bodies(actor: Actor, on: bool) -> None:
     with ledger.audit(actor, AuditedAction("installation.record_bodies", "installation", details={"on": on})):
         Installation.objects.update_or_create(id=1, defaults={"record_bodies": on})
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredSetting:
+    """A setting that is part of the configuration: its check and its action."""
+
+    check: Callable[[str], None]
+    save: Callable[[Actor, str], AuditedAction]
+
+
+CONFIGURED = {
+    "default_language": ConfiguredSetting(check_default_language, set_default_language),
+    "content_policy": ConfiguredSetting(check_content_policy, set_content_policy),
+}
+
+
+def save_settings(actor: Actor, changes: Mapping[str, Any], *, expected: Mapping[str, Any]) -> int | None:
+    """Change these settings, by the names of `read_settings`, and return the revision if the configuration changed.
+
+    Raise `InvalidError`, or `ConflictError` if one of them is no longer as expected. Then nothing is changed.
+    """
+    with ledger.exclusive():
+        stored = read_settings()
+        changes = {name: value for name, value in changes.items() if value != stored[name]}
+        if any(stored[name] != expected[name] for name in changes):
+            raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
+        # Everything is checked before anything is written, because each setting is written by an action of its own.
+        for name in changes.keys() & CONFIGURED.keys():
+            CONFIGURED[name].check(changes[name])
+        revision = _save_configured(actor, {name: changes[name] for name in CONFIGURED if name in changes})
+        keeping = {name: changes.get(name, stored[name]) for name in Keeping.__slots__}
+        if changes.keys() & keeping.keys():
+            keep(actor, Keeping(**keeping))
+        if "record_bodies" in changes:
+            record_bodies(actor, changes["record_bodies"])
+    return revision
+
+
+def _save_configured(actor: Actor, changes: Mapping[str, str]) -> int | None:
+    if not changes:
+        return None
+    if len(changes) == 1:
+        [(name, value)] = changes.items()
+        return CONFIGURED[name].save(actor, value).revision
+    # Actions within a change join its revision.
+    with ledger.change(actor, AuditedAction("installation.settings", "installation")) as act:
+        for name, value in changes.items():
+            CONFIGURED[name].save(actor, value)
+    return act.revision
 
 
 # Exchange rates. Each change is a revision.

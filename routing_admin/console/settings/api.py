@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
 from routing_admin.api.calls import read_as, takes
-from routing_admin.configuration.installation import Keeping, added_languages, directives, keeping_of
+from routing_admin.configuration.installation import added_languages, directives
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.base.api import (
     TAG,
@@ -28,28 +30,30 @@ from routing_admin.console.base.schemas import (
 )
 from routing_admin.console.exchange.actions import check_expectation
 from routing_admin.console.settings import actions as installation
-from routing_admin.console.settings.queries import find_installation
+from routing_admin.console.settings.queries import read_settings
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
 
 router = Router(tags=[TAG])
-KEEPING = {
+NAMES = {
+    "defaultLanguage": "default_language",
+    "contentPolicy": "content_policy",
     "requestDays": "request_days",
     "artifactDays": "artifact_days",
     "quotaBytes": "quota_bytes",
     "agentQuotaBytes": "agent_quota_bytes",
+    "recordBodies": "record_bodies",
 }
-"""JSON field → field of `Keeping`."""
+"""JSON field → name of the setting."""
+TEXTS = {"default_language", "content_policy"}
+"""Settings that are null in JSON if they are empty."""
 
 
 def settings_out() -> SettingsThing:
-    row = find_installation()
-    keeping = keeping_of(row)
-    return SettingsThing(
-        defaultLanguage=row.default_language or None,
-        contentPolicy=row.content_policy or None,
-        **{name: getattr(keeping, field) for name, field in KEEPING.items()},
-        recordBodies=row.record_bodies,
-    )
+    stored = read_settings()
+    values: dict[str, Any] = {
+        field: stored[name] or None if name in TEXTS else stored[name] for field, name in NAMES.items()
+    }
+    return SettingsThing(**values)
 
 
 def answer_settings() -> HttpResponse:
@@ -81,23 +85,10 @@ def admin_put_settings(request: HttpRequest) -> HttpResponse:
 
 def write_settings(request: HttpRequest, body: SettingsIn) -> None:
     """Write the settings that differ. Raise `ConflictError` if they are not as expected, or `InvalidError`."""
-    before, actor = settings_out().model_dump(), script_actor(request)
-    check_expectation(expectation_in(request), before)
-    merged = {**before, **body.model_dump(include=body.model_fields_set)}
-    changed = {name for name in merged if merged[name] != before[name]}
-    language, policy = merged["defaultLanguage"] or "", merged["contentPolicy"] or ""
-    # Everything is checked before anything is written, because each setting is written by an action of its own.
-    installation.check_default_language(language)
-    installation.check_content_policy(policy)
-    if "defaultLanguage" in changed:
-        installation.set_default_language(actor, language)
-    if "contentPolicy" in changed:
-        installation.set_content_policy(actor, policy)
-    if changed & KEEPING.keys():
-        current, updated = ({field: values[name] for name, field in KEEPING.items()} for values in (before, merged))
-        installation.keep(actor, Keeping(**updated), expected=Keeping(**current))
-    if "recordBodies" in changed:
-        installation.record_bodies(actor, merged["recordBodies"])
+    check_expectation(expectation_in(request), settings_out().model_dump())
+    posted = {NAMES[field]: value for field, value in body.model_dump(include=body.model_fields_set).items()}
+    changes = {name: value or "" if name in TEXTS else value for name, value in posted.items()}
+    installation.save_settings(script_actor(request), changes, expected=read_settings())
 
 
 @router.get("/languages", response=LanguagesOut)

@@ -2,38 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.core.exchange import SOURCE_CHARS
-from routing_admin.configuration.installation import Keeping
 from routing_admin.console.base.content_policies import policy_choices
+from routing_admin.console.base.page_responses import Difference, render_value
 from routing_admin.console.base.schemas import CENTURY_DAYS, MEBIBYTE
 
 CURRENCY = {"class": "input num", "placeholder": "USD", "autocomplete": "off", "spellcheck": "false"}
 AMOUNT = {"class": "input num", "placeholder": "7.1", "inputmode": "decimal", "autocomplete": "off"}
 PLAIN = {"class": "num", "inputmode": "numeric", "autocomplete": "off"}
 
-
-class DefaultLanguageForm(forms.Form):
-    """The language of requests that name none."""
-
-    default_language = forms.ChoiceField(label=_("Default language"), required=False)
-
-    def __init__(self, *args: Any, codes: Sequence[str], **options: Any) -> None:
-        super().__init__(*args, **options)
-        field = self.fields["default_language"]
-        assert isinstance(field, forms.ChoiceField)  # noqa: S101 - declared above, for the type checker
-        field.choices = [("", _("none (then en)")), *((code, code) for code in codes)]
+FORM_ID = "settings"
+IN_MEBIBYTES = ("quota_bytes", "agent_quota_bytes")
+NUMBERS = ("request_days", "artifact_days", *IN_MEBIBYTES)
 
 
-class ContentPolicyForm(forms.Form):
-    """What is done about a file that a model cannot read."""
+class SettingsForm(forms.Form):
+    """The settings that one save changes together. An empty number means no limit.
 
-    content_policy = forms.ChoiceField(label=_("Files that a model cannot read"), choices=policy_choices())
+    `shown` are the stored values from which the posted form was filled, so that only what this user changed is saved.
+    """
+
+    default_language = forms.ChoiceField(
+        label=_("Default language"), help_text=_("For requests that name no language."), required=False
+    )
+    content_policy = forms.ChoiceField(
+        label=_("Files that a model cannot read"),
+        help_text=_("Models that cannot read a file get its text or a converted image, otherwise a description."),
+        choices=policy_choices(),
+    )
+    request_days = forms.IntegerField(
+        label=_("Days requests are kept"), min_value=1, max_value=CENTURY_DAYS, widget=forms.TextInput(attrs=PLAIN)
+    )
+    artifact_days = forms.IntegerField(
+        label=_("Days new artifacts are kept"),
+        help_text=_("Empty: until deleted."),
+        required=False,
+        min_value=1,
+        max_value=CENTURY_DAYS,
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+    quota_bytes = forms.IntegerField(
+        label=_("Space for artifacts, MiB"),
+        help_text=_("Empty: limited only by the disk. When it is used up, uploads are refused."),
+        required=False,
+        min_value=1,
+        max_value=1024 * MEBIBYTE,
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+    agent_quota_bytes = forms.IntegerField(
+        label=_("Space for each agent's artifacts, MiB"),
+        help_text=_("Empty: no limit per agent. When it is used up, the agent's uploads are refused."),
+        required=False,
+        min_value=1,
+        max_value=1024 * MEBIBYTE,
+        widget=forms.TextInput(attrs=PLAIN),
+    )
+    record_bodies = forms.BooleanField(
+        label=_("Record request bodies"),
+        help_text=_("Off by default: names, outcomes and times are always in the log, contents never."),
+        required=False,
+    )
+
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        stored: Mapping[str, Any],
+        codes: Sequence[str],
+        is_read_only: bool = False,
+    ) -> None:
+        self.shown = read_shown((data or {}).get("shown", ""), stored)
+        super().__init__(data, initial=to_fields(self.shown))
+        language = self.fields["default_language"]
+        assert isinstance(language, forms.ChoiceField)  # noqa: S101 - declared above, for the type checker
+        language.choices = [("", _("none (then en)")), *((code, code) for code in codes)]
+        for field in self.fields.values():
+            field.disabled = is_read_only
+            # The page has other forms between these fields.
+            field.widget.attrs["form"] = FORM_ID
+
+    @property
+    def changed_data(self) -> list[str]:
+        return super().changed_data if self.is_bound else []
+
+    @property
+    def shown_text(self) -> str:
+        return json.dumps(self.shown)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What the user changed, as it is stored."""
+        return {name: self._to_stored(name) for name in self.changed_data}
+
+    def _to_stored(self, name: str) -> Any:
+        value = self.cleaned_data[name]
+        return value * MEBIBYTE if value and name in IN_MEBIBYTES else value
+
+    @property
+    def change_lines(self) -> list[str]:
+        """What the user changed, in words, whether or not it is valid."""
+        return [
+            f"{self[name].label}{gettext(': ')}{self.describe(name, self[name].value())}" for name in self.changed_data
+        ]
+
+    def describe(self, name: str, value: Any) -> str:
+        field = self.fields[name]
+        if isinstance(field, forms.ChoiceField):
+            return str(dict(field.choices).get(value, value))  # type: ignore[arg-type]
+        return render_value(value) if isinstance(value, bool) else str(value or "∞")
+
+    def find_differences(self, stored: Mapping[str, Any]) -> list[Difference]:
+        """Return what this user changed and another changed in the meantime. Saving again then overwrites it."""
+        theirs, found = to_fields(stored), []
+        for name in self.changed_data:
+            if stored[name] != self.shown[name]:
+                values = (self.describe(name, value) for value in (theirs[name], self[name].value()))
+                found.append(Difference(str(self[name].label), *values))
+        self.shown = dict(stored)
+        return found
+
+
+def to_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored values as the form shows them."""
+    mebibytes = {name: stored[name] // MEBIBYTE if stored[name] else None for name in IN_MEBIBYTES}
+    return {**stored, **mebibytes, "content_policy": stored["content_policy"] or DEFAULT_POLICY}
+
+
+def read_shown(text: str, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the posted values from which a form was filled, or the stored ones if none were posted."""
+    try:
+        shown = json.loads(text)
+    except ValueError:
+        return dict(stored)
+    is_whole = isinstance(shown, dict) and shown.keys() == stored.keys()
+    return shown if is_whole and all(isinstance(shown[name], int | None) for name in NUMBERS) else dict(stored)
 
 
 class LanguageForm(forms.Form):
@@ -47,8 +158,7 @@ class LanguageForm(forms.Form):
     directive = forms.CharField(
         label=_("Directive"),
         max_length=500,
-        help_text=_("Placed before the system prompt, such as Responda em português."),
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "Responda em português."}),
     )
 
 
@@ -70,8 +180,7 @@ class ExchangeRateForm(forms.Form):
     source = forms.CharField(
         label=_("Source"),
         max_length=SOURCE_CHARS,
-        help_text=_("For example the bank, a web page or an invoice."),
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": _("bank, web page, invoice")}),
     )
 
     @property
@@ -84,61 +193,3 @@ class ExchangeRateForm(forms.Form):
 
     def clean_into(self) -> str:
         return str(self.cleaned_data["into"]).upper()
-
-
-class KeepingForm(forms.Form):
-    """How long and how much is kept. An empty field means no limit. `expected` holds the values that were shown."""
-
-    request_days = forms.IntegerField(
-        label=_("Days requests are kept"), min_value=1, max_value=CENTURY_DAYS, widget=forms.TextInput(attrs=PLAIN)
-    )
-    artifact_days = forms.IntegerField(
-        label=_("Days new artifacts are kept"),
-        help_text=_("Empty: until deleted."),
-        required=False,
-        min_value=1,
-        max_value=CENTURY_DAYS,
-        widget=forms.TextInput(attrs=PLAIN),
-    )
-    quota = forms.IntegerField(
-        label=_("Space for artifacts, MiB"),
-        help_text=_("Empty: limited only by the disk. When it is used up, uploads are refused."),
-        required=False,
-        min_value=1,
-        max_value=1024 * MEBIBYTE,
-        widget=forms.TextInput(attrs=PLAIN),
-    )
-    agent_quota = forms.IntegerField(
-        label=_("Space for each agent's artifacts, MiB"),
-        help_text=_("Empty: no limit per agent. When it is used up, the agent's uploads are refused."),
-        required=False,
-        min_value=1,
-        max_value=1024 * MEBIBYTE,
-        widget=forms.TextInput(attrs=PLAIN),
-    )
-    expected = forms.CharField(widget=forms.HiddenInput, required=False)
-
-    @classmethod
-    def from_keeping(cls, keeping: Keeping) -> KeepingForm:
-        return cls(
-            initial={
-                "request_days": keeping.request_days,
-                "artifact_days": keeping.artifact_days,
-                "quota": keeping.quota_bytes // MEBIBYTE if keeping.quota_bytes else None,
-                "agent_quota": keeping.agent_quota_bytes // MEBIBYTE if keeping.agent_quota_bytes else None,
-                "expected": write_keeping(keeping),
-            }
-        )
-
-    def to_keeping(self) -> Keeping:
-        quota, agent_quota = self.cleaned_data["quota"], self.cleaned_data["agent_quota"]
-        return Keeping(
-            self.cleaned_data["request_days"],
-            self.cleaned_data["artifact_days"],
-            quota * MEBIBYTE if quota else None,
-            agent_quota * MEBIBYTE if agent_quota else None,
-        )
-
-
-def write_keeping(keeping: Keeping) -> str:
-    return f"{keeping.request_days} {keeping.artifact_days} {keeping.quota_bytes} {keeping.agent_quota_bytes}"

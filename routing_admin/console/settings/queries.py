@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
@@ -14,6 +15,7 @@ from django.db.models import Sum
 from django.utils.translation import gettext_lazy
 
 from artifacts.models import Artifact
+from routing_admin.configuration.installation import keeping_of
 from routing_admin.core.files.keys import OPENAI_URL
 from routing_admin.environment import SETTINGS, Setting
 from routing_admin.models import Installation
@@ -23,6 +25,20 @@ from routing_admin.places import env_file
 def find_installation() -> Installation:
     """Return the installation's row, unsaved and with defaults if there is none yet."""
     return Installation.current()
+
+
+def read_settings() -> dict[str, Any]:
+    """Return the settings of the settings page by name, without languages, exchange rates and the environment's."""
+    return settings_of(Installation.current())
+
+
+def settings_of(row: Installation) -> dict[str, Any]:
+    return {
+        "default_language": row.default_language,
+        "content_policy": row.content_policy,
+        **asdict(keeping_of(row)),
+        "record_bodies": row.record_bodies,
+    }
 
 
 def sum_artifact_sizes() -> int:
@@ -57,6 +73,10 @@ WORDED = {
 """Defaults that are words rather than values, in the user's language."""
 
 
+FIRST = 3
+"""How many entries of a list the page shows before the reader asks for the others."""
+
+
 @dataclass(frozen=True, slots=True)
 class SettingRow:
     """A setting as shown. `source` is environment, dotenv, generated or default; a secret's `value` is empty."""
@@ -65,6 +85,18 @@ class SettingRow:
     value: str
     source: str
     is_set: bool
+
+    @property
+    def first(self) -> Sequence[str]:
+        return self.value.split(",")[:FIRST]
+
+    @property
+    def others(self) -> Sequence[str]:
+        return self.value.split(",")[FIRST:]
+
+    @property
+    def number(self) -> int:
+        return len(self.first) + len(self.others)
 
 
 def values_in_force() -> dict[str, list[SettingRow]]:
@@ -109,7 +141,7 @@ def setting_row(
     value = environment[names[0]]
     if setting.secret:
         # The name of a provider's variable may be shown, but never its key.
-        value = ", ".join(names) if "{NAME}" in setting.name else ""
+        value = ",".join(names) if "{NAME}" in setting.name else ""
     return SettingRow(setting, strip_password(value), source, is_set=True)
 
 

@@ -8,13 +8,9 @@ from routing_admin.console.settings import views
 
 urlpatterns: list[URLPattern] = [
     path("settings/", views.page, name="settings"),
-    path("settings/content-policy/", views.content_policy, name="settings_content_policy"),
-    path("settings/default-language/", views.default_language, name="settings_default_language"),
     path("settings/language/", views.language_save, name="settings_language_save"),
     path("settings/language/remove/", views.language_remove, name="settings_language_remove"),
     path("settings/rate/", views.rate_set, name="settings_rate_set"),
     path("settings/rate/remove/", views.rate_remove, name="settings_rate_remove"),
-    path("settings/retention/", views.retention, name="settings_retention"),
-    path("settings/bodies/", views.bodies, name="settings_bodies"),
     path("settings/demo/remove/", views.demo_remove, name="demo_remove"),
 ]

@@ -1,9 +1,10 @@
-"""The settings page: a form per subject, and the values in effect from the environment."""
+"""The settings page: one form, lists that are edited by rows, and the values in effect from the environment."""
 
 from __future__ import annotations
 
 import platform
 import shutil
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import django
@@ -12,38 +13,31 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST, require_safe
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_http_methods, require_POST
 
 from artifacts import sniffer
 from artifacts.library import count_used_bytes
-from capabilities.access import actor_of
-from capabilities.core.delivery.reader import DEFAULT_POLICY
+from capabilities.access import actor_of, can_edit
 from capabilities.core.exchange import ExchangeRate
-from capabilities.errors import ActionError, InvalidError
+from capabilities.errors import ActionError, ConflictError, InvalidError
 from capabilities.sentences import translate_refusal, translate_sentence
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.guards import find_refusal
-from routing_admin.configuration.installation import added_languages, directives, keeping_of, read_retention_settings
+from routing_admin.configuration.installation import added_languages, directives
 from routing_admin.console.base.consequences import foresee_deletion
-from routing_admin.console.base.content_policies import LABELS
-from routing_admin.console.base.page_responses import add_toast
+from routing_admin.console.base.page_responses import UNPROCESSABLE, add_refusal, add_toast, wants_fragment
 from routing_admin.console.base.session import find_return_url
 from routing_admin.console.demo import load as demo
 from routing_admin.console.demo.load import describe_removal
 from routing_admin.console.settings import actions as actions
-from routing_admin.console.settings.forms import (
-    ContentPolicyForm,
-    DefaultLanguageForm,
-    ExchangeRateForm,
-    KeepingForm,
-    LanguageForm,
-    write_keeping,
-)
+from routing_admin.console.settings.forms import NUMBERS, ExchangeRateForm, LanguageForm, SettingsForm
 from routing_admin.console.settings.queries import (
     find_database_name,
     find_installation,
     measure_database,
+    read_settings,
+    settings_of,
     sizes,
     sum_artifact_sizes,
     values_in_force,
@@ -55,27 +49,39 @@ if TYPE_CHECKING:
     from routing_admin.models import Installation
 
 
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
-    return render(request, "settings/settings.html", context())
+    """Show the settings, save them, or with htmx say what would be saved."""
+    if request.method != "POST":
+        return render(request, "settings/settings.html", context(request))
+    form = settings_form(request, find_installation(), list(directives()), request.POST)
+    if wants_fragment(request):
+        return render(request, "settings/savebar.html", {"form": form})
+    return save(request, form)
 
 
-@require_POST
-def default_language(request: HttpRequest) -> HttpResponse:
-    form = DefaultLanguageForm(request.POST, codes=list(directives()))
+def save(request: HttpRequest, form: SettingsForm) -> HttpResponse:
+    """Save what the user changed. Return 409 with both versions if another user changed the same in the meantime."""
+    status, more = UNPROCESSABLE, dict[str, Any]()
     if form.is_valid():
-        change = actions.set_default_language(actor_of(request), form.cleaned_data["default_language"])
-        return answer_saved(request, "languages", _("Default language saved"), change.revision)
-    return section(request, "languages", 422, default_form=form)
+        try:
+            revision = actions.save_settings(actor_of(request), form.changes, expected=form.shown)
+        except ActionError as refusal:
+            status = add_refusal(form, refusal)
+            if isinstance(refusal, ConflictError):
+                more = {"refusal": translate_refusal(refusal), "conflict": form.find_differences(read_settings())}
+        else:
+            add_toast(request, describe_saved(form, revision), revision)
+            return redirect("settings")
+    return render(request, "settings/settings.html", {**context(request, form), **more}, status=status)
 
 
-@require_POST
-def content_policy(request: HttpRequest) -> HttpResponse:
-    form = ContentPolicyForm(request.POST)
-    if form.is_valid():
-        change = actions.set_content_policy(actor_of(request), form.cleaned_data["content_policy"])
-        return answer_saved(request, "files", _("Content policy saved"), change.revision)
-    return section(request, "files", 422, policy_form=form)
+def describe_saved(form: SettingsForm, revision: int | None) -> str:
+    if not form.changed_data:
+        return _("Nothing was changed")
+    if revision and not set(form.changed_data) <= actions.CONFIGURED.keys():
+        return _("Settings saved. Undo restores the default language and the files for models only.")
+    return _("Settings saved")
 
 
 @require_POST
@@ -104,33 +110,6 @@ def language_remove(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def retention(request: HttpRequest) -> HttpResponse:
-    """Save retention. Return 409 with both versions if it was changed in the meantime."""
-    form = KeepingForm(request.POST)
-    if not form.is_valid():
-        return section(request, "retention", 422, keeping_form=form)
-    current = read_retention_settings()
-    # The values from which the form was filled are compared here. The action only detects changes after `current` was
-    # read.
-    if form.cleaned_data["expected"] not in ("", write_keeping(current)):
-        return section(request, "retention", 409, keeping_form=form, theirs=current, expected=write_keeping(current))
-    try:
-        actions.keep(actor_of(request), form.to_keeping(), expected=current)
-    except ActionError as refusal:
-        form.add_error(None, translate_refusal(refusal))
-        return section(request, "retention", refusal.status, keeping_form=form, theirs=read_retention_settings())
-    return answer_saved(request, "retention", _("Retention saved"))
-
-
-@require_POST
-def bodies(request: HttpRequest) -> HttpResponse:
-    on = bool(request.POST.get("record_bodies"))
-    actions.record_bodies(actor_of(request), on)
-    text = _("Request bodies are recorded from now on") if on else _("Request bodies are no longer recorded")
-    return answer_saved(request, "bodies", text)
-
-
-@require_POST
 def demo_remove(request: HttpRequest) -> HttpResponse:
     """Remove the demo's configuration as one revision."""
     change = demo.remove(actor_of(request))
@@ -146,34 +125,60 @@ def answer_saved(request: HttpRequest, name: str, message: str, revision: int | 
 
 def section(request: HttpRequest, name: str, status: int, **more: Any) -> HttpResponse:
     template = f"settings/{name}.html" if getattr(request, "htmx", None) else "settings/settings.html"
-    return render(request, template, {**context(), **more}, status=status)
+    return render(request, template, {**context(request), **more}, status=status)
 
 
-def context() -> dict[str, Any]:
-    row = find_installation()
-    keeping = keeping_of(row)
-    languages = language_lines(row.default_language)
-    codes = [line["code"] for line in languages]
+def settings_form(
+    request: HttpRequest, row: Installation, codes: Sequence[str], data: Mapping[str, Any] | None = None
+) -> SettingsForm:
     # The default language may have no directive of its own, such as `pt-BR` beside `pt`, but must remain selectable.
-    if row.default_language and row.default_language not in codes:
-        codes.append(row.default_language)
+    codes = list(dict.fromkeys((*codes, *filter(None, [row.default_language]))))
+    form = SettingsForm(data, stored=settings_of(row), codes=codes, is_read_only=not can_edit(request))
+    # A section that is drawn again keeps a choice that is not saved yet.
+    if data is None and request.POST.get("default_language") in codes:
+        form.initial["default_language"] = request.POST["default_language"]
+    return form
+
+
+def context(request: HttpRequest, form: SettingsForm | None = None) -> dict[str, Any]:
+    row = find_installation()
+    languages = language_lines(row.default_language)
+    form = form or settings_form(request, row, [line["code"] for line in languages])
     return {
         "installation": row,
         "sentence": sentence(row),
+        "form": form,
+        "parts": [part for part in list_parts(form) if part["id"] != "delete" or row.has_demo],
         "languages": languages,
-        "default_form": DefaultLanguageForm(initial={"default_language": row.default_language}, codes=codes),
-        "policy_form": ContentPolicyForm(initial={"content_policy": row.content_policy or DEFAULT_POLICY}),
-        "policy_label": LABELS[row.content_policy or DEFAULT_POLICY],
         "language_form": LanguageForm(),
         "rates": (table := snapshot.current().exchange).rates,
         "rate_form": ExchangeRateForm(initial={"into": table.into, "day": timezone.localdate().isoformat()}),
-        "keeping_form": KeepingForm.from_keeping(keeping),
-        "expected": write_keeping(keeping),
-        "used_bytes": count_used_bytes() if keeping.quota_bytes else 0,
+        "used_bytes": count_used_bytes() if row.quota_bytes else 0,
         "values": values_in_force(),
         "removal": describe_removal() if row.has_demo else None,
         **describe_runtime(),
     }
+
+
+PARTS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
+    ("languages", gettext_lazy("Languages of answers"), ("default_language",)),
+    ("files", gettext_lazy("Files for models"), ("content_policy",)),
+    ("retention", gettext_lazy("Retention"), NUMBERS),
+    ("bodies", gettext_lazy("Recording"), ("record_bodies",)),
+    ("rates", gettext_lazy("Exchange rates"), ()),
+    ("look", gettext_lazy("Appearance"), ()),
+    ("about", gettext_lazy("About this installation"), ()),
+    ("environment", gettext_lazy("From the environment"), ()),
+    ("delete", gettext_lazy("Delete"), ()),
+)
+"""The sections of the page: their anchors, titles, and fields of the form."""
+
+
+def list_parts(form: SettingsForm) -> list[dict[str, Any]]:
+    return [
+        {"id": anchor, "label": label, "count": len(form.errors.keys() & set(names)) or None}
+        for anchor, label, names in PARTS
+    ]
 
 
 def sentence(row: Installation) -> str:
