@@ -79,6 +79,8 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
     "overview": {
         "dashboard": (NOTHING, SEE, SEE, SEE),
         "find": (NOTHING, SEE, SEE, SEE),
+        "documents": (NOTHING, SEE, SEE, SEE),
+        "document": (NOTHING, SEE, SEE, SEE),
         "concepts_dismiss": (NOTHING, CHANGE, CHANGE, CHANGE),
         "undo": (NOTHING, NOTHING, CHANGE, CHANGE),
     },

@@ -14,6 +14,7 @@ SUBJECTS = (
     "exchange",
     "history",
     "settings",
+    "docs",
     "alerts",
     "drills",
     "catalogue",

@@ -28,6 +28,7 @@ class FoundKind(StrEnum):
     REQUEST = "request"
     ARTIFACT = "artifact"
     SETTING = "setting"
+    DOCUMENT = "document"
 
 
 KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
@@ -43,6 +44,7 @@ KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
     FoundKind.REQUEST: ("request", "请求"),
     FoundKind.ARTIFACT: ("artifact", "file", "工件", "文件"),
     FoundKind.SETTING: ("setting", "设置"),
+    FoundKind.DOCUMENT: ("documentation", "docs", "runbook", "文档"),
 }
 """Words that match every result of a kind, besides names: `channel deepseek` finds a provider."""
 

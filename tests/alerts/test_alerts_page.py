@@ -52,7 +52,7 @@ def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
     assert "The provider openai refuses its key (401)." in page
     assert "Enter a new key, then test the connection." in page
     assert 'href="/providers/openai/"' in answer.content.decode()
-    assert "docs/alerts.md#key_refused" in page
+    assert 'href="/docs/alerts/#key_refused"' in page
     assert "It answered with status 503: busy" in page
     assert "Only 12 MiB left on the data directory&#x27;s disk." in page
     assert 'href="/alerts/"' in viewer.get("/").content.decode()

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
@@ -18,6 +19,7 @@ from capabilities.core.providers.origins import OriginPolicy
 from routing_admin.console.alerts import sending
 from routing_admin.console.alerts.actions import end_kind, note_trouble
 from routing_admin.console.alerts.queries import list_alerts
+from routing_admin.console.docs.rules import document_url
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, condition_of
 from routing_admin.core.alerts.webhook import ShapeName, parse_webhook
 from routing_admin.upstream import Upstream
@@ -70,7 +72,7 @@ def test_each_kind_arrives_once_in_every_shape(chat, shape):
     texts = [text_of_body(shape, message.body) for message in chat.received]
     assert len(texts) == len(AlertKind)
     for kind in AlertKind:
-        of_kind = [text for text in texts if KINDS[kind].page in text]
+        of_kind = [text for text in texts if settings.PUBLIC_URL + document_url(KINDS[kind].page) in text]
         assert len(of_kind) == sum(row.page == KINDS[kind].page for row in KINDS.values())
         assert all(text.startswith("[routing_admin] ") and "/alerts/" in text for text in of_kind)
     assert {message.path for message in chat.received} == {SECRET_PATH}

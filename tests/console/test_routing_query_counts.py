@@ -54,6 +54,8 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/usage/budgets/": (4, 0),
     "/settings/": (5 + is_postgresql(), 0),  # the size of PostgreSQL's database is a query
     "/alerts/": (5, 0),
+    "/docs/": (3, 0),
+    "/docs/runbook/disk-full/": (3, 0),
     "/drill/": (2, 0),
     "/providers/echo/drill/": (5, 1),
     "/users/": (5, 0),

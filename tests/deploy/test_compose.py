@@ -152,6 +152,7 @@ def test_files_and_command_of_the_image_exist():
     assert "manage.py bootstrap && exec python manage.py serve" in text
     compiled = next(line.split() for line in text.splitlines() if "compileall" in line)
     assert {"capabilities", "artifacts", "routing_admin"} <= {*compiled} & {name for names in copied for name in names}
+    assert ["docs"] in copied, "its pages are made from them"
 
 
 def test_probes_check_the_right_thing_and_outlast_the_answer():

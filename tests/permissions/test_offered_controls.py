@@ -56,7 +56,7 @@ class Offers(HTMLParser):
 
 def addresses(role: str) -> list[str]:
     names = "dashboard routes simulate matrix catalogue providers services agents artifacts requests usage config"
-    names += " history audit compare users settings password_change"
+    names += " history audit compare users settings password_change alerts documents"
     return [
         *(reverse(name) for name in names.split()),
         *("/routes/planning/", "/routes/design/", "/providers/echo/", "/services/text-model/", "/agents/text-agent/"),

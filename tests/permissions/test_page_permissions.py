@@ -54,6 +54,8 @@ VIEWERS = {
         *("service", "services", "settings", "simulate", "user", "users"),
         *(
             "find",
+            "documents",
+            "document",
             "options",
             "usage",
             "usage_csv",

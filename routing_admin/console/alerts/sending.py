@@ -23,6 +23,7 @@ from capabilities.sentences import translate_sentence
 from routing_admin.console.alerts import actions as rows
 from routing_admin.console.alerts.actions import RETRY_DELAYS, ClaimedAlert, log_begin
 from routing_admin.console.alerts.queries import find_webhook
+from routing_admin.console.docs.rules import document_url
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity, condition_of
 from routing_admin.core.alerts.webhook import CHINESE, ENGLISH, Notice, ShapeName, Webhook, refusal_in, write
 from routing_admin.core.fallback.chain import Timeouts
@@ -193,7 +194,7 @@ PAGE = "/alerts/"
 
 
 def write_notice(alert: ClaimedAlert, language: str) -> Notice:
-    entry, is_over, url = KINDS[alert.kind], alert.ended_at is not None, page_url()
+    entry, is_over, url = KINDS[alert.kind], alert.ended_at is not None, public_url(PAGE)
     with override(language):
         title = _("%(kind)s: resolved") if is_over else _severity_line(entry.severity)
         period = _("%(from)s – %(to)s") if is_over else _("Since %(from)s")
@@ -203,7 +204,7 @@ def write_notice(alert: ClaimedAlert, language: str) -> Notice:
             translate_sentence(alert.sentence),
             period % moments,
             _("Look: %(url)s") % {"url": url},
-            _("What to do: %(page)s") % {"page": entry.page},
+            _("What to do: %(page)s") % {"page": public_url(document_url(entry.page))},
         )
     fields = {
         "event": "over" if is_over else "begun",
@@ -221,7 +222,7 @@ def write_notice(alert: ClaimedAlert, language: str) -> Notice:
 
 
 def write_test(language: str, person: str, now: datetime) -> Notice:
-    url = page_url()
+    url = public_url(PAGE)
     with override(language):
         lines = (
             f"[{NAME}] " + _("Test: alerts arrive here."),
@@ -231,8 +232,8 @@ def write_test(language: str, person: str, now: datetime) -> Notice:
     return Notice(lines, {"event": "test", "sent_by": person, "since": now.isoformat(), "url": url})
 
 
-def page_url() -> str:
-    return f"{settings.PUBLIC_URL.rstrip('/')}{PAGE}"
+def public_url(path: str) -> str:
+    return f"{settings.PUBLIC_URL}{path}"
 
 
 def _severity_line(severity: Severity) -> str:

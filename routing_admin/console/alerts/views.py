@@ -26,6 +26,7 @@ from routing_admin.console.alerts.actions import MUTE_HOURS, acknowledge, mute, 
 from routing_admin.console.alerts.queries import AlertLine, find_stored_webhook, find_webhook, list_alerts
 from routing_admin.console.alerts.sending import send_test
 from routing_admin.console.base.page_responses import add_toast
+from routing_admin.console.docs.rules import document_url
 from routing_admin.core.alerts.kinds import KINDS, AlertKind, KindRow, Severity
 from routing_admin.core.alerts.webhook import ShapeName, WebhookAddressError
 
@@ -98,6 +99,10 @@ class AlertGroup:
     @property
     def row(self) -> KindRow:
         return KINDS[self.kind]
+
+    @property
+    def document_url(self) -> str:
+        return document_url(self.row.page)
 
     @property
     def first(self) -> Sequence[AlertRow]:

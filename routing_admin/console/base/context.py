@@ -90,6 +90,7 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
             ),
             NavigationEntry("users", gettext_lazy("Users"), "user", "u", within=USERS_PAGES, for_administrators=True),
             NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=("password_change",)),
+            NavigationEntry("documents", gettext_lazy("Documentation"), "book", "o", within=("document",)),
         ),
     ),
 )

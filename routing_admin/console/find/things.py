@@ -18,6 +18,7 @@ from capabilities.core.permissions import PagePart, Right, UserRole, may_have, r
 from capabilities.core.providers.presets import preset_for_endpoint
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.context import PLACES
+from routing_admin.console.docs.queries import list_titles
 from routing_admin.console.find.queries import find_keys, find_people, find_requests
 from routing_admin.core.ranking import Findable, FoundKind
 from routing_admin.request_log.search_words import quote
@@ -37,6 +38,7 @@ ICONS = {
     FoundKind.PERSON: "user",
     FoundKind.REQUEST: "list",
     FoundKind.ARTIFACT: "doc",
+    FoundKind.DOCUMENT: "book",
 }
 
 
@@ -50,6 +52,7 @@ def things_for(role: UserRole, typed: str, state: Snapshot) -> Iterator[Findable
         "user": lambda: people_named(typed),
         "request": lambda: requests_named(typed),
         "artifact": lambda: artifacts_named(typed),
+        "documents": lambda: (thing(FoundKind.DOCUMENT, title, url, (title,)) for title, url in list_titles()),
     }
     for page, source in sources.items():
         if right_on_page(role, page) & Right.SEE:

@@ -30,6 +30,7 @@ KIND_NAMES: dict[FoundKind, Any] = {
     FoundKind.REQUEST: gettext_lazy("Request"),
     FoundKind.ARTIFACT: gettext_lazy("Artifact"),
     FoundKind.SETTING: gettext_lazy("Setting"),
+    FoundKind.DOCUMENT: gettext_lazy("Documentation"),
 }
 
 

@@ -1,0 +1,142 @@
+"""Render a document's Markdown as HTML for a page: no raw HTML, no images, links that lead to pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from routing_admin.console.base.tags.highlight import highlight_json
+from routing_admin.console.base.tags.ui import soft_breaks
+
+COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE | re.DOTALL)
+PART = "h2"
+"""The headings that are listed beside a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a link leads, and the title of that document, which is shown instead of its file's name."""
+
+    url: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, its anchor, and the plain text below it. A title has no anchor."""
+
+    heading: str
+    anchor: str
+    text: str
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed document. Only its copy buttons depend on the language of the page."""
+
+    title: str
+    sections: Sequence[Section]
+    tokens: Sequence[Token]
+
+    @property
+    def parts(self) -> list[dict[str, str]]:
+        return [{"id": each.anchor, "label": each.heading} for each in self.sections if each.tag == PART]
+
+    @property
+    def html(self) -> SafeString:
+        return SafeString(READER.renderer.render(self.tokens, READER.options, {}))
+
+
+class Renderer(RendererHTML):
+    """Code with a copy button, and tables that scroll by themselves."""
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        code, language = tokens[idx].content, tokens[idx].info.split(" ")[0]
+        body = highlight_json(code) if language == "json" else SafeString(escape(code))
+        return render_to_string("components/code.html", {"body": body, "label": language, "id": f"code-{idx}"})
+
+    code_block = fence
+
+    def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f"<code>{soft_breaks(tokens[idx].content)}</code>"
+
+    def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return '<div class="scroll" tabindex="0"><table class="table">\n'
+
+    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "</table></div>\n"
+
+
+READER = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("table")
+
+
+def parse(text: str, resolve: Callable[[str], Target | None]) -> Document:
+    """Parse a document. `resolve` returns where a link leads, or None if only its text is shown."""
+    tokens = READER.parse(COMMENT.sub("", text))
+    sections = list(_sections(tokens))
+    for token in tokens:
+        if token.type in ("th_open", "td_open") and "style" in token.attrs:
+            # The policy of pages forbids inline styles.
+            token.attrs = {"class": "num"} if "right" in str(token.attrs["style"]) else {}
+        if token.children:
+            token.children = list(_with_links(token.children, resolve))
+    is_titled = bool(tokens) and tokens[0].tag == "h1"
+    return Document(sections[0].heading if is_titled else "", sections, tokens[3:] if is_titled else tokens)
+
+
+def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
+    """Yield sections, and give headings their anchors, as GitHub makes them."""
+    heading, anchor, tag, texts, taken = "", "", "", list[str](), set[str]()
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open":
+            if tag or texts:
+                yield Section(heading, anchor, " ".join(texts), tag)
+            heading, tag, texts = _plain(tokens[place + 1]), token.tag, []
+            anchor = "" if tag == "h1" else _free_anchor(heading, taken)
+            token.attrs = {"id": anchor}
+        elif token.type in ("inline", "fence") and tokens[place - 1].type != "heading_open":
+            texts.append(_plain(token))
+    yield Section(heading, anchor, " ".join(texts), tag)
+
+
+def _free_anchor(heading: str, taken: set[str]) -> str:
+    anchor = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+    names = (anchor, *(f"{anchor}-{number}" for number in range(1, len(taken) + 1)))
+    anchor = next(name for name in names if name not in taken)
+    taken.add(anchor)
+    return anchor
+
+
+def _plain(token: Token) -> str:
+    if not token.children:
+        return token.content
+    return "".join(" " if each.type == "softbreak" else each.content for each in token.children)
+
+
+def _with_links(children: Sequence[Token], resolve: Callable[[str], Target | None]) -> Iterator[Token]:
+    target: Target | None = None
+    is_dead = False
+    for token in children:
+        if token.type == "link_open":
+            target = resolve(str(token.attrs["href"]))
+            is_dead = target is None
+            if target:
+                token.attrs = {"href": target.url, **({"rel": "noreferrer"} if "://" in target.url else {})}
+        elif token.type == "text" and target and target.title and token.content.endswith(".md"):
+            token.content = target.title
+        if token.type == "image":
+            yield Token("text", "", 0, content=token.content)
+        elif not (is_dead and token.type in ("link_open", "link_close")):
+            yield token
+        if token.type == "link_close":
+            target, is_dead = None, False

@@ -1,0 +1,91 @@
+"""Documents in the folder `docs`, which is part of the program: their titles, text, and what is found in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from routing_admin.console.docs.markdown import Document, Section, Target, parse
+from routing_admin.console.docs.rules import FOLDER, SUFFIX, document_url, name_of
+from routing_admin.places import FILES
+
+MAX_FOUND = 30
+SNIPPET = 160
+"""Characters of a section's text that are shown around the first word that was searched for."""
+
+
+@cache
+def list_paths() -> dict[str, str]:
+    """Return the path in the repository of each document, by its name in URLs."""
+    files = sorted((FILES / FOLDER).rglob(f"*{SUFFIX}"))
+    return {name_of(path): path for path in (file.relative_to(FILES).as_posix() for file in files)}
+
+
+@cache
+def find_document(name: str) -> Document | None:
+    """Return a document by its name in URLs, or None. Files do not change while a process runs."""
+    path = list_paths().get(name)
+    return parse((FILES / path).read_text("utf-8"), lambda link: resolve(link, path)) if path else None
+
+
+def resolve(link: str, source: str) -> Target | None:
+    """Return where a link in a document leads, or None for a file without a page, such as code."""
+    file, hash_sign, anchor = link.partition("#")
+    if not file or "://" in file:
+        return Target(link)
+    target = (FILES / source).parent.joinpath(file).resolve()
+    path = target.relative_to(FILES).as_posix() if target.is_relative_to(FILES) else ""
+    return Target(document_url(path) + hash_sign + anchor, read_title(path)) if path in list_paths().values() else None
+
+
+def list_documents() -> list[tuple[str, Document]]:
+    """Return all documents with their URLs. The first call parses all of them, which takes a second or two."""
+    found = ((path, find_document(name)) for name, path in list_paths().items())
+    return [(document_url(path), document) for path, document in found if document]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSection:
+    """A section with the words that were searched for."""
+
+    title: str
+    heading: str
+    url: str
+    snippet: str
+
+
+def search(words: str) -> Sequence[FoundSection]:
+    """Return the first sections that have all of these words, those with the most of them in their heading first."""
+    wanted = words.casefold().split()
+    found = [
+        (sum(word not in f"{document.title} {section.heading}".casefold() for word in wanted), document, section, url)
+        for url, document in list_documents()
+        for section in document.sections
+        if all(word in f"{document.title} {section.heading} {section.text}".casefold() for word in wanted)
+    ]
+    found.sort(key=lambda item: item[0])
+    return [
+        FoundSection(document.title, section.heading, f"{url}#{section.anchor}".rstrip("#"), snippet(section, wanted))
+        for _rank, document, section, url in found[:MAX_FOUND]
+    ]
+
+
+def snippet(section: Section, wanted: Sequence[str]) -> str:
+    places = [place for word in wanted if (place := section.text.casefold().find(word)) >= 0]
+    start = max(0, min(places, default=0) - SNIPPET // 4)
+    text = section.text[start : start + SNIPPET].strip()
+    return f"{'…' if start else ''}{text}{'…' if start + SNIPPET < len(section.text) else ''}"
+
+
+def read_title(path: str) -> str:
+    """Return a document's title, from its first line."""
+    with Path(FILES / path).open(encoding="utf-8") as file:
+        return file.readline().lstrip("# ").strip().replace("`", "")
+
+
+@cache
+def list_titles() -> list[tuple[str, str]]:
+    """Return the title and the URL of each document."""
+    return [(read_title(path), document_url(path)) for path in list_paths().values()]

@@ -1,0 +1,20 @@
+"""Where the page of a document is: `docs/runbook/disk-full.md` is at `/docs/runbook/disk-full/`."""
+
+from __future__ import annotations
+
+from django.urls import reverse
+
+FOLDER, SUFFIX, INDEX = "docs/", ".md", "README"
+
+
+def name_of(path: str) -> str:
+    """Return a document's name in its URL, from its path in the repository. An index has the name of its folder."""
+    name = path.removeprefix(FOLDER).removesuffix(SUFFIX)
+    return "" if name == INDEX else name.removesuffix(f"/{INDEX}")
+
+
+def document_url(path: str) -> str:
+    """Return the URL of a document's page, from its path in the repository, which may have an anchor."""
+    file, hash_sign, anchor = path.partition("#")
+    name = name_of(file)
+    return (reverse("document", args=[name]) if name else reverse("documents")) + hash_sign + anchor

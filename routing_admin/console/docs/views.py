@@ -1,0 +1,30 @@
+"""The documents of the repository as pages, with a search in all of them on their index."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from routing_admin.console.base.page_responses import require_found
+from routing_admin.console.docs.queries import find_document, search
+
+LONGEST = 100
+
+
+@require_safe
+def document(request: HttpRequest, name: str = "") -> HttpResponse:
+    """Show a document, the index without a name, or on the index what is found of `q`."""
+    found = require_found(find_document(name))
+    words = request.GET.get("q", "")[:LONGEST].strip()
+    folder = name.rpartition("/")[0]
+    context = {
+        "document": found,
+        "is_index": not name,
+        "folder": find_document(folder) if folder else None,
+        "folder_name": folder,
+        "words": words,
+        "results": search(words) if words else (),
+        "longest": LONGEST,
+    }
+    return render(request, "docs/document.html", context)

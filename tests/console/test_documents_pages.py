@@ -1,0 +1,135 @@
+"""The documents of the repository as pages: links, anchors, code, search, and what their Markdown must not do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.utils.html import escape
+
+from routing_admin.console.docs.markdown import Document, Target, parse
+from routing_admin.console.docs.queries import list_documents, list_paths
+from routing_admin.console.docs.rules import document_url
+from routing_admin.core.alerts.kinds import KINDS, AlertKind
+from tests.console.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+ROOT = Path(__file__).parents[2]
+PAGES = list_documents()
+CODE = re.compile(r"<(code|pre)\b.*?</\1>", re.DOTALL)
+
+
+def read(text: str) -> Document:
+    pages = {"limits.md": Target("/docs/limits/", "Limits, budgets and load")}
+    return parse(text, lambda link: pages.get(link, Target(link) if ":" in link else None))
+
+
+def test_every_document_has_a_page_below_the_index() -> None:
+    """The index is docs/README.md, and a folder's page is the README in it."""
+    files = [file.relative_to(ROOT).as_posix() for file in (ROOT / "docs").rglob("*.md")]
+    assert sorted(list_paths().values()) == sorted(files)
+    assert document_url("docs/README.md") == "/docs/"
+    assert document_url("docs/runbook/README.md") == "/docs/runbook/"
+    assert document_url("docs/runbook/disk-full.md#fix-it") == "/docs/runbook/disk-full/#fix-it"
+
+
+@pytest.mark.parametrize(("url", "document"), PAGES, ids=lambda value: value if isinstance(value, str) else "")
+def test_every_link_of_a_document_leads_to_a_page_and_heading(url: str, document: Document) -> None:
+    """Links between documents lead to pages. Those to code, which has none, are plain text."""
+    anchors = {page: set(re.findall(r'id="([^"]+)"', other.html)) for page, other in PAGES}
+    for href in re.findall(r'<a href="([^"]+)"', document.html):
+        page, _, anchor = href.partition("#")
+        if not page.startswith("https://"):
+            assert (page or url) in anchors, href
+            assert not anchor or anchor in anchors[page or url], href
+
+
+@pytest.mark.parametrize(("url", "document"), PAGES, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_document_shows_no_markup_and_has_no_inline_style(url: str, document: Document) -> None:
+    """Comments are left out. HTML beside code would be shown as text, so there must be none."""
+    prose = CODE.sub("", document.html)
+    assert document.title
+    assert "&lt;" not in prose
+    assert not re.search(r"<[^>]* style=", document.html)
+    assert "<img" not in document.html
+
+
+def test_raw_html_of_a_document_is_text() -> None:
+    """A document cannot bring elements, scripts or dangerous links onto a page."""
+    html = read("# A\n\n<script>alert(1)</script>\n\n[a](javascript:alert(1)) <b onclick=x>b</b>").html
+    assert "<script" not in html
+    assert "<b " not in html
+    assert "href" not in html
+
+
+def test_links_lead_to_pages_and_nowhere_else() -> None:
+    """A link whose text is a file's name has the title of its page instead."""
+    assert '<a href="/docs/limits/">Limits, budgets and load</a> (a.md)' in read("[limits.md](limits.md) (a.md)").html
+    html = read("[limits](limits.md) [code](../manage.py) [site](https://example.org/)").html
+    assert '<a href="/docs/limits/">limits</a> code <a href="https://example.org/" rel="noreferrer">site</a>' in html
+
+
+def test_headings_have_the_anchors_of_github_and_the_title_is_apart() -> None:
+    document = read("# Title\n\nIntro.\n\n## Fix `it`, now\n\na\n\n### Deep\n\n## Fix it now\n\nb\n")
+    assert document.title == "Title"
+    assert "<h1" not in document.html
+    assert document.parts == [
+        {"id": "fix-it-now", "label": "Fix it, now"},
+        {"id": "fix-it-now-1", "label": "Fix it now"},
+    ]
+    assert [section.text for section in document.sections] == ["Intro.", "a", "", "b"]
+
+
+def test_code_has_a_copy_button_and_an_image_its_text() -> None:
+    html = read("```sh run room\ndf -h <here>\n```\n\n![A picture](a.png)\n").html
+    assert re.search(r'data-copy="(code-\d+)".*<pre id="\1" tabindex="0">df -h &lt;here&gt;', html, re.DOTALL)
+    assert "<p>A picture</p>" in html
+
+
+def test_a_page_of_the_runbook_is_below_the_runbook(viewer: Client) -> None:
+    """Everyone who is signed in may read it. Its sections are listed beside it, and the crumbs lead back."""
+    page = viewer.get("/docs/runbook/disk-full/").content.decode()
+    for expected in (
+        'href="/docs/"',
+        'href="/docs/runbook/"',
+        'href="#fix-it"',
+        'id="fix-it"',
+        "rm -rf var/thumbnails",
+    ):
+        assert expected in page, expected
+    assert 'aria-current="page"' in page.split("Documentation")[0]
+
+
+@pytest.mark.parametrize("name", ["nothing", "../README", "runbook/../alerts", "runbook/README", "%2e%2e/manage.py"])
+def test_no_other_file_is_a_page(viewer: Client, name: str) -> None:
+    assert viewer.get(f"/docs/{name}/").status_code == 404
+
+
+def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
+    """Sections with all words are listed with their text around the first word, those with it in a heading first."""
+    answer = viewer.get("/docs/", {"q": "THUMBNAILS disk"})
+    assert 'href="/docs/runbook/disk-full/#fix-it"' in answer.content.decode()
+    assert answer.context["results"][0].title == "The disk is full"
+    assert "Remove thumbnails" in text_of(answer)
+    assert "No document has these words." in text_of(viewer.get("/docs/", {"q": "no-such-word"}))
+    assert escape("<q>") in viewer.get("/docs/", {"q": "<q>"}).content.decode()
+
+
+def test_a_document_is_found_by_its_title_from_every_page(viewer: Client) -> None:
+    assert 'href="/docs/runbook/disk-full/"' in viewer.get("/find/", {"q": "runbook disk"}).content.decode()
+
+
+def test_the_page_says_in_chinese_that_the_document_is_in_english(viewer: Client) -> None:
+    viewer.cookies["django_language"] = "zh-hans"
+    page = viewer.get("/docs/runbook/disk-full/").content.decode()
+    assert "文档只有英文版" in page
+    assert re.search(r'<article[^>]* lang="en"', page)
+
+
+@pytest.mark.parametrize("kind", list(AlertKind))
+def test_what_an_alert_names_is_a_page(viewer: Client, kind: AlertKind) -> None:
+    url, _, anchor = document_url(KINDS[kind].page).partition("#")
+    page = viewer.get(url).content.decode()
+    assert not anchor or f'id="{anchor}"' in page
