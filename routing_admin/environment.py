@@ -40,7 +40,11 @@ class Setting:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("ROUTING_ADMIN_DATA_DIR", "var/, or the user's data folder", _("Where databases, artifacts and generated secrets are kept.")),
+    Setting(
+        "ROUTING_ADMIN_DATA_DIR",
+        "var/, or the user's data folder",
+        _("Where databases, artifacts and generated secrets are kept."),
+    ),
     Setting("ROUTING_ADMIN_HOST", "127.0.0.1", _("Address the server listens on.")),
     Setting("ROUTING_ADMIN_PORT", "8000", _("Port the server listens on.")),
     Setting(
