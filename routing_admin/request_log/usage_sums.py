@@ -127,14 +127,14 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
         return
     connection = connections[LOGS]
     adapt = connection.ops.adapt_datetimefield_value
-    _forget_rollups({key[:2] for key in sums})
+    forget_rollups({key[:2] for key in sums})
     with connection.cursor() as cursor:
         for chunk in in_chunks(sorted(sums.items()), CHUNKS):  # sorted, so that two writers cannot deadlock
             records = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
             cursor.execute(_statement(len(chunk)), [value for record in records for value in record])
 
 
-def _forget_rollups(periods: Iterable[tuple[Any, ...]]) -> None:
+def forget_rollups(periods: Iterable[tuple[Any, ...]]) -> None:
     # Roll-ups of ended hours and days are outdated once their sums change, so their marks go in the same transaction.
     now = timezone.now()
     ended = [(span, start) for span, start in periods if start + LENGTHS[span] <= now]

@@ -130,7 +130,7 @@ def bootstrap(environment: dict[str, str], directory: Path) -> None:
     """
     has_own_database = environment.get("DATABASE_URL") != database_of(directory).get("DATABASE_URL")
     if has_own_database or "ROUTING_ADMIN_ARTIFACTS_URL" in environment:
-        manage(environment, "bootstrap")
+        manage(environment, "bootstrap", "--no-traffic")
         return
     own = ("ROUTING_ADMIN_DATA_DIR", "ROUTING_ADMIN_ALLOWED_ORIGINS")
     variables = ((name, value) for name, value in environment.items() if name.startswith("ROUTING_ADMIN_"))
@@ -145,7 +145,7 @@ def _make_template(settings: frozenset[tuple[str, str]]) -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     own = {"ROUTING_ADMIN_DATA_DIR": str(folder), **database_of(folder)}
-    manage({**inherited, **dict(settings), **own}, "bootstrap")
+    manage({**inherited, **dict(settings), **own}, "bootstrap", "--no-traffic")
     return folder
 
 

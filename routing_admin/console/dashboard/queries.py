@@ -24,6 +24,7 @@ from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
 from capabilities.quantities import duration_text
 from routing_admin.configuration.installation import Keeping, read_retention_settings
+from routing_admin.console.demo.day import DEMO
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.chain import OK
 from routing_admin.limits.headers import WARN_PERCENT, percent_of
@@ -36,8 +37,6 @@ from routing_admin.request_log.time_ranges import back_from, window_start, withi
 
 TROUBLED = 8
 """How many requests with a fallback or a failure are shown."""
-DEMO = "demo"
-"""Value of `surface` for the demo's request, which does not count as a program's answered call."""
 
 
 def list_troubled_requests(now: datetime) -> list[RequestLog]:

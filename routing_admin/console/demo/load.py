@@ -30,6 +30,7 @@ from routing_admin.configuration import rows, snapshot
 from routing_admin.configuration.agents.actions import issue_key
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.base.consequences import foresee
+from routing_admin.console.demo.day import AGENT_LABELS, BUDGET, BUDGETED, DEMO, count_requests, remove_day
 from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.core.configuration.removals import removed_names
 from routing_admin.core.configuration.specs import (
@@ -71,8 +72,11 @@ KEYED_AGENT = "text-agent"
 """The agent whose key `make run` prints on its first run."""
 
 
-def load() -> None:
-    """Fill an empty installation with providers, services, routes and agents, as one revision."""
+def load(*, budget: bool = False) -> None:
+    """Fill an empty installation with providers, services, routes and agents, as one revision.
+
+    With `budget`, one of the agents has a budget, which a day of requests nearly uses up.
+    """
     with ledger.change(SYSTEM, AuditedAction("demo.load")):
         import_configuration(SYSTEM, [path.read_bytes() for path in FILES])
         for agent_id, description, service in AGENTS:
@@ -82,6 +86,7 @@ def load() -> None:
                     "name": agent_id,
                     "description": description,
                     "service": Service.objects.get(service_id=service),
+                    "limits": dict(BUDGET) if budget and agent_id == BUDGETED else {},
                 },
             )
         Installation.objects.update(has_demo=True)
@@ -97,11 +102,11 @@ def issue_demo_key() -> str:
     return issue_key(SYSTEM, Agent.objects.get(agent_id=KEYED_AGENT), label="demo")[0]
 
 
-def load_single(env: Mapping[str, str], *, demo_too: bool) -> None:
+def load_single(env: Mapping[str, str], *, demo_too: bool, budget: bool = False) -> None:
     """Add the provider that the environment configures, and a default route to it with echo as the fallback."""
     with ledger.change(SYSTEM, AuditedAction("environment.load", message="LLM_API_KEY")):
         if demo_too:
-            load()
+            load(budget=budget)
         configured, current = configuration_from_env(env), rows.read()
         chain = (*configured.routes[0].candidates, CandidateSpec(ECHO.name))
         default = replace(configured.routes[0], candidates=chain)
@@ -150,15 +155,16 @@ def preview_removal() -> RemovalPreview:
 
 
 def remove(actor: Actor) -> AuditedAction:
-    """Remove the demo as one revision. Undo restores it with its sample files.
+    """Remove the demo as one revision, with its requests. Undo restores it with its sample files and requests.
 
     See `subtract_demo` for what stays.
     """
     act = AuditedAction("demo.remove")
     with ledger.change(actor, act):
         rows.write(subtract_demo(rows.read(), demo_configuration()))
-        act.details["artifacts"] = delete_artifacts(actor, sample_ids())
+        act.details |= {"artifacts": delete_artifacts(actor, sample_ids()), "requests": count_requests()}
         Installation.objects.update(has_demo=False)
+    remove_day()
     return act
 
 
@@ -253,9 +259,9 @@ def record_demo_request() -> str | None:
 
 
 def _send(planned: PlannedRequest) -> str:
-    request_id = "demo_" + secrets.token_hex(8)
-    recorder = RequestRecorder(request_id, "demo")
-    recorder.add_facts(agent=AGENT, asked_model=task_name(TASK_TYPE))
+    request_id = f"{DEMO}_" + secrets.token_hex(8)
+    recorder = RequestRecorder(request_id, DEMO)
+    recorder.add_facts(agent=AGENT, labels=AGENT_LABELS[AGENT], asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
     # A separate context skips the delays between tries and leaves the cooldowns of this process unchanged.
     dispatch = Dispatch(planned, OneDown(DOWN), local_context(time.monotonic, lambda: 0.0))

@@ -12,6 +12,7 @@ from routing_admin.configuration import rows
 from routing_admin.configuration.agents.actions import check_can_delete_agent
 from routing_admin.configuration.history import configuration_at, newest_configuration, newest_number, number_before
 from routing_admin.configuration.revisions import ledger
+from routing_admin.console.demo.day import load_day
 from routing_admin.core.configuration.diff import diff, right_of
 from routing_admin.core.configuration.removals import keep_agents
 from routing_admin.core.configuration.specs import Configuration
@@ -64,7 +65,10 @@ def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAct
         value = configuration_at(previous)
         check_no_owner_goes(value)
         _go_back(actor, previous, value, "", kinds)
-        bring_back(actor, number)
+        has_day = bring_back(actor, number)
+    if has_day:
+        # Its requests are made with the configuration, which only now is in effect.
+        load_day()
     return act
 
 
@@ -76,9 +80,11 @@ def check_no_owner_goes(value: Configuration) -> None:
         check_can_delete_agent(row)
 
 
-def bring_back(actor: Actor, number: int) -> None:
-    # Removing the demo deletes its sample files, which no revision contains. The audit event lists them.
+def bring_back(actor: Actor, number: int) -> bool:
+    """Restore the demo's files if this revision removed the demo, and return whether it also removed requests."""
+    # No revision contains the files. The audit event lists them.
     event = AuditEvent.objects.filter(revision=number, action="demo.remove").first()
     if event is not None:
         restore_artifacts(actor, event.details.get("artifacts", ()))
         Installation.objects.update(has_demo=True)
+    return event is not None and bool(event.details.get("requests"))

@@ -25,6 +25,7 @@ from routing_admin.configuration.integrity import take_back_rights
 from routing_admin.console.backups.manifest import BackupError
 from routing_admin.console.backups.saving import back_up_before_migrating, note_backup
 from routing_admin.console.demo import load as demo
+from routing_admin.console.demo.day import load_day
 from routing_admin.console.demo.load import record_demo_request
 from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.console.people.actions import create_first_administrator
@@ -42,6 +43,9 @@ class Command(command.Command):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--demo", dest="demo", action="store_true", default=True, help="load the demo (default)")
         parser.add_argument("--no-demo", dest="demo", action="store_false", help="start with an empty configuration")
+        parser.add_argument(
+            "--no-traffic", dest="traffic", action="store_false", help="load the demo without its day of requests"
+        )
         parser.add_argument(
             "--no-backup", dest="backup", action="store_false", help="migrate without backing up the databases first"
         )
@@ -63,7 +67,7 @@ class Command(command.Command):
         create_installation()
         self.check_store()
         password = self.administrator()
-        key = self.configuration(demo_wanted=options["demo"])
+        key = self.configuration(demo_wanted=options["demo"], traffic=options["traffic"])
         self.stdout.write(f"routing_admin: {settings.PUBLIC_URL}")
         if password:
             self.stdout.write(f"  user       {settings.ADMIN_USER}\n  password   {password}   (shown this once)")
@@ -105,7 +109,7 @@ class Command(command.Command):
             return ""
         return "as set in ROUTING_ADMIN_ADMIN_PASSWORD" if settings.ADMIN_PASSWORD else password
 
-    def configuration(self, *, demo_wanted: bool) -> str:
+    def configuration(self, *, demo_wanted: bool, traffic: bool) -> str:
         """Load the first configuration into an empty database. Return the demo agent's key if one was issued."""
         if newest_number() is not None:
             return ""
@@ -117,12 +121,14 @@ class Command(command.Command):
             snapshot.refresh()
             return ""
         if os.environ.get("LLM_API_KEY"):
-            demo.load_single(os.environ, demo_too=demo_wanted)
+            demo.load_single(os.environ, demo_too=demo_wanted, budget=traffic)
         elif demo_wanted:
-            demo.load()
+            demo.load(budget=traffic)
         if not demo_wanted:
             return ""
         demo.load_files()
+        if traffic:
+            load_day()
         # The demo's request fails on some candidates on purpose, which is not worth a warning on a first start.
         logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)
         record_demo_request()

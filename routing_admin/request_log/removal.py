@@ -1,0 +1,19 @@
+"""Remove requests together with what was summed up from them."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from routing_admin.models import AttemptLog, RequestLog, UsageSum
+from routing_admin.platform.databases.router import LOGS
+from routing_admin.request_log.usage_sums import forget_rollups
+
+
+def remove_requests(surface: str, project: str) -> None:
+    """Remove the requests of a surface, and the sums of a project that only these requests have as a label."""
+    requests, sums = RequestLog.objects.filter(surface=surface), UsageSum.objects.filter(project=project)
+    with transaction.atomic(using=LOGS):
+        AttemptLog.objects.filter(request__in=requests).delete()
+        requests.delete()
+        forget_rollups(set(sums.order_by().values_list("span", "start")))
+        sums.delete()
