@@ -186,11 +186,13 @@ def test_services_are_grouped_by_form_of_delivery(admin: Client, demo: None) -> 
 
 
 def test_the_texts_models_read_come_in_the_language_asked_for(admin: Client, demo: None) -> None:
-    """`?language=` chooses the Chinese or the English text, each marked with its language."""
+    """`?language=` chooses the Chinese or the English text, each marked with its language; first it is the reader's."""
     row = stored()
     chinese = page(admin, row, "?language=zh").split('lang="zh-Hans" hx-disable>')
     assert "工件ID: " in chinese[1][:200]
-    assert 'lang="en" hx-disable>[Attachment received]' in page(admin, row, "?language=en")
+    english = 'lang="en" hx-disable>[Attachment received]'
+    assert english in page(admin, row, "?language=en")
+    assert english in page(admin, row)
 
 
 def test_services_outside_every_route_can_be_left_out(admin: Client, demo: None) -> None:

@@ -35,14 +35,15 @@ def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_
     page.locator("input[type=file]").set_input_files(HELLO)
     page.locator("[data-upload-list] a", has_text="你好.txt").wait_for()
     page.locator("#rows th a", has_text="你好.txt").wait_for()
+    expect(page.locator("#stored-total")).to_contain_text("2 files are stored")
     page.locator("[data-upload-list] a").click()
     page.get_by_role("heading", name="你好.txt").wait_for()
     page.locator("#each").wait_for()
     opened = page.locator("details.delivery[open]").first
     opened.get_by_text("get_artifact").click()
     assert '"routing"' in opened.locator(".panel").nth(2).inner_text()
-    page.locator("label:has(#language-en)").click()
-    page.wait_for_url("**language=en**")
+    page.locator("label:has(#language-zh)").click()
+    page.wait_for_url("**language=zh**")
     echo = page.locator("details.delivery", has_text="echo-text")
     if echo.get_attribute("open") is None:
         echo.locator("summary").click()

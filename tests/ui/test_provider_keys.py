@@ -35,7 +35,7 @@ def test_only_the_field_that_a_choice_needs_is_in_sight(admin_page: Any) -> None
 def test_a_preset_gives_its_key_to_the_provider_that_waits_for_one(admin_page: Any, axe: Any) -> None:
     """The path leads from the list of presets to the models of the existing provider."""
     admin_page.goto("/new/provider/")
-    admin_page.get_by_role("link", name="OpenAI already added").click()
+    admin_page.get_by_role("link", name="OpenAI no key").click()
     expect(admin_page.locator("h2").first).to_contain_text("openai already exists, without a key")
     assert axe(admin_page) == []
     admin_page.fill("#id_key", "sk-a-new-one-of-mine")

@@ -32,7 +32,6 @@ from routing_admin.console.artifacts.forms import TYPES, CorrectionForm
 from routing_admin.console.artifacts.receiving import EndpointFilter
 from routing_admin.console.artifacts.words import EVIDENCE, STEPS, UNREADABLE
 from routing_admin.console.base.page_responses import add_toast, require_found
-from routing_admin.dispatch.model_endpoints import default_language
 from routing_admin.dispatch.preview import Previewer
 
 if TYPE_CHECKING:
@@ -160,9 +159,9 @@ def _words(row: Artifact) -> str:
 
 
 def language_of(request: HttpRequest) -> str:
-    """Return the language of texts for models: the requested language, else the installation's."""
+    """Return the language of the texts for models that a preview shows: the requested language, else the reader's."""
     code = request.GET.get("language", "") or request.POST.get("language", "")
-    return code if code in dict(MODEL_LANGUAGES) else default_language()
+    return code if code in dict(MODEL_LANGUAGES) else ("zh" if (get_language() or "").startswith("zh") else "en")
 
 
 def language_words(language: str) -> dict[str, Any]:

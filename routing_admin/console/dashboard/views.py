@@ -249,6 +249,14 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
         first = ngettext("The task route is working.", "All %(count)s task routes are working.", count) % {
             "count": count
         }
+        skipping = sum(bool(standing.reasons) for standing in standings)
+        if skipping:
+            second = ngettext(
+                "%(count)s of them skips candidates that cannot be called.",
+                "%(count)s of them skip candidates that cannot be called.",
+                skipping,
+            )
+            first = _("%(first)s %(second)s") % {"first": first, "second": second % {"count": skipping}}
     troubled = [tile.label for tile in tiles if tile.is_enabled and tile.status in TROUBLED]
     if not troubled:
         return first

@@ -127,7 +127,7 @@ def new_page(
         form.fields["key"].widget.attrs["autofocus"] = True
     context = {
         "form": form,
-        "presets": [(choice, label_of(choice), choice.name in by_preset) for choice in PRESETS],
+        "presets": [(choice, label_of(choice), by_preset.get(choice.name, ())) for choice in PRESETS],
         "preset": preset,
         "label": label_of(preset) if preset else "",
         "own": "own" in request.GET,
