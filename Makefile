@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of servers, each of which would compile every module
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-deep test-clients coverage lint format bench chaos soak catalogue lock screenshots clean
+.PHONY: help run test test-fast test-deep test-clients coverage lint format bench chaos soak crawl catalogue lock screenshots clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ chaos: $(VENV)/dev ## stress a served installation (kill, race, lock, slow down,
 
 soak: $(VENV)/dev ## load a served installation for ARGS seconds (60), and report whether memory grows
 	$(BIN)/python -m tests.chaos.soak $(ARGS)
+
+crawl: $(VENV)/dev ## check every page of the large installation in each width, theme and language, its size and its queries
+	LARGE_INSTALLATION=$(or $(DATA),/tmp/routing-admin-large) $(BIN)/python -m pytest -n 0 tests/ui/test_every_page.py $(ARGS)
 
 screenshots: $(VENV)/dev ## retake the README's pictures from the demo
 	$(BIN)/python -m tests.ui.screenshots

@@ -37,7 +37,7 @@ from routing_admin.dispatch.preview import Previewer
 if TYPE_CHECKING:
     from artifacts.models import Artifact
 
-TEXT_BYTES = 64 * 1024
+TEXT_BYTES = 32 * 1024
 """How many bytes of a text are shown."""
 
 SHOWN_AS_IMAGE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"})

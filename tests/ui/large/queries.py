@@ -1,0 +1,32 @@
+"""`python -m tests.ui.large.queries FOLDER ADDRESS…`: name the pages of an installation that make too many queries."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+MOST = 12
+"""Queries to one of the two databases."""
+
+
+def main(folder: str, addresses: list[str]) -> None:
+    os.environ |= {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": folder}
+    import django
+
+    django.setup()
+    from django.contrib.auth import get_user_model
+    from django.test import Client
+
+    from tests.console.visits import queries_of
+
+    admin = Client(headers={"host": "localhost"})
+    admin.force_login(get_user_model().objects.get(username="admin"))
+    for address in addresses:
+        for database in ("default", "logs"):
+            count = queries_of(admin, address, using=database)
+            if count > MOST:
+                print(f"{address}: {count} queries to {database}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,41 @@
+"""Each kind of fault that `measure` looks for is found, and a page without faults has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.ui.boxes import measure
+
+pytestmark = pytest.mark.ui
+LONG = "a sentence that is longer than its place"
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (f'<p style="width: 4rem; overflow: hidden; white-space: nowrap">{LONG}</p>', "cut"),
+        (f'<p style="width: 4rem; overflow: auto; white-space: nowrap">{LONG}</p>', "scrolls"),
+        (f'<p style="width: 4rem; border: 1px solid; white-space: nowrap">{LONG}</p>', "outside of"),
+        ('<p style="position: relative; left: 30rem">words</p>', "beyond the window"),
+        ('<p style="height: 1rem">words</p><button style="margin-top: -2rem">Press</button>', "overlap"),
+        (f'<label style="display: grid"><input type="checkbox"><span>{LONG}</span></label>', "below its box"),
+    ],
+)
+def test_a_fault_is_found(browser: Any, body: str, fault: str) -> None:
+    page = browser.new_page()
+    page.set_content(f'<div id="main">{body}</div>')
+    found = measure(page, 390)
+    assert found
+    assert all(one.startswith(f"390: {fault}") for one in found)
+    page.close()
+
+
+def test_what_scrolls_or_names_its_whole_text_is_no_fault(browser: Any) -> None:
+    page = browser.new_page()
+    cell = f"<td style='white-space: nowrap'>{LONG * 5}</td>"
+    title = f'<p style="width: 4rem; overflow: hidden; white-space: nowrap" title="{LONG}">{LONG}</p>'
+    page.set_content(f"<div id=main><div style='overflow: auto'><table><tr>{cell}</tr></table></div>{title}</div>")
+    assert measure(page, 390) == []
+    page.close()
