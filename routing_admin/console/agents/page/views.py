@@ -118,7 +118,7 @@ def keep_choice(request: HttpRequest) -> HttpResponse | None:
     return response
 
 
-MOST = 40
+MOST = 25
 """How many names of models, and of agents, the page lists. The others are counted."""
 
 
