@@ -82,7 +82,10 @@ class Page:
     def field(self, label: str) -> Control | None:
         named = self._named(label, "label")
         target = named.attributes.get("for") if named else None
-        return next((control for control in self.controls if target and control.attributes.get("id") == target), None)
+        return self.control(target) if target else None
+
+    def control(self, element_id: str) -> Control | None:
+        return next((control for control in self.controls if control.attributes.get("id") == element_id), None)
 
     def switch(self, name: str) -> Control | None:
         return next((control for control in self._of_role("switch") if control.name == name), None)

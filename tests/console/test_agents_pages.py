@@ -89,13 +89,29 @@ def test_the_dialog_says_that_keys_and_links_end_with_the_agent(admin: Client) -
     assert "Its keys and the links to its page stop working immediately and cannot be restored." in page
 
 
-def test_the_form_offers_every_service_by_its_id_and_no_service(admin: Client) -> None:
-    """The form of an agent lists all services in their order, with the agent's own selected."""
-    html = admin.get("/agents/vision-agent/").content.decode()
-    select = html[html.index('id="id_service"') :].split("</select>")[0]
-    offered = [" ".join(option.split()) for option in re.findall(r"<option[^>]*>([^<]*)</option>", select)]
-    assert offered == ["none", *Service.objects.values_list("service_id", flat=True)]
-    assert re.search(r"selected[^>]*>\s*vision-model\s*<", select) is not None
+def test_what_an_agent_uses_is_typed_offered_and_checked(admin: Client) -> None:
+    """The fields for its service and its route are text fields with suggestions, since both lists grow."""
+    page = Page(admin.get("/agents/vision-agent/"))
+    field = page.field("Model service")
+    assert field
+    assert (field.tag, field.attributes["value"], field.attributes["hx-get"]) == (
+        "input",
+        "vision-model",
+        "/options/service/",
+    )
+    answer = admin.post("/new/agent/", {"agent_id": "lost", "service": "no-model", "task_type": "no-route"})
+    assert answer.status_code == 422
+    assert Page(answer).error("Model service") == "No model service has this id."
+    assert Page(answer).error("Task route").endswith("No task route has this name.")
+    assert not Agent.objects.filter(agent_id="lost").exists()
+
+
+def test_a_route_that_was_deleted_stays_in_the_agents_field(admin: Client) -> None:
+    """Saving says that the route is missing instead of removing it from the agent unnoticed."""
+    Agent.objects.filter(agent_id="text-agent").update(service=None, task_type="gone")
+    field = Page(admin.get("/agents/text-agent/")).field("Task route")
+    assert field
+    assert field.attributes["value"] == "gone"
 
 
 def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
@@ -172,7 +188,7 @@ def test_an_agent_may_use_a_route_and_sees_what_the_whole_chain_guarantees(admin
 def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
     service = Agent.objects.get(agent_id="text-agent").service
     assert service is not None
-    form = {"agent_id": "greedy", "task_type": "design", "service": service.pk}
+    form = {"agent_id": "greedy", "task_type": "design", "service": service.service_id}
     answer = admin.post("/new/agent/", form)
     assert answer.status_code == 422
     assert "An agent uses a service or a task route, not both." in text_of(answer)
@@ -182,7 +198,7 @@ def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
 def test_an_agent_is_changed_with_undo_and_a_late_save_shows_both_versions(admin: Client) -> None:
     """Saving an agent creates a revision; saving from an outdated page returns 409 and writes nothing."""
     row = Agent.objects.get(agent_id="text-agent")
-    form = {"name": "first", "description": "d", "service": row.service_id, "version": row.version}
+    form = {"name": "first", "description": "d", "service": "text-model", "version": row.version}
     assert admin.post("/agents/text-agent/", form).status_code == 302
     answer = admin.post("/agents/text-agent/", form | {"name": "second"})
     assert answer.status_code == 409

@@ -135,9 +135,10 @@ def test_buttons_change_the_draft_and_nothing_else(
 @pytest.mark.parametrize(
     ("fields", "added"),
     [
-        ({"pick": "service:vision-model"}, "gpt-5.6-sol"),
-        ({"pick": "provider:echo", "pick_model": "echo-new"}, "echo-new"),
-        ({"pick": "provider:echo"}, ""),
+        ({"pick": "vision-model"}, "gpt-5.6-sol"),
+        ({"pick": "echo/echo-new"}, "echo-new"),
+        ({"pick": "echo/models/new"}, "models/new"),
+        ({"pick": "echo/"}, ""),
     ],
 )
 def test_a_candidate_is_added_from_a_service_or_a_provider(
@@ -149,9 +150,26 @@ def test_a_candidate_is_added_from_a_service_or_a_provider(
     assert (len(answer.context["draft"].cards), card.id, card.model or "") == (4, "4", added)
 
 
+def test_a_candidate_that_does_not_exist_is_refused_at_its_field(admin: Client, demo: None) -> None:
+    """The field keeps the text, says what is wrong, and names the error for screen readers; Enter in it adds, too."""
+    answer = admin.post(page_of("design"), design(act="check", pick="ecko/text"))
+    pick = Page(answer).control("pick")
+    assert pick
+    assert (pick.tag, pick.attributes["value"], pick.attributes["aria-invalid"]) == ("input", "ecko/text", "true")
+    problem = Page(answer).control(pick.attributes["aria-describedby"] or "")
+    assert problem
+    assert problem.name == "No model service or provider has this name."
+    assert len(answer.context["draft"].cards) == 3
+    added = admin.post(page_of("design"), design(act="check", pick="text-model"))
+    assert len(added.context["draft"].cards) == 4
+    field = Page(added).control("pick")
+    assert field
+    assert (field.attributes["value"], "aria-invalid" in field.attributes) == ("", False)
+
+
 def test_a_candidate_without_a_service_is_marked_text_only(admin: Client, demo: None) -> None:
     """A candidate without a service is marked text only, because its capabilities are unknown."""
-    answer = admin.post(page_of("design"), design(act="add", pick="provider:echo", pick_model="echo-new"))
+    answer = admin.post(page_of("design"), design(act="add", pick="echo/echo-new"))
     assert "Text only: no model service" in answer.content.decode()
 
 

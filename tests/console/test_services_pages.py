@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 def form_of(row: Service, **changed: object) -> dict[str, object]:
     """Return what the form of a service posts. Switches that are not passed stay unchanged."""
     tags = ", ".join(row.capability_tags)
-    facts = {"name": row.name, "provider": str(row.provider.pk), "model": row.model, "description": row.description}
+    facts = {"name": row.name, "provider": row.provider.name, "model": row.model, "description": row.description}
     return {
         **facts,
         "tags": tags,
@@ -36,7 +36,7 @@ def form_of(row: Service, **changed: object) -> dict[str, object]:
 def test_a_new_service_begins_as_unknown_and_the_catalogue_helps(admin: Client) -> None:
     """A new service's page shows the catalogue's entry. Applying it fills every cell with the source "catalogue"."""
     openai = Provider.objects.get(name="openai")
-    new = {"service_id": "gpt", "name": "gpt", "provider": openai.pk, "model": "gpt-4o", "enabled": "on"}
+    new = {"service_id": "gpt", "name": "gpt", "provider": openai.name, "model": "gpt-4o", "enabled": "on"}
     answer = admin.post("/new/service/", new)
     page = text_of(admin.get(answer["Location"]))
     assert "What does gpt-4o read?" in page
@@ -212,7 +212,7 @@ def test_what_stands_in_the_way_of_a_deletion_is_named_in_part_and_counted(admin
 def test_an_id_with_a_slash_has_a_page(admin: Client) -> None:
     """A service id may be any text, for example `deepseek-ai/DeepSeek-V3`."""
     echo = Provider.objects.get(name="echo")
-    new = {"service_id": "deepseek-ai/DeepSeek-V3", "name": "d", "provider": echo.pk, "model": "m"}
+    new = {"service_id": "deepseek-ai/DeepSeek-V3", "name": "d", "provider": echo.name, "model": "m"}
     answer = admin.post("/new/service/", new)
     assert admin.get(answer["Location"]).status_code == 200
     assert admin.post("/catalogue/deepseek-ai/DeepSeek-V3/").status_code == 302
@@ -222,7 +222,7 @@ def test_repeated_id_shows_an_error_at_its_field(admin: Client) -> None:
     new = {
         "service_id": "vision-model",
         "name": "again",
-        "provider": Provider.objects.get(name="echo").pk,
+        "provider": "echo",
         "model": "m",
     }
     answer = admin.post("/new/service/", new)

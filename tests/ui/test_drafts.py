@@ -43,7 +43,7 @@ def dialogs(admin_page: Any) -> list[str]:
 def test_a_route_draft_that_was_left_comes_back(admin_page: Any, dialogs: list[str]) -> None:
     """The added candidate and the number are restored; after saving, no draft is offered."""
     admin_page.goto("/routes/design/")
-    admin_page.select_option("#pick", "service:text-model")
+    admin_page.fill("#pick", "text-model")
     admin_page.click("#add")
     expect(admin_page.locator("#chain [data-item]")).to_have_count(4)
     admin_page.locator("#id_c-3-temperature").fill("0.3")
@@ -69,7 +69,7 @@ def test_closing_a_page_with_something_unsaved_asks(admin_page: Any, dialogs: li
     The picker, text pasted for explanation and simulation inputs are not part of a draft.
     """
     admin_page.goto("/routes/design/")
-    admin_page.select_option("#pick", "service:text-model")
+    admin_page.fill("#pick", "text-model")
     write(admin_page, "#error", "Error: 429 for sk-mine")
     write(admin_page, "#sim-message", "Hello")
     admin_page.goto("/services/echo-text/")

@@ -60,13 +60,13 @@ def test_a_draft_is_held_against_the_last_24_hours_once_it_has_settled(admin_pag
     expect(admin_page.locator("#down-2")).to_be_focused()
     admin_page.click("#drop-2")
     expect(admin_page.locator("#chain [data-item]")).to_have_count(2)
-    admin_page.locator("#pick_model").fill("typed meanwhile")
+    admin_page.locator("#pick").fill("typed meanwhile")
     expect(past).to_contain_text("Not known: 12 would reach echo/echo-text, which was not called for them then")
     past.locator("summary").first.click()
     expect(past.locator("details[open] tbody tr")).to_have_count(10)
     expect(past.locator("details[open]")).to_contain_text("and 2 more")
     assert past.locator("details[open] tbody a").first.get_attribute("href") == "/requests/played-0/"
-    assert admin_page.locator("#pick_model").input_value() == "typed meanwhile"
+    assert admin_page.locator("#pick").input_value() == "typed meanwhile"
 
 
 def test_unused_route_shows_a_placeholder(admin_page: Any) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.forms.models import ModelChoiceIterator
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -16,9 +15,10 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.services.agent_limits import MODELS
 from capabilities.core.services.agents import LIMITS, LONGEST, LabelKind, clean_label
-from capabilities.models import Agent, Service
+from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.form_fields import (
+    Combobox,
     amounts_in,
     check_new_name,
     check_unpriced,
@@ -26,42 +26,29 @@ from routing_admin.console.base.form_fields import (
     make_models_field,
     models_in,
 )
-from routing_admin.console.services.queries import list_choices, select_services
+from routing_admin.console.services.queries import select_services
 
 if TYPE_CHECKING:
     AgentModelForm = forms.ModelForm[Agent]
-    ServiceChoiceField = forms.ModelChoiceField[Service]
-    ServiceIterator = ModelChoiceIterator[Service]
 else:
     AgentModelForm = forms.ModelForm
-    ServiceChoiceField = forms.ModelChoiceField
-    ServiceIterator = ModelChoiceIterator
-
-
-class ServiceChoices(ServiceIterator):
-    """The choices of a service field: none, then all services in the order of their ids.
-
-    They are read as (key, text) pairs, to avoid loading hundreds of whole rows.
-    """
-
-    def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        yield "", self.field.empty_label
-        yield from list_choices()
-
-
-class ServiceField(ServiceChoiceField):
-    iterator = ServiceChoices
 
 
 class AgentForm(AgentModelForm):
     """The form of an agent that an administrator maintains. Its id cannot change once it exists."""
 
-    service = ServiceField(
-        select_services(), label=gettext_lazy("Model service"), required=False, empty_label=gettext_lazy("none")
+    service = forms.ModelChoiceField(
+        select_services(),
+        label=gettext_lazy("Model service"),
+        required=False,
+        to_field_name="service_id",
+        widget=Combobox("service"),
+        error_messages={"invalid_choice": gettext_lazy("No model service has this id.")},
     )
-    task_type = forms.ChoiceField(
+    task_type = forms.CharField(
         label=gettext_lazy("Task route"),
         required=False,
+        widget=Combobox("task"),
         help_text=gettext_lazy("Instead of a model service. Starts with the first available candidate."),
     )
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)
@@ -83,13 +70,7 @@ class AgentForm(AgentModelForm):
         if self.instance.pk:
             del self.fields["agent_id"]
         self.fields["version"].initial = self.instance.version
-        task_types = [route.task_type for route in snapshot.current().configuration.routes]
-        choices = [("", _("none")), *((task_type, task_type) for task_type in task_types)]
-        current = self.instance.task_type
-        # A route that has been deleted stays selectable. Otherwise saving would remove it from the agent unnoticed.
-        if current and current not in dict(choices):
-            choices.append((current, current))
-        self.fields["task_type"].choices = choices  # type: ignore[attr-defined]
+        self.initial["service"] = self.instance.service
         self.amounts = make_amount_fields(self.instance.limits)
         if self.instance.origin == Agent.Origin.RUNTIME:  # the limits of its creator apply
             self.amounts = {}
@@ -101,6 +82,12 @@ class AgentForm(AgentModelForm):
     @property
     def limit_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.amounts]
+
+    def clean_task_type(self) -> str:
+        task_type = str(self.cleaned_data["task_type"])
+        if task_type and snapshot.current().configuration.route(task_type) is None:
+            raise forms.ValidationError(_("No task route has this name."))
+        return task_type
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}

@@ -68,7 +68,7 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
         # The page shows the file's content to users who may read it, so the audit log records that it was read.
         note_reading(request, row)
     cards = {delivery.service_id: build_card(preview, delivery, may_read) for delivery in preview.deliveries}
-    context = {"row": row, "names": names, "left": left, "right": right, **language_words(language)}
+    context = {"row": row, "left": left, "right": right, **language_words(language)}
     if left in cards and right in cards:
         context |= _compare(cards[left], cards[right])
     return render(request, "artifacts/compare.html", context)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.forms.utils import flatatt
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -38,6 +39,25 @@ def check_new_name(name: str) -> None:
         raise forms.ValidationError(
             _("Use no spaces, none of ? # % \\ and no part of only dots, and / only between other characters.")
         )
+
+
+class Combobox(forms.TextInput):
+    """A text field that offers the best matches of what is typed, for choices that grow with the installation.
+
+    `options` names them in console/routes/options.py. The form checks the text, since any can be typed.
+    """
+
+    template_name = "components/combobox.html"
+
+    def __init__(self, options: str) -> None:
+        super().__init__()
+        self.options = options
+
+    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
+        widget = super().get_context(name, value, attrs)["widget"]
+        own = {key: value for key, value in widget["attrs"].items() if key not in ("id", "class")}
+        identity = {"id": widget["attrs"].get("id", name), "name": name, "value": widget["value"]}
+        return {**identity, "options": self.options, "attributes": flatatt(own)}
 
 
 LIMITS: dict[Meter, tuple[Any, Any]] = {

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from capabilities.core.consequence import Consequence
@@ -18,17 +17,9 @@ from routing_admin.core.planning.consequences import ModelEnding, foresee_ending
 from routing_admin.dispatch.decisions import unusable_of
 
 
-def list_called_providers() -> list[str]:
-    return list(_called().values_list("name", flat=True))
-
-
 def find_called_provider(name: str) -> Provider | None:
-    return _called().filter(name=name).first()
-
-
-def _called() -> QuerySet[Provider]:
-    # The built-in echo provider has no list of models.
-    return Provider.objects.filter(enabled=True).exclude(protocol="echo")
+    """Return an enabled provider. The built-in echo provider has no list of models."""
+    return Provider.objects.filter(enabled=True, name=name).exclude(protocol="echo").first()
 
 
 # Models in use that, according to the newest snapshot's catalogue, are retired or will be soon.

@@ -21,7 +21,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast
 from routing_admin.console.catalogue import actions as editions
 from routing_admin.console.catalogue.actions import CellChange
-from routing_admin.console.catalogue.queries import find_called_provider, list_called_providers
+from routing_admin.console.catalogue.queries import find_called_provider
 from routing_admin.console.matrix.cells import explain_fact
 from routing_admin.console.providers import dialling
 from routing_admin.dispatch.provider_checks import ProviderChecker
@@ -76,7 +76,6 @@ def show(request: HttpRequest, *, problem: str = "", status: int = 200) -> HttpR
         "edition": state.configuration.catalogue,
         "count": sum(len(rows) for rows in document.models.values()),
         "hosts": len(document.models),
-        "providers": list_called_providers(),
         "problem": problem,
         "largest": LARGEST,
     }

@@ -200,7 +200,9 @@ def read_action(data: QueryDict) -> EditorAction:
         return EditorAction(direction, card)
     if _text(data, "remove"):
         return EditorAction("remove", _text(data, "remove"))
-    return EditorAction(_text(data, "act") or "check")
+    verb = _text(data, "act") or "check"
+    # Enter in the field for a candidate presses the form's first button, which only checks.
+    return EditorAction("add" if verb == "check" and _text(data, "pick").strip() else verb)
 
 
 def apply_action(data: QueryDict, action: EditorAction, configuration: Configuration) -> QueryDict:
@@ -215,10 +217,11 @@ def apply_action(data: QueryDict, action: EditorAction, configuration: Configura
         cards.insert(new_index, cards.pop(index))
         changed.setlist("card", cards)
     elif action.verb == "add":
-        candidate = pick_candidate(data, configuration)
+        candidate = pick_candidate(_text(data, "pick").strip(), configuration)
         if candidate is not None:
             number = 1 + max((int(card) for card in cards if card.isdecimal()), default=0)
             put_card(changed, str(number), candidate)
+            changed["pick"] = ""
     return changed
 
 
@@ -233,15 +236,15 @@ def focus_after(action: EditorAction, cards: Sequence[str]) -> str:
     return ""
 
 
-def pick_candidate(data: QueryDict, configuration: Configuration) -> CandidateSpec | None:
-    kind, _, name = _text(data, "pick").partition(":")
-    service = configuration.service(name) if kind == "service" else None
+def pick_candidate(text: str, configuration: Configuration) -> CandidateSpec | None:
+    """Return the candidate that a text names: a model service, a provider, or `provider/model`; else None."""
+    service = configuration.service(text)
     if service is not None:
         return CandidateSpec(service.provider, service.model)
-    provider = configuration.provider(name) if kind == "provider" else None
-    if provider is None:
-        return None
-    return CandidateSpec(provider.name, _text(data, "pick_model").strip()[:200] or None)
+    # Names of providers and of models may contain slashes, so the longest name that fits is the provider's.
+    names = [provider.name for provider in configuration.providers if f"{text}/".startswith(f"{provider.name}/")]
+    name = max(names, key=len, default=None)
+    return None if name is None else CandidateSpec(name, text[len(name) + 1 :].strip()[:200] or None)
 
 
 # Task types in URLs. A task type may be any text, so task types that a path cannot contain are encoded.

@@ -239,6 +239,7 @@ def context(page: EditorPage) -> dict[str, Any]:
         catalogue=state.catalogue,
     )
     policy = policy_of(spec)
+    pick = str(page.data.get("pick", "")).strip()
     changes = route_changes(page.base if page.row else None, spec)
     inherit(draft, spec)
     return {
@@ -255,9 +256,8 @@ def context(page: EditorPage) -> dict[str, Any]:
         "error_example": errors.EXAMPLE,
         "pasted_text": page.data.get("error", ""),
         "pasted": errors.read_pasted(str(page.data.get("error", "")), spec),
-        "services": picks(state.configuration),
-        "providers": state.configuration.providers,
-        "pick": page.data.get("pick", ""),
+        "pick": pick,
+        "pick_problem": find_pick_problem(pick) if page.action.verb == "add" else "",
         "focus": focus_after(page.action, page.data.getlist("card")),
         "unsaved": page.action.verb == "save" or (page.action.verb != "open" and bool(changes or not page.row)),
         "limits": [draft.form[name] for name in NUMBERS],
@@ -297,17 +297,6 @@ def fallback_conditions(policy: Policy) -> list[str]:
     return [word for word, failure in HOPS if policy.verdict(failure).action is not Action.RAISE]
 
 
-def picks(configuration: Configuration) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the services to add, grouped by provider: (provider, [(value, label)])."""
-    return [
-        (provider.display_name or provider.name, choices)
-        for provider in configuration.providers
-        for choices in [
-            [
-                (f"service:{service.id}", service.id)
-                for service in configuration.services
-                if service.provider == provider.name
-            ]
-        ]
-        if choices
-    ]
+def find_pick_problem(pick: str) -> str:
+    """Return why a candidate was not added: the page keeps the text of only those that were not."""
+    return _("No model service or provider has this name.") if pick else ""

@@ -13,7 +13,7 @@ from django.utils.translation import pgettext_lazy
 from capabilities.core.storable import is_storable
 from capabilities.core.values import MAX_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
 from routing_admin.console.base.content_policies import policy_choices
-from routing_admin.console.base.form_fields import JsonObjectField
+from routing_admin.console.base.form_fields import Combobox, JsonObjectField
 from routing_admin.core.configuration.specs import NO_DIRECTIVE, REFUSE, SKIP
 from routing_admin.core.fallback.policy import ErrorPreset
 from routing_admin.core.planning.model_names import MAX_NAME
@@ -119,5 +119,8 @@ class AliasForm(forms.Form):
         label=pgettext_lazy("alias", "Model name callers use"), max_length=200, validators=[text_that_can_be_stored]
     )
     target = forms.CharField(
-        label=pgettext_lazy("alias", "Points to"), max_length=MAX_NAME, validators=[text_that_can_be_stored]
+        label=pgettext_lazy("alias", "Points to"),
+        max_length=MAX_NAME,
+        validators=[text_that_can_be_stored],
+        widget=Combobox("target"),
     )

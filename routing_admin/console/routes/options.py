@@ -1,4 +1,4 @@
-"""Suggestions for fields that name a task route or a model service: the best matches of what is typed."""
+"""Suggestions for fields that name a route, a service, a provider or a candidate: the best matches of what is typed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from routing_admin.configuration import snapshot
@@ -14,25 +15,49 @@ from routing_admin.core.planning.model_names import task_name
 from routing_admin.request_log.search import match_names
 
 MAX_OPTIONS = 20
+Options = Mapping[str, str]
+"""Names, each with a note that tells it from similar ones."""
 
 
-def list_tasks(configuration: Configuration) -> list[str]:
-    return [route.task_type for route in configuration.routes]
+def list_tasks(configuration: Configuration) -> Options:
+    return {route.task_type: "" for route in configuration.routes}
 
 
-def list_targets(configuration: Configuration) -> list[str]:
+def list_services(configuration: Configuration) -> Options:
+    return {service.id: service.provider for service in configuration.services}
+
+
+def list_providers(configuration: Configuration) -> Options:
+    return {provider.name: provider.display_name for provider in configuration.providers}
+
+
+def list_targets(configuration: Configuration) -> Options:
     """Return the possible targets of an alias: routes and model services."""
-    return [*map(task_name, list_tasks(configuration)), *(service.id for service in configuration.services)]
+    return {task_name(name): "" for name in list_tasks(configuration)} | list_services(configuration)
 
 
-NAMES: Mapping[str, Callable[[Configuration], list[str]]] = {"task": list_tasks, "target": list_targets}
-"""The names that a field of this name accepts."""
+def list_candidates(configuration: Configuration) -> Options:
+    """Return the possible candidates of a chain: model services, and providers with another model."""
+    note = _("a provider: add / and a model")
+    return {f"{provider.name}/": note for provider in configuration.providers} | list_services(configuration)
+
+
+NAMES: Mapping[str, Callable[[Configuration], Options]] = {
+    "task": list_tasks,
+    "service": list_services,
+    "provider": list_providers,
+    "target": list_targets,
+    "candidate": list_candidates,
+}
 
 
 @require_safe
 def options(request: HttpRequest, field: str) -> HttpResponse:
-    """Show the options of a field for its value. Raise `Http404` for an unknown field."""
+    """Show the options of a field for its value. Raise `Http404` for an unknown kind of field."""
     if field not in NAMES:
         raise Http404
-    names = match_names(request.GET.get(field, "").strip(), NAMES[field](snapshot.current().configuration))
-    return render(request, "components/options.html", {"options": names[:MAX_OPTIONS]})
+    # The field posts its value under its own name, which a form may prefix.
+    part = next(iter(request.GET.values()), "").strip()
+    notes = NAMES[field](snapshot.current().configuration)
+    names = match_names(part, list(notes))[:MAX_OPTIONS]
+    return render(request, "components/options.html", {"options": [(name, notes[name]) for name in names]})

@@ -20,6 +20,7 @@ from capabilities.models import Service
 from capabilities.sentences import translate_sentence
 from routing_admin.console.base.content_policies import policy_choices, policy_word
 from routing_admin.console.base.form_fields import (
+    Combobox,
     JsonObjectField,
     check_new_name,
     make_timeout_fields,
@@ -109,7 +110,13 @@ class ServiceForm(ServiceModelForm):
     `switch` lists all switches of the posted page, and `cell` lists those that are on.
     """
 
-    provider = forms.ModelChoiceField(select_providers(), label=gettext_lazy("Provider"))
+    provider = forms.ModelChoiceField(
+        select_providers(),
+        label=gettext_lazy("Provider"),
+        to_field_name="name",
+        widget=Combobox("provider"),
+        error_messages={"invalid_choice": gettext_lazy("No provider has this name.")},
+    )
     tags = forms.CharField(label=gettext_lazy("Tags"), required=False, help_text=gettext_lazy("Separated by commas."))
     policy = forms.ChoiceField(
         label=gettext_lazy("Content policy"),
@@ -141,6 +148,7 @@ class ServiceForm(ServiceModelForm):
     side = forms.ChoiceField(
         label=gettext_lazy("Side"),
         choices=[("input", gettext_lazy("Reads")), ("output", gettext_lazy("Writes"))],
+        initial="input",
         required=False,
     )
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)
@@ -172,6 +180,8 @@ class ServiceForm(ServiceModelForm):
         for name in ("service_id",) if row.pk else SWITCHES:
             del self.fields[name]
         self.fields["version"].initial = row.version
+        if row.pk:
+            self.initial["provider"] = row.provider
         self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
         self.fields["policy"].initial = policy_word(row.content)
         self.fields["limits_json"].initial = limits_text(row.limits)

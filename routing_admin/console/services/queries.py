@@ -53,11 +53,6 @@ def select_services() -> QuerySet[Service]:
     return Service.objects.all()
 
 
-def list_choices() -> list[tuple[int, str]]:
-    """Return the primary key and the id of every service, which is all that a form needs. One query."""
-    return list(Service.objects.values_list("pk", "service_id"))
-
-
 def list_names() -> list[ServiceName]:
     """Return what a list needs of every service, in their order. One query, which reads no capabilities."""
     columns = ("pk", "service_id", "model", "enabled", "provider__name", "provider__display_name", "provider__enabled")
