@@ -1,4 +1,4 @@
-/* Upload, the chain's order, the capability matrix: each works as a plain form without this. */
+/* Upload, order, matrix: each works as a plain form without this. */
 
 const { $, $$, on, saidFor, clone } = window.frameParts;
 

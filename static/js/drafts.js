@@ -1,4 +1,4 @@
-/* Drafts: what is typed stays in this browser until it is saved; leaving asks, returning offers it. */
+/* Drafts: unsaved text stays in this browser; leaving asks, coming back offers it. */
 
 const { $, $$, on, words, clone } = window.frameParts;
 const user = $("#toasts")?.dataset.user;
@@ -28,7 +28,8 @@ function restore(form, pairs) {
     if (isBox(one)) one.checked = given.includes(one.value);
     else one.value = given.shift() ?? one.value;
   }
-  htmx.trigger(fields(form)[0], "input");
+  keep(form);
+  htmx.trigger(form[0], "change");
 }
 
 function offer(form, { at, pairs }) {
@@ -69,8 +70,10 @@ const ON = {
   },
   click({ target }) {
     if (!target.closest("[data-discard]")) return;
-    forms().forEach(drop);
-    leaving = true;
+    for (const form of forms()) {
+      drop(form);
+      clean.set(form, String(read(form)));
+    }
   },
   "htmx:afterRequest"({ detail: { successful, requestConfig: { elt } } }) {
     if (successful && elt.dataset.draft && !elt.isConnected) drop(elt);

@@ -35,7 +35,7 @@ const words = () => $("#toasts").dataset;
 
 on("toast", (event) => event.detail.items.forEach(toast));
 
-/* What went wrong between the browser and the server. */
+/* Failed requests. */
 
 function putBack(element) {
   if (element.matches("input[type=checkbox]")) element.checked = !element.checked;
@@ -66,7 +66,7 @@ on("htmx:sendError", ({ detail }) => {
   toast({ text: words().offline, level: "error", retry });
 });
 
-/* What was pressed stays in place and in sight. */
+/* The focus stays in place and in sight. */
 
 const focusTop = () => document.activeElement.getBoundingClientRect().top;
 let focused = {};
@@ -98,7 +98,7 @@ on("htmx:afterSettle", ({ detail }) => {
   if (!$("#main :focus")) $("#main").focus({ preventScroll: true });
 });
 
-/* Copy: data-copy names the element, or data-copy-text carries the text. */
+/* Copy the element that data-copy names, or data-copy-text. */
 
 async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
@@ -128,7 +128,7 @@ on("click", (event) => {
   }
 });
 
-/* Keys; those of an input method are its own: Enter there chooses a word. */
+/* Keys; those of an input method are its own. */
 
 const typing = (element) => element.matches("input:not([type=checkbox], [type=radio]), textarea, select");
 
@@ -162,12 +162,12 @@ on("keydown", (event) => {
   if (event.key === "Escape") event.target.closest?.("details.menu[open]")?.removeAttribute("open");
   const held = event.ctrlKey || event.metaKey;
   if (held && event.key === "k") find();
-  else if (held && event.key === "Enter") $("#save")?.click();
+  else if (held && event.key === "Enter") event.target.form?.elements.save?.click();
   else if (held || event.altKey || typing(event.target) || !shortcut(event.key)) return;
   event.preventDefault();
 });
 
-/* Find: the server ranks, arrows choose, Enter opens what was found for this very text. */
+/* Find: the server ranks; Enter opens what was found for the text as it is now. */
 
 const field = $("[data-find]");
 const chosen = () => $("#options [aria-selected=true]");

@@ -173,7 +173,7 @@ def test_conflicting_save_is_shown_beside_the_draft(admin_page: Any) -> None:
     admin_page.goto("/routes/design/")
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-text")])
     admin_page.click("#up-2")
-    expect(admin_page.locator("#savebar")).to_contain_text("Draft with")
+    expect(admin_page.locator("#savebar")).to_contain_text("2 changes:")
     admin_page.click("#save")
     expect(admin_page.get_by_role("heading", name="Both versions")).to_be_visible()
     expect(admin_page.locator("[role=alert]")).to_contain_text("Someone else changed this in the meantime")

@@ -184,6 +184,10 @@ class KeyForm(KeyTermsForm):
         help_text=gettext_lazy("Empty: never."),
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # The agent's own form, on the same page, has fields with the same names.
+        super().__init__(*args, auto_id="id_key_%s", **kwargs)
+
     @property
     def scope_boxes(self) -> list[tuple[str, str | Promise, bool]]:
         ticked = self["scopes"].value() or []

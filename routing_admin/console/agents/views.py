@@ -52,6 +52,7 @@ from routing_admin.console.base.page_responses import (
     renew_version,
     require_found,
 )
+from routing_admin.console.base.saving import describe_saving, is_asking_for_changes, render_changes
 
 if TYPE_CHECKING:
     from capabilities.models import Agent
@@ -87,6 +88,8 @@ def agent(request: HttpRequest, agent_id: str) -> HttpResponseBase:
 def save(request: HttpRequest, row: Agent) -> HttpResponse:
     """Save the form. The response is 422 with the form's errors, or 409 with both versions of the agent."""
     form = AgentForm(request.POST, instance=row)
+    if is_asking_for_changes(request):
+        return render_changes(request, describe_saving(form))
     if not form.is_valid():
         return agent_page(request, require_found(find_agent(row.agent_id)), form=form, status=UNPROCESSABLE)
     try:
@@ -107,15 +110,14 @@ def agent_page(
     request: HttpRequest, row: Agent, *, form: AgentForm | None = None, status: int = 200, **more: Any
 ) -> HttpResponse:
     directory = snapshot.current().directory
-    profile = find_profile(row, directory)
+    profile, form = find_profile(row, directory), form or AgentForm(instance=row)
     readings, keys = list_readings(profile, directory), list_keys(row)
     uses = find_key_uses(row, keys)
     context = {
         "row": row,
-        "form": form or AgentForm(instance=row),
-        "editing": form is not None,
+        "form": form,
+        **describe_saving(form),
         "key_form": KeyForm(),
-        "terms_form": None,
         "link_form": AgentLinkForm(prefix="link"),
         "links": list_links(row) if can_change(role_of(request.user), "agent_link_make") else [],
         "profile": profile,

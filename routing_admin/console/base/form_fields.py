@@ -164,17 +164,17 @@ TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
 """The configurable timeouts, in seconds."""
 
 
+class TimeoutField(forms.FloatField):
+    """A timeout in seconds. Apart from its heading it is named `full_label`."""
+
+    def __init__(self, label: str, initial: float | None) -> None:
+        bounds = {"min_value": SHORTEST_SECONDS, "max_value": MAX_SECONDS}
+        super().__init__(label=label, required=False, initial=initial, **bounds)
+        self.full_label = _("Timeout (%(name)s)") % {"name": label.lower()}
+
+
 def make_timeout_fields(stored: Mapping[str, Any]) -> dict[str, forms.Field]:
-    return {
-        f"timeout_{name}": forms.FloatField(
-            label=str(label),
-            required=False,
-            min_value=SHORTEST_SECONDS,
-            max_value=MAX_SECONDS,
-            initial=stored.get(name),
-        )
-        for name, label in TIMEOUTS
-    }
+    return {f"timeout_{name}": TimeoutField(str(label), stored.get(name)) for name, label in TIMEOUTS}
 
 
 def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:

@@ -140,6 +140,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         super().__init__(*args, **kwargs)
         row = self.instance
         self.offered = bool(offered)
+        self.fields["proxy"].required = False
         self.fields["proxy"].widget.attrs["data-secret"] = True  # a proxy's URL may hold a password
         self.fields["version"].initial = row.version
         vendor_tools, default = row.vendor_tools, sorted(words_at(row.protocol, row.endpoint, None))

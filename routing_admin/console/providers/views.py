@@ -22,6 +22,7 @@ from routing_admin.console.base.page_responses import (
     renew_version,
     require_found,
 )
+from routing_admin.console.base.saving import describe_saving, is_asking_for_changes, render_changes
 from routing_admin.console.providers import dialling
 from routing_admin.console.providers.actions import (
     check_can_delete_provider,
@@ -56,6 +57,8 @@ def provider(request: HttpRequest, name: str) -> HttpResponseBase:
 def save(request: HttpRequest, row: Provider) -> HttpResponse:
     """Save the form. The response is 422 with the form's errors, or 409 with both versions of the provider."""
     form = ProviderForm(request.POST, instance=row)
+    if is_asking_for_changes(request):
+        return render_changes(request, describe_saving(form))
     if not form.is_valid():
         # Validation has changed `row`, so the page around the form is given the stored provider.
         return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE)
@@ -81,6 +84,7 @@ def provider_page(
     context = {
         "row": row,
         "form": form,
+        **describe_saving(form),
         "line": describe_provider(row),
         "services": list_services_at(row),
         "keys": list_key_rows(row),

@@ -15,7 +15,7 @@ from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast, 
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.routes.forms import AliasForm
 from routing_admin.core.configuration.specs import AliasSpec
-from routing_admin.core.planning.model_names import CATCH_ALL, is_target
+from routing_admin.core.planning.model_names import CATCH_ALL
 
 PER_PAGE = 25
 COLUMNS: Mapping[str, Column[AliasSpec]] = {
@@ -34,8 +34,6 @@ def alias(request: HttpRequest) -> HttpResponse:
         add_toast(request, _("Alias %(name)s is deleted.") % {"name": removed}, change.revision)
         return redirect("alias")
     form = AliasForm(request.POST)
-    if form.is_valid() and not is_target(snapshot.current().configuration, form.cleaned_data["target"]):
-        form.add_error("target", _("No task route or model service has this name."))
     if not form.is_valid():
         return alias_page(request, form, UNPROCESSABLE)
     spec = AliasSpec(form.cleaned_data["name"], form.cleaned_data["target"])

@@ -25,6 +25,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.consequences import foresee_deletion
 from routing_admin.console.base.form_fields import check_new_name
 from routing_admin.console.base.page_responses import add_toast
+from routing_admin.console.base.saving import FormProblem, list_problems
 from routing_admin.console.catalogue.queries import list_endings_of
 from routing_admin.console.routes import errors
 from routing_admin.console.routes import phrases as words
@@ -230,6 +231,10 @@ def context(page: EditorPage) -> dict[str, Any]:
     if page.action.verb != "save" and not draft.form["task_type"].value():
         draft.form.errors.pop("task_type", None)  # an empty name is an error only when the draft is saved
     spec = draft.spec(page.base)
+    attention = [
+        *list_problems(draft.form),
+        *(replace(one, label=f"{card.name}: {one.label}") for card in draft.cards for one in list_problems(card.form)),
+    ]
     findings = lint(
         state.configuration,
         spec,
@@ -249,6 +254,9 @@ def context(page: EditorPage) -> dict[str, Any]:
         "cards": list(card_views(draft, findings.candidates)),
         "guaranteed": findings.guaranteed,
         "fallback_conditions": fallback_conditions(policy),
+        "attention": attention,
+        "problems": list_draft_problems(draft, attention) if page.action.verb == "save" else [],
+        "has_required": page.row is None,
         "changes": [words.change_text(change) for change in changes],
         "policy": errors.table(spec),
         "own_words": len(draft.on_error),
@@ -264,6 +272,10 @@ def context(page: EditorPage) -> dict[str, Any]:
         "why_not_deleted": find_delete_refusal(page.row),
         **words.describing_context(state.configuration, spec),
     }
+
+
+def list_draft_problems(draft: Draft, attention: list[FormProblem]) -> list[FormProblem]:
+    return [*(FormProblem("", "", problem) for problem in draft.problems), *attention]
 
 
 def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[CardView]:

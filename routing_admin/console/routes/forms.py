@@ -12,11 +12,12 @@ from django.utils.translation import pgettext_lazy
 
 from capabilities.core.storable import is_storable
 from capabilities.core.values import MAX_SECONDS, MAX_TOKENS, RETRIES, SHORTEST_SECONDS, TEMPERATURE
+from routing_admin.configuration import snapshot
 from routing_admin.console.base.content_policies import policy_choices
 from routing_admin.console.base.form_fields import Combobox, JsonObjectField
 from routing_admin.core.configuration.specs import NO_DIRECTIVE, REFUSE, SKIP
 from routing_admin.core.fallback.policy import ErrorPreset
-from routing_admin.core.planning.model_names import MAX_NAME
+from routing_admin.core.planning.model_names import MAX_NAME, is_target
 
 PRESETS = (
     (ErrorPreset.SEED.value, _("standard: retry, then next candidate")),
@@ -124,3 +125,9 @@ class AliasForm(forms.Form):
         validators=[text_that_can_be_stored],
         widget=Combobox("target"),
     )
+
+    def clean_target(self) -> str:
+        target = str(self.cleaned_data["target"])
+        if not is_target(snapshot.current().configuration, target):
+            raise ValidationError(_("No task route or model service has this name."))
+        return target

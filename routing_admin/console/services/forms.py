@@ -137,8 +137,8 @@ class ServiceForm(ServiceModelForm):
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
         help_text=gettext_lazy("Sent with every request to this model."),
     )
-    switch = CellsField(required=False)
-    cell = CellsField(required=False)
+    switch = CellsField(required=False, widget=forms.MultipleHiddenInput)
+    cell = CellsField(required=False, widget=forms.MultipleHiddenInput)
     custom = forms.CharField(
         label=gettext_lazy("Another capability"),
         max_length=100,

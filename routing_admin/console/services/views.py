@@ -38,6 +38,7 @@ from routing_admin.console.base.page_responses import (
     renew_version,
     require_found,
 )
+from routing_admin.console.base.saving import describe_saving, is_asking_for_changes, render_changes
 from routing_admin.console.catalogue.queries import foresee_ending
 from routing_admin.console.matrix.queries import Square, list_squares
 from routing_admin.console.providers import dialling
@@ -128,6 +129,8 @@ def service(request: HttpRequest, service_id: str) -> HttpResponseBase:
 def save(request: HttpRequest, row: Service) -> HttpResponse:
     """Save the form. The response is 422 with the form's errors, or 409 with both versions of the service."""
     form = ServiceForm(request.POST, instance=row)
+    if is_asking_for_changes(request):
+        return render_changes(request, describe_saving_of(form, row))
     if not form.is_valid():
         # Validation has changed `row`, so the page around the form is given the stored service.
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE)
@@ -146,6 +149,12 @@ def save(request: HttpRequest, row: Service) -> HttpResponse:
         return service_page(request, current, form, status, refusal=refusal, conflict=conflict)
     add_toast(request, _("%(name)s saved") % {"name": saved.service_id}, change.revision)
     return redirect("service", service_id=saved.service_id)
+
+
+def describe_saving_of(form: ServiceForm, current: Service) -> dict[str, Any]:
+    saving = describe_saving(form, form.price)
+    switches = [difference.label for difference in find_switch_differences(form, current)]
+    return {**saving, "changes": [*switches, *saving["changes"]]}
 
 
 def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
@@ -241,6 +250,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
     context = {
         "row": row,
         "form": form,
+        **describe_saving_of(form, row),
         "reads": [square for square in switches if square.side == "input"],
         "writes": [square for square in switches if square.side == "output"],
         "entry": entry,

@@ -31,6 +31,7 @@ from capabilities.labels import capability_label, content_word
 from capabilities.quantities import duration_text, size_text
 from capabilities.sentences import join_sentences, join_words, translate_sentence
 from routing_admin.console.base.lists import DESCENDING, Listing
+from routing_admin.console.base.saving import list_problems
 from routing_admin.console.base.tags import charting, drawing, highlight, toasts
 from routing_admin.request_log.search_words import Search
 
@@ -368,14 +369,14 @@ def option_tags(options: Iterable[Mapping[str, Any]]) -> SafeString:
 
 
 @register.inclusion_tag("components/problems.html")
-def problems(form: BaseForm | None) -> dict[str, Any]:
-    """Render a list of a form's errors, each with a link to its field, or nothing for a valid form."""
-    if form is None or not form.errors:
-        return {"problems": []}
-    entries = [{"target": "", "label": "", "error": error} for error in form.non_field_errors()]
-    for bound in form:
-        entries += [{"target": bound.id_for_label, "label": bound.label, "error": error} for error in bound.errors]
-    return {"problems": entries}
+def problems(*all_forms: BaseForm) -> dict[str, Any]:
+    """Render what begins a form: all errors, each with a link to its field, and what the mark of a field means."""
+    return {"problems": list_problems(*all_forms), "has_required": any(map(_has_required, all_forms))}
+
+
+def _has_required(form: BaseForm) -> bool:
+    # The stylesheet marks what browsers call required: a select without an empty choice, for one, is not.
+    return any("required" in bound.build_widget_attrs({}) for bound in form)
 
 
 @register.inclusion_tag("components/concepts.html", takes_context=True)

@@ -1,0 +1,70 @@
+"""What a form says before and after it is saved: its changes in the save bar, and its problems in one summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+CHANGES = "changes"
+"""The value of `act` with which the save bar asks what has changed, without saving."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormProblem:
+    """An error of a form: the id and the label of its field, empty if it concerns no single field."""
+
+    target: str
+    label: str
+    error: str
+
+
+def list_problems(*all_forms: forms.BaseForm) -> list[FormProblem]:
+    return [problem for form in all_forms for problem in _problems_of(form)]
+
+
+def _problems_of(form: forms.BaseForm) -> Iterator[FormProblem]:
+    yield from (FormProblem("", "", error) for error in form.non_field_errors())
+    for bound in form:
+        yield from (FormProblem(bound.id_for_label, name_of(bound), error) for error in bound.errors)
+
+
+def name_of(bound: forms.BoundField) -> str:
+    """Return the field's label, or the longer one of a field whose label needs the heading above it."""
+    return str(getattr(bound.field, "full_label", bound.label))
+
+
+def list_changes(*all_forms: forms.BaseForm) -> list[str]:
+    """Return the labels of the visible fields whose text differs from the one that the form began with."""
+    return [
+        name_of(bound)
+        for form in all_forms
+        for bound in form
+        if form.is_bound and not bound.is_hidden and _text(bound.value()) != _text(_begin(bound))
+    ]
+
+
+def _begin(bound: forms.BoundField) -> Any:
+    return bound.field.prepare_value(bound.initial)
+
+
+def _text(value: Any) -> str:
+    # What is shown is compared, since stored values have other types: "5" for a Decimal, "on" for a switch.
+    return "" if value in (None, False) else str(value).replace("\r\n", "\n").strip()
+
+
+def is_asking_for_changes(request: HttpRequest) -> bool:
+    return request.POST.get("act") == CHANGES
+
+
+def describe_saving(*all_forms: forms.BaseForm) -> dict[str, Any]:
+    """Return what components/savebar.html shows about forms."""
+    return {"changes": list_changes(*all_forms), "attention": list_problems(*all_forms)}
+
+
+def render_changes(request: HttpRequest, saving: dict[str, Any]) -> HttpResponse:
+    return render(request, "components/savebar.html#changes", saving)

@@ -1,0 +1,167 @@
+"""Every form marks what it requires, says all its problems at once, and says in one save bar what has changed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from routing_admin.models import Revision, TaskRoute
+from tests.console.page import Page
+
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
+MARK = "Fields marked * are required."
+FORMS = {
+    "/new/agent/": ["Id"],
+    "/new/service/": ["Provider", "Model name", "Id", "Name"],
+    "/new/provider/?own=1": ["Name", "Base URL", "Default model"],
+    "/routes/new/": ["Task type"],
+    "/aliases/": ["Model name callers use", "Points to"],
+    "/usage/budgets/": ["Name"],
+    "/users/": ["User name"],
+    "/agents/text-agent/": ["Recipient"],
+    "/services/text-model/": ["Name", "Provider", "Model name"],
+    "/providers/echo/": ["Base URL", "Default model"],
+}
+"""Page → the labels of its required fields."""
+
+
+@pytest.mark.parametrize("address", FORMS)
+def test_required_fields_are_marked_and_the_mark_is_explained_once(admin: Client, address: str) -> None:
+    """Screen readers get `required`, by which the stylesheet draws the mark that one sentence explains."""
+    answer = admin.get(address)
+    page = Page(answer)
+    assert answer.content.decode().count(MARK) == 1
+    for label in FORMS[address]:
+        field = page.field(label)
+        assert field, label
+        assert "required" in field.attributes, label
+
+
+@pytest.mark.parametrize("address", FORMS)
+def test_nothing_is_required_that_the_page_does_not_mark(admin: Client, address: str) -> None:
+    required = [one for one in Page(admin.get(address)).controls if "required" in one.attributes]
+    assert len(required) == len(FORMS[address])
+
+
+EMPTY: dict[str, tuple[str, dict[str, str], list[str]]] = {
+    "agent": ("/new/agent/", {"service": "none", "task_type": "none"}, ["Id", "Model service", "Task route"]),
+    "service": (
+        "/new/service/",
+        {"provider": "none", "timeout_total": "x", "extra_body_json": "["},
+        ["Provider", "Model name", "Id", "Name"],
+    ),
+    "provider": ("/new/provider/?own=1", {"endpoint": "ftp://x"}, ["Name", "Base URL", "Default model"]),
+    "provider's settings": (
+        "/providers/echo/",
+        {"endpoint": "x", "timeout_total": "soon", "proxy": "x", "protocol": "openai"},
+        ["Base URL", "Default model", "Total", "Outgoing proxy"],
+    ),
+    "alias": ("/aliases/", {"target": "none"}, ["Model name callers use", "Points to"]),
+    "budget": ("/usage/budgets/save/", {"kind": "team", "tokensPerDay": "x"}, ["Name", "Tokens per day"]),
+    "invitation": ("/users/invite/", {"username": "a b", "role": "viewer"}, ["User name"]),
+    "key": ("/keys/issue/text-agent/", {"days": "0", "team": "a" * 300}, ["Expires after (days)", "Team"]),
+    "link": ("/links/make/text-agent/", {"link-days": "7"}, ["Recipient"]),
+    "agent's settings": (
+        "/agents/text-agent/",
+        {"service": "none", "task_type": "none", "inFlight": "x"},
+        ["Model service", "Task route"],
+    ),
+}
+"""What is posted where, and the labels of the fields with errors."""
+DJANGO = re.compile(
+    "This field is required|Enter a valid|Select a valid|Ensure this|Ensure that|这个字段是必填项|输入一个|选择一个有效|确保"
+)
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+def test_every_problem_is_said_at_once_at_its_field_and_in_the_summary(admin: Client, name: str, language: str) -> None:
+    """The summary gets the focus and links to each field; no sentence is one of Django's."""
+    address, data, labels = EMPTY[name]
+    admin.cookies["django_language"] = language
+    answer = admin.post(address, data)
+    page = Page(answer)
+    summary = page.control("problems")
+    assert answer.status_code == 422
+    assert summary
+    assert "autofocus" in summary.attributes
+    wrong = {one.attributes["id"] for one in page.controls if "aria-invalid" in one.attributes}
+    linked = {(one.attributes.get("href") or "")[1:] for one in page.controls if one.tag == "a"}
+    assert wrong
+    assert wrong <= linked
+    assert not DJANGO.search(answer.content.decode())
+    if language == "en":
+        assert all(page.error(label) for label in labels)
+
+
+SAVED: dict[str, tuple[dict[str, str], list[str]]] = {
+    "/agents/text-agent/": ({"name": "Renamed", "inFlight": "3"}, ["Name", "Concurrent requests"]),
+    "/services/text-model/": ({"name": "Renamed", "timeout_total": "9"}, ["Name", "Timeout (total)"]),
+    "/providers/echo/": ({"display_name": "Renamed", "timeout_total": "9"}, ["Display name", "Timeout (total)"]),
+}
+
+
+def typed(admin: Client, address: str) -> dict[str, Any]:
+    """Return what the page's main form posts if nothing is changed."""
+    form = admin.get(address).context["form"]
+    data: dict[str, Any] = {}
+    for bound in (*form, *(getattr(form, "price", None) or ())):
+        value = bound.field.prepare_value(bound.initial)
+        if value not in (None, False):
+            data[bound.html_name] = "on" if value is True else value
+    return data
+
+
+@pytest.mark.parametrize("address", SAVED)
+def test_the_save_bar_names_what_has_changed_and_saves_nothing(admin: Client, address: str) -> None:
+    before, data = Revision.objects.count(), typed(admin, address)
+    changed, labels = SAVED[address]
+    quiet = admin.post(address, {**data, "act": "changes"}).content.decode()
+    assert "No changes yet" in quiet
+    bar = " ".join(admin.post(address, {**data, **changed, "act": "changes"}).content.decode().split())
+    assert "2 changes:" in bar
+    assert f"<span>{' · '.join(labels)}</span>" in bar
+    assert Revision.objects.count() == before
+
+
+@pytest.mark.parametrize("address", [*SAVED, "/routes/design/"])
+def test_one_save_bar_belongs_to_every_page_that_edits_something(admin: Client, viewer: Client, address: str) -> None:
+    """It has Discard, which leads to what is stored, and the one primary Save, which Ctrl-Enter presses."""
+    page = Page(admin.get(address))
+    save, discard = page.control("save"), page.control("discard")
+    assert save
+    assert discard
+    assert (save.name, save.attributes["class"], save.attributes["aria-keyshortcuts"]) == (
+        "Save",
+        "btn primary",
+        "Control+Enter",
+    )
+    assert (discard.name, discard.attributes["href"]) == ("Discard", address)
+    assert Page(viewer.get(address)).control("savebar") is None
+
+
+def test_an_invalid_number_needs_attention_in_the_save_bar_of_the_editor(admin: Client) -> None:
+    """The bar never says that nothing has changed while the form holds what cannot be saved."""
+    version = TaskRoute.objects.get(task_type="design").version
+    data = {"card": "1", "c-1-provider": "echo", "c-1-temperature": "hot", "deadline": "x", "preset": "seed"}
+    for act in ("changes", "save"):
+        answer = admin.post("/routes/design/", {**data, "version": version, "act": act})
+        bar = Page(answer).control("changes")
+        assert bar
+        assert "2 fields need attention: Total deadline, seconds echo: Temperature" in bar.name
+        assert "No changes yet" not in bar.name
+    summary = Page(answer).control("problems")
+    assert summary
+    assert "Total deadline, seconds: Enter a number." in summary.name
+    assert "echo: Temperature: Enter a number." in summary.name
+
+
+@pytest.mark.parametrize("address", [*FORMS, "/routes/design/"])
+def test_no_id_is_on_a_page_twice(admin: Client, address: str) -> None:
+    """Else a label, an error or a link of the summary would belong to a field of another form."""
+    ids = Counter(one.attributes["id"] for one in Page(admin.get(address)).controls if "id" in one.attributes)
+    assert [name for name, count in ids.items() if count > 1] == []

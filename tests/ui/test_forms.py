@@ -1,0 +1,69 @@
+"""The save bar, the fields with suggestions, and the keyboard in a browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from capabilities.models import Agent
+
+pytestmark = [
+    pytest.mark.ui,
+    pytest.mark.django_db(transaction=True, databases=["default", "logs"]),
+    pytest.mark.usefixtures("first_start"),
+]
+
+
+@pytest.mark.parametrize(
+    ("address", "field", "text"),
+    [
+        ("/agents/text-agent/", "#id_name", "Name"),
+        ("/services/text-model/", "#id_name", "Name"),
+        ("/providers/echo/", "#id_timeout_total", "Timeout (total)"),
+        ("/routes/design/", "#id_deadline", "deadline"),
+    ],
+)
+def test_the_save_bar_follows_what_is_typed(admin_page: Any, address: str, field: str, text: str) -> None:
+    """The bar is a plain one until something changes; then it names it, and Discard takes it back."""
+    admin_page.goto(address)
+    bar = admin_page.locator("#savebar")
+    before = admin_page.locator(field).input_value()
+    expect(bar).to_contain_text("No changes yet")
+    admin_page.fill(field, "7")
+    admin_page.press(field, "Tab")
+    expect(bar).to_contain_text("1 change:")
+    expect(bar).to_contain_text(text)
+    assert bar.evaluate("one => getComputedStyle(one).position") == "sticky"
+    bar.get_by_text("Discard").click()
+    expect(bar).to_contain_text("No changes yet")
+    assert admin_page.locator(field).input_value() == before
+
+
+def test_ctrl_enter_saves_the_form_of_the_field(admin_page: Any) -> None:
+    admin_page.goto("/agents/text-agent/")
+    admin_page.fill("#id_description", "from the keyboard")
+    admin_page.press("#id_description", "Control+Enter")
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("text-agent saved")
+    assert Agent.objects.get(agent_id="text-agent").description == "from the keyboard"
+
+
+def test_a_field_with_suggestions_asks_the_server_while_one_types(admin_page: Any) -> None:
+    """The suggestions stay within their field: they replace nothing else of the form."""
+    admin_page.goto("/routes/design/")
+    admin_page.locator("#pick").press_sequentially("vision")
+    expect(admin_page.locator("#pick-options option").first).to_have_attribute("value", "vision-model")
+    expect(admin_page.locator("#chain")).to_have_count(1)
+    admin_page.locator("#pick").press_sequentially("-model")
+    admin_page.locator("#pick").press("Enter")
+    expect(admin_page.locator("#chain .cand")).to_have_count(4)
+
+
+def test_a_form_in_a_dialog_that_was_refused_stays_open_with_its_problems(admin_page: Any) -> None:
+    admin_page.expected_complaints.append("422")
+    admin_page.goto("/agents/text-agent/")
+    admin_page.get_by_role("button", name="Share this agent's page").click()
+    admin_page.get_by_role("button", name="Issue link").click()
+    expect(admin_page.locator("#problems")).to_be_focused()
+    expect(admin_page.get_by_label("Recipient")).to_be_visible()
