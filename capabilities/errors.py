@@ -24,10 +24,14 @@ class NotFoundError(ActionError):
 
 
 class InUseError(ActionError):
-    """The object cannot be changed because others use it. The sentence names them."""
+    """The object cannot be changed because others use it. The sentence names them; `kind` and `count` are for pages."""
 
     code = "in_use"
     status = 409
+
+    def __init__(self, message: str, *, kind: str = "", count: int = 0) -> None:
+        super().__init__(message)
+        self.kind, self.count = kind, count
 
 
 class ConflictError(ActionError):

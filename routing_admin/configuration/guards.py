@@ -51,10 +51,10 @@ def check_one_line(field: str, text: str) -> None:
         raise InvalidError([Problem(field, message, "range")])
 
 
-def check_unused(users: Sequence[str], sentence: str) -> None:
-    """Raise `InUseError` with the sentence if the object is in use; `%(users)s` in it lists the users."""
+def check_unused(kind: str, users: Sequence[str], sentence: str) -> None:
+    """Raise `InUseError` with the sentence if the object is in use; `%(users)s` in it lists the users, of one kind."""
     if users:
-        raise InUseError(sentence % {"users": join_names(users)})
+        raise InUseError(sentence % {"users": join_names(users)}, kind=kind, count=len(users))
 
 
 def find_refusal(check: Callable[..., None], *arguments: Any) -> str:

@@ -79,7 +79,7 @@ def test_the_list_counts_the_requests_of_a_day_and_leads_to_them(admin: Client) 
 def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> None:
     """An agent's page says for each kind of content which agents read it: this agent, others by name, or none."""
     page = text_of(admin.get("/agents/vision-agent/"))
-    assert "Can forward audio to multimodal-agent." in page
+    assert re.search(r"Hands over [^.]*audio to 1 agent\b", page)
     assert "itself" in page
     assert "No agent reads: videos." in " ".join(page.split())
 
@@ -224,7 +224,13 @@ def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
     page = text_of(admin.get("/agents/worker-1/"))
     assert "created at run time by text-agent" in page
     assert "x-agent-id" in page
-    assert "This agent created others that still exist: worker-1." in text_of(admin.get("/agents/text-agent/"))
+    parent = Page(admin.get("/agents/text-agent/"))
+    why, show = parent.control("why-not"), parent.link("Show them")
+    assert parent.heading("Delete agent")
+    assert why
+    assert why.name.startswith("1 agent was created by it.")
+    assert show
+    assert Page(admin.get(show.attributes["href"] or "")).link("worker-1")
 
 
 def test_deleting_an_agent_ends_its_keys(admin: Client) -> None:
@@ -254,14 +260,23 @@ def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client)
         assert viewer.post(f"{address}text-agent/").status_code == 403
 
 
-def test_of_many_who_can_take_something_a_few_are_named(admin, demo):
-    """The first five agents that can read a kind of content are named and the rest counted."""
+def test_of_many_who_can_take_something_a_few_are_named_on_demand(admin, demo):
+    """The head of the page counts them; the card has five names and the list of all that read it."""
     service = Service.objects.get(service_id="vision-model")
     for number in range(10):
         Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)
     snapshot.refresh()
-    page = text_of(admin.get("/agents/text-agent/"))
-    assert re.search(r"Can forward images to eye-0(, [\w-]+){4} and 7 more\.", " ".join(page.split()))
+    answer = admin.get("/agents/text-agent/")
+    page = Page(answer)
+    assert re.search(r"Hands over images to 12 agents, audio to 1 agent", " ".join(text_of(answer).split()))
+    assert page.button("12 agents")
+    named = [one.name for one in page.controls if one.tag == "a" and one.name.startswith("eye-")]
+    assert named == [f"eye-{number}" for number in range(5)]
+    everything = next(one for one in page.controls if one.tag == "a" and one.name == "Show all")
+    listed = Page(admin.get(everything.attributes["href"] or ""))
+    assert everything.attributes["href"] == "/agents/?reads=vision"
+    assert listed.link("eye-9")
+    assert listed.link("text-agent") is None
 
 
 def test_many_agents_are_listed_in_pages_and_a_search_reaches_every_one(admin: Client) -> None:

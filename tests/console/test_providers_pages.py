@@ -145,9 +145,16 @@ def test_conflicting_change_is_shown_beside_the_own_one(admin: Client) -> None:
 
 
 def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin: Client) -> None:
-    """A provider in use cannot be deleted; the button is disabled with the action's own message."""
-    page = text_of(admin.get("/providers/echo/"))
-    assert "Task routes still use this provider:" in page
+    """The section for deleting counts what stands in the way, links to it, and its button is disabled."""
+    page = Page(admin.get("/providers/echo/"))
+    why, show, button = page.control("why-not"), page.link("Show them"), page.button("Delete")
+    assert page.heading("Delete provider")
+    assert why
+    assert re.match(r"\d+ task routes use it\.", why.name)
+    assert show
+    assert show.attributes["href"] == "/routes/?q=echo"
+    assert button
+    assert button.is_off
     admin.post("/providers/echo/delete/")
     assert Provider.objects.filter(name="echo").exists()
 

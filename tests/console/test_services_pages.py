@@ -193,7 +193,13 @@ def test_saving_over_a_conflicting_change_shows_both_versions(admin: Client) -> 
 
 def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
     """A service that an agent uses cannot be deleted: the button is disabled and the action is rejected."""
-    assert "Agents still use this service: vision-agent." in text_of(admin.get("/services/vision-model/"))
+    page = Page(admin.get("/services/vision-model/"))
+    why, show = page.control("why-not"), page.link("Show them")
+    assert page.heading("Delete model service")
+    assert why
+    assert why.name.startswith("1 agent uses it.")
+    assert show
+    assert show.attributes["href"] == "/agents/?q=vision-model"
     admin.post("/delete/service/vision-model/")
     assert Service.objects.filter(service_id="vision-model").exists()
     admin.post("/delete/service/echo-503/")
@@ -201,12 +207,12 @@ def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
 
 
 def test_what_stands_in_the_way_of_a_deletion_is_named_in_part_and_counted(admin: Client, demo: None) -> None:
-    """With many agents the refusal names five of them and says how many more there are."""
+    """With many agents the refusal names five of them and says how many more there are; the page counts them."""
     service = Service.objects.get(service_id="vision-model")
     Agent.objects.bulk_create(Agent(agent_id=f"z-{n}", name="", service=service) for n in range(300))
-    assert re.search(
-        r"still use this service: (\S+, ){5}296 more\. Give", text_of(admin.get("/services/vision-model/"))
-    )
+    assert "301 agents use it." in text_of(admin.get("/services/vision-model/"))
+    answer = admin.post("/delete/service/vision-model/", follow=True)
+    assert re.search(r"still use this service: (\S+, ){5}296 more\. Give", text_of(answer))
 
 
 def test_an_id_with_a_slash_has_a_page(admin: Client) -> None:

@@ -132,7 +132,7 @@ def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str,
 
 def check_can_delete_agent(row: Agent) -> None:
     made = [agent.agent_id for agent in filter_living(row.made.all())]
-    check_unused(made, _("This agent created others that still exist: %(users)s. Delete them first."))
+    check_unused("made", made, _("This agent created others that still exist: %(users)s. Delete them first."))
 
 
 def delete_agent(actor: Actor, row: Agent) -> AuditedAction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
@@ -12,9 +12,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from capabilities.labels import CAPABILITY_LABELS
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.agents.queries import AgentLine, list_agents
+from routing_admin.configuration.agents.queries import READABLE, AgentLine, list_agents
 from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key
 from routing_admin.console.base.page_responses import wants_fragment
 from routing_admin.request_log.search_words import search_last_day
@@ -80,11 +81,22 @@ COLUMNS: Mapping[str, Column[AgentRow]] = {
 }
 
 
-BY_STATE: Choice[AgentRow] = choose_state(STATES, lambda row: (row.state,))
+CHOICES: Sequence[Choice[AgentRow]] = (
+    Choice(
+        name="reads",
+        label=gettext_lazy("Reads"),
+        everything=gettext_lazy("Reads anything"),
+        values={name: CAPABILITY_LABELS[name] for name in READABLE},
+        values_of=lambda row: row.line.reads,
+    ),
+    choose_state(STATES, lambda row: (row.state,)),
+)
 
 
 def _texts(row: AgentRow) -> Iterator[str]:
     yield from (row.agent.agent_id, row.agent.name, row.agent.description, row.uses)
+    if row.agent.owner:
+        yield row.agent.owner.agent_id
 
 
 def list_rows() -> list[AgentRow]:
@@ -100,7 +112,7 @@ def list_rows() -> list[AgentRow]:
 def agents(request: HttpRequest) -> HttpResponse:
     rows = list_rows()
     listing = arrange(
-        rows, request.GET, texts=_texts, columns=COLUMNS, choices=[BY_STATE], sort="name", per_page=PER_PAGE
+        rows, request.GET, texts=_texts, columns=COLUMNS, choices=CHOICES, sort="name", per_page=PER_PAGE
     )
     locked_out = sum(row.state == NO_KEY for row in rows)
     context = {

@@ -11,12 +11,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of, role_of
 from capabilities.core.permissions import can_change
 from capabilities.core.services.limit_holders import id_of_agent
 from capabilities.errors import ActionError, ConflictError
+from capabilities.labels import content_word
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import (
     change_key,
@@ -28,7 +30,6 @@ from routing_admin.configuration.agents.actions import (
     save_agent,
 )
 from routing_admin.configuration.agents.queries import (
-    NAMES,
     find_agent,
     find_guarantee,
     find_key,
@@ -37,12 +38,11 @@ from routing_admin.configuration.agents.queries import (
     list_keys,
     list_readings,
 )
-from routing_admin.configuration.guards import find_refusal
 from routing_admin.console.agents.actions import make_link, revoke_link
 from routing_admin.console.agents.forms import AgentForm, AgentLinkForm, KeyForm, KeyTermsForm
 from routing_admin.console.agents.queries import find_key_uses, find_link, list_key_lines, list_links, name_uses
 from routing_admin.console.agents.snippets import describe_use
-from routing_admin.console.base.consequences import foresee_deletion
+from routing_admin.console.base.consequences import find_obstacle, foresee_deletion
 from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
     add_refusal,
@@ -123,7 +123,8 @@ def agent_page(
         "profile": profile,
         "readings": readings,
         "handed": [
-            (reading.name, reading.others[:NAMES], max(0, len(reading.others) - NAMES))
+            ngettext("%(kind)s to %(count)s agent", "%(kind)s to %(count)s agents", len(reading.others))
+            % {"kind": content_word(reading.name), "count": len(reading.others)}
             for reading in readings
             if not reading.itself and reading.others
         ],
@@ -134,7 +135,7 @@ def agent_page(
         "uses": name_uses(uses[id_of_agent(row.agent_id)]),
         "waiting_key": more.get("issued_key") or find_waiting_key(keys),
         **describe_use(row, more.get("issued", "")),
-        "cannot_delete": find_refusal(check_can_delete_agent, row),
+        "obstacle": find_obstacle(check_can_delete_agent, row, row.agent_id),
         "losses": foresee_deletion("agent", [row.agent_id]),
         # `issued` and `link` in `more` are secrets that are shown only in this response.
         **more,

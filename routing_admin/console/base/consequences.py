@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import ngettext_lazy
 
 from capabilities.core.consequence import Consequence, Gravity
 from capabilities.core.translatable import translatable
+from capabilities.errors import InUseError
 from capabilities.sentences import shorten_names
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
@@ -42,6 +47,39 @@ def foresee_restore(restored: Configuration) -> tuple[Consequence, ...]:
 
 def foresee_deletion(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:
     return _foresee_change(lambda before: without_items(before, kind, names))
+
+
+USERS: Mapping[str, tuple[str, Any]] = {
+    "route": ("routes", ngettext_lazy("%(count)s task route uses it.", "%(count)s task routes use it.", "count")),
+    "service": (
+        "services",
+        ngettext_lazy("%(count)s model service belongs to it.", "%(count)s model services belong to it.", "count"),
+    ),
+    "agent": ("agents", ngettext_lazy("%(count)s agent uses it.", "%(count)s agents use it.", "count")),
+    "alias": ("alias", ngettext_lazy("%(count)s alias leads to it.", "%(count)s aliases lead to it.", "count")),
+    "made": ("agents", ngettext_lazy("%(count)s agent was created by it.", "%(count)s agents were created by it.", "count")),
+}
+"""What stands in the way of a deletion, by its kind in `InUseError`: the list that has it, and its number in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why something cannot be deleted, and the list of what has to change first; empty if there is no such list."""
+
+    sentence: str
+    url: str = ""
+
+
+def find_obstacle(check: Callable[[Any], None], row: Any, search: str) -> Obstacle | None:
+    """Return what makes a check before a deletion fail, or None. `search` finds it in its list."""
+    try:
+        check(row)
+    except InUseError as refusal:
+        if not refusal.kind:
+            return Obstacle(str(refusal))
+        name, sentence = USERS[refusal.kind]
+        return Obstacle(sentence % {"count": refusal.count}, f"{reverse(name)}?{urlencode({'q': search})}")
+    return None
 
 
 def foresee_disabling(kind: str, names: Collection[str]) -> tuple[Consequence, ...]:

@@ -11,8 +11,7 @@ from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of
 from capabilities.errors import ActionError, ConflictError
-from routing_admin.configuration.guards import find_refusal
-from routing_admin.console.base.consequences import find_unconfirmed, foresee_deletion
+from routing_admin.console.base.consequences import find_obstacle, find_unconfirmed, foresee_deletion
 from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
     add_refusal,
@@ -89,7 +88,7 @@ def provider_page(
         "services": list_services_at(row),
         "keys": list_key_rows(row),
         "further_form": FurtherKeyForm(),
-        "cannot_delete": find_refusal(check_can_delete_provider, row),
+        "obstacle": find_obstacle(check_can_delete_provider, row, row.name),
         "losses": foresee_deletion("provider", [row.name]),
         **more,
     }

@@ -69,9 +69,9 @@ def check_can_delete_route(row: TaskRoute) -> None:
     if row.task_type == DEFAULT_ROUTE and TaskRoute.objects.exclude(pk=row.pk).exists():
         raise InUseError(_("The default route takes every task type without its own route, so it must stay."))
     agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]
-    check_unused(agents, _("Agents still use this task route: %(users)s. Give them another one first."))
+    check_unused("agent", agents, _("Agents still use this task route: %(users)s. Give them another one first."))
     aliases = [alias.name for alias in Alias.objects.filter(target__in=[row.task_type, task_name(row.task_type)])]
-    check_unused(aliases, _("Aliases still lead to this task route: %(users)s. Change them first."))
+    check_unused("alias", aliases, _("Aliases still lead to this task route: %(users)s. Change them first."))
 
 
 def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> AuditedAction:

@@ -22,14 +22,14 @@ from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.rows.reading import route_spec
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.base.consequences import foresee_deletion
+from routing_admin.console.base.consequences import find_obstacle, foresee_deletion
 from routing_admin.console.base.form_fields import check_new_name
 from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.base.saving import FormProblem, list_problems
 from routing_admin.console.catalogue.queries import list_endings_of
 from routing_admin.console.routes import errors
 from routing_admin.console.routes import phrases as words
-from routing_admin.console.routes.actions import save_route_as
+from routing_admin.console.routes.actions import check_can_delete_route, save_route_as
 from routing_admin.console.routes.draft import (
     NUMBERS,
     CandidateDraft,
@@ -41,7 +41,6 @@ from routing_admin.console.routes.draft import (
     focus_after,
     read_action,
 )
-from routing_admin.console.routes.listing import find_delete_refusal
 from routing_admin.console.routes.queries import find_route, find_route_with_chain
 from routing_admin.console.routes.retrospect import render_retrospective
 from routing_admin.console.services.queries import map_drifts
@@ -207,6 +206,7 @@ def show(
     if request.htmx:  # type: ignore[attr-defined]
         extra["moved"] = words.place_text(page.action, page.draft)
     elif page.row is not None:
+        extra["obstacle"] = find_obstacle(check_can_delete_route, page.row, page.row.task_type)
         extra["losses"] = foresee_deletion("route", [page.row.task_type])
         extra["endings"] = list_endings_of(page.row.task_type)
     return render(request, template, context(page) | extra, status=status)
@@ -269,7 +269,6 @@ def context(page: EditorPage) -> dict[str, Any]:
         "focus": focus_after(page.action, page.data.getlist("card")),
         "unsaved": page.action.verb == "save" or (page.action.verb != "open" and bool(changes or not page.row)),
         "limits": [draft.form[name] for name in NUMBERS],
-        "why_not_deleted": find_delete_refusal(page.row),
         **words.describing_context(state.configuration, spec),
     }
 

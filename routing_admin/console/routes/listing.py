@@ -21,7 +21,6 @@ from capabilities.core.vocabulary import Capabilities
 from capabilities.errors import ActionError
 from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
-from routing_admin.configuration.guards import find_refusal
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key
 from routing_admin.console.base.page_responses import add_toast, wants_fragment
@@ -277,8 +276,3 @@ def delete(request: HttpRequest, task_type: str) -> HttpResponse:
     text = _("Task route %(name)s is deleted; its tasks go to the default route.")
     add_toast(request, text % {"name": task_type}, change.revision)
     return redirect("routes")
-
-
-def find_delete_refusal(row: TaskRoute | None) -> str:
-    """Return why a route cannot be deleted, or an empty string if it can be or is new."""
-    return "" if row is None else find_refusal(check_can_delete_route, row)

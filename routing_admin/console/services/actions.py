@@ -146,9 +146,9 @@ def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, pos
 def check_can_delete_service(row: Service) -> None:
     """Raise `InUseError` if agents or aliases use the service. The error names them."""
     agents = [agent.agent_id for agent in row.agents.all()]
-    check_unused(agents, _("Agents still use this service: %(users)s. Give them another one first."))
+    check_unused("agent", agents, _("Agents still use this service: %(users)s. Give them another one first."))
     aliases = list_aliases_of(row.service_id)
-    check_unused(aliases, _("Aliases still lead to this service: %(users)s. Change them first."))
+    check_unused("alias", aliases, _("Aliases still lead to this service: %(users)s. Change them first."))
 
 
 def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> AuditedAction:

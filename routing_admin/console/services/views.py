@@ -25,8 +25,7 @@ from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, ConflictError
 from capabilities.labels import capability_label
 from capabilities.sentences import join_words
-from routing_admin.configuration.guards import find_refusal
-from routing_admin.console.base.consequences import find_unconfirmed, foresee_deletion
+from routing_admin.console.base.consequences import find_obstacle, find_unconfirmed, foresee_deletion
 from routing_admin.console.base.page_responses import (
     UNPROCESSABLE,
     Difference,
@@ -266,7 +265,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
         "transcripts": render_transcripts(transcripts),
         "night": estimate_night(row, transcripts),
         "refusals": list_refusals(row.provider.name, row.model),
-        "cannot_delete": find_refusal(check_can_delete_service, row),
+        "obstacle": find_obstacle(check_can_delete_service, row, row.service_id),
         "losses": foresee_deletion("service", [row.service_id]),
         **more,
     }
