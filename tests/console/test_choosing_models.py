@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities.models import Service
+from capabilities.models import Provider, Service
 from routing_admin.models import Alias, Revision
 from tests.cast import HTMX
+from tests.console.page import Page
 from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -71,3 +72,18 @@ def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
     admin.post(ADDRESS, {**form, "caps-0": ["input:text", "input:vision", "output:text"]})
     assert Service.objects.get(service_id="seven").capabilities.get(side="input", name="vision").supported
     assert Alias.objects.get(name="james").target == "seven"
+
+
+@pytest.mark.parametrize("act", ["test", "fetch"])
+def test_a_test_that_fails_keeps_the_models_that_were_offered(admin: Client, demo: None, act: str) -> None:
+    """What was found, searched and chosen stays, also without scripts: its form is posted with the test."""
+    Provider.objects.create(name="away", endpoint="https://127.0.0.1:1/v1", default_model="m", key_source="none")
+    chosen = {"names": "model-a\nmodel-b", "use": ["model-b"]}
+    first = Page(admin.post("/providers/away/models/", {**chosen, "act": "find"}))
+    button = first.button("Test connection Testing …")
+    assert button
+    assert button.attributes["form"] == "offer"
+    page = Page(admin.post("/providers/away/models/", {**chosen, "act": act}))
+    boxes = {one.attributes.get("value"): one.is_on for one in page.controls if one.attributes.get("name") == "use"}
+    assert boxes == {"model-a": False, "model-b": True}
+    assert page.control("dialled")

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from capabilities.models import Provider, ProviderTest
 from tests.cast import HTMX
+from tests.console.page import Page
 from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -51,3 +52,28 @@ def test_worst_provider_is_first(admin: Client) -> None:
     expected = ["openai", "fails", "works", "off"]
     assert [name for name in names if name in expected] == expected
     assert names_in(text_of(admin.get("/providers/?state=failed"))) == ["fails"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "word", "state"),
+    [
+        ("http_401", "Refused", "rejected"),
+        ("http_403", "Refused", "rejected"),
+        ("http_429", "Cooling", "cooling"),
+        ("connect_refused", "Unreachable", "down"),
+        ("dns_error", "Unreachable", "down"),
+        ("http_503", "Unreachable", "down"),
+        ("http_404", "Ready", "usable"),
+        ("", "Ready", "usable"),
+    ],
+)
+def test_a_provider_has_one_state_that_agrees_with_its_last_test(
+    admin: Client, fault: str, word: str, state: str
+) -> None:
+    """The page's head, the list and its filter say the same word: a refused key is not ready."""
+    add_provider("tested", fault=fault)
+    page = Page(admin.get("/providers/tested/"))
+    head = next(one for one in page.controls if one.attributes.get("class") == "lead")
+    assert head.name.startswith(word)
+    assert "tested" in names_in(text_of(admin.get(f"/providers/?state={state}&q=tested")))
+    assert (state == "usable") == ("tested" in names_in(text_of(admin.get("/providers/?state=usable&q=tested"))))

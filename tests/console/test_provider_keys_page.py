@@ -126,7 +126,7 @@ def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence
     page = add(admin, **fields)
     assert page.status_code == 422
     assert sentence in text_of(page)
-    assert '<details id="add-key" open>' in page.content.decode()
+    assert '<dialog class="dialog" open id="add-key"' in page.content.decode()
     assert fields.get("key") in (None, "", "xxx") or fields["key"] not in page.content.decode()
     assert Revision.objects.count() == before
 
@@ -169,7 +169,7 @@ def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
     page = text_of(admin.get("/providers/pool/"))
     assert "after http_401, then retried automatically" in page
-    assert page.count("Ready</span>") == 2
+    assert page.count("Ready</span>") == 3
     assert page.count("Refused</span>") == 1
     dashboard = admin.get("/")
     assert Page(dashboard).link("pool")

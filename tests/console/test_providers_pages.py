@@ -348,3 +348,32 @@ def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> N
     form = admin.get("/providers/own/?quirk_max_tokens_field=max_completion_tokens&quirk_x=y").content.decode()
     assert '<option value="max_completion_tokens" selected>' in form
     assert Provider.objects.get(pk=row.pk).quirks == {}
+
+
+def test_a_preset_that_has_a_provider_says_so_in_words_and_can_be_added_again(admin: Client) -> None:
+    """It is drawn like the others: a tick would look like a choice."""
+    page = Page(admin.get("/new/provider/"))
+    preset = page.link("OpenAI added")
+    assert preset
+    assert preset.attributes["class"] == page.link("Another address").attributes["class"]
+    assert Page(admin.get("/new/provider/?preset=openai")).link("Add another one")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "host", "model"), [("openai", "api.openai.com", "gpt"), ("anthropic", "api.anthropic.com", "claude")]
+)
+def test_examples_are_of_a_vendor_with_the_same_protocol(admin: Client, protocol: str, host: str, model: str) -> None:
+    page = Page(admin.post("/new/provider/?own=1", {"protocol": protocol, "endpoint": "somewhere"}))
+    address, default = page.field("Base URL"), page.field("Default model")
+    assert address
+    assert default
+    assert host in (address.attributes["placeholder"] or "")
+    assert model in (default.attributes["placeholder"] or "")
+    assert host in page.error("Base URL")
+
+
+def test_a_further_key_is_added_beside_the_first(admin: Client) -> None:
+    """The button is in the head of the card that has the key."""
+    text = text_of(admin.get("/providers/openai/"))
+    card = text[text.index('<section class="card" aria-labelledby="key"') :]
+    assert Page(card[: card.index("</section>")]).button("Add another key")

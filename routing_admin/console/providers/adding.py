@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -147,10 +147,11 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
         return choose_models(request, row, act)
     context: dict[str, Any] = {}
     if act == "test":
-        context["result"] = dialling.test(row)
+        context = {"result": dialling.test(row), **keep_models(row, request.POST)}
     elif act == "fetch":
-        context["result"] = result = dialling.models(row)
-        context["offer"] = offer_models(row, result.models)
+        result = dialling.models(row)
+        found = {"offer": offer_models(row, result.models)} if result.ok else {}
+        context = {"result": result, **(found or keep_models(row, request.POST))}
     elif act == "write":
         names = request.POST.get("names", "").splitlines()
         context["offer"] = offer_models(row, names).choosing(True)
@@ -158,6 +159,13 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     elif request.method == "GET" and not has_services(row):
         context["offer"] = suggest_models(row)
     return models_page(request, row, **context)
+
+
+def keep_models(row: Provider, data: QueryDict) -> dict[str, Any]:
+    """Return the table of models that a page posted with a test, so that a failure does not lose it."""
+    if "model" in data:
+        return {"lines": read_lines(row, data)}
+    return {"offer": read_offer(row, data)} if any(data.getlist("names")) else {}
 
 
 CHOOSING = ("find", "all", "none", "count", "adjust", "add")

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.core.protocols import PROTOCOLS as WIRE_PROTOCOLS
 from capabilities.core.protocols.vendor_tools import FIELDS, words_at
 from capabilities.core.providers.origins import UNUSABLE, malformation
-from capabilities.core.providers.presets import quirks_for
+from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset, quirks_for
 from capabilities.core.providers.quirks import QUIRKS, Quirk, check_quirks
 from capabilities.core.translatable import translatable
 from capabilities.models import Provider
@@ -62,6 +62,18 @@ MEANINGS: dict[str, str | Promise] = {
     "anthropic_version": gettext_lazy("The API version to request."),
 }
 """Compatibility option → its meaning, translated. A missing option shows the core package's English sentence."""
+
+
+def example_of(protocol: str) -> HostPreset:
+    """Return a host that speaks a protocol, or OpenAI's for one without hosts."""
+    return next((preset for preset in PRESETS if preset.protocol == protocol and preset.models), BY_NAME["openai"])
+
+
+def show_examples(form: forms.BaseForm, protocol: str) -> None:
+    """Show in the empty fields for the address and the model what a vendor of this protocol uses."""
+    example = example_of(protocol)
+    form.fields["endpoint"].widget.attrs["placeholder"] = example.base_url
+    form.fields["default_model"].widget.attrs["placeholder"] = example.models[0]
 
 
 def write_value(value: Any) -> str:
@@ -159,6 +171,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
             stored = write_value(row.quirks[name]) if row.quirks.get(name) is not None else ""
             field.initial = offered.get(field_name, stored)
         self.fields.update(make_timeout_fields(row.timeouts))
+        show_examples(self, row.protocol)
 
     @property
     def quirk_fields(self) -> list[forms.BoundField]:
@@ -174,7 +187,10 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     def clean_endpoint(self) -> str:
         endpoint = str(self.cleaned_data["endpoint"]).strip()
         if not endpoint.startswith(("https://", "http://", "echo://")):
-            raise forms.ValidationError(_("Must begin with https:// or http://, for example https://api.deepseek.com"))
+            example = example_of(str(self.data.get("protocol", ""))).base_url
+            raise forms.ValidationError(
+                _("Must begin with https:// or http://, for example %(url)s") % {"url": example}
+            )
         malformed = malformation(endpoint)
         if malformed:
             raise forms.ValidationError(translate_sentence(translatable(UNUSABLE, reason=malformed)))
@@ -239,6 +255,10 @@ class NewProviderForm(ProviderKeyForm):
         if provider_exists(name):
             raise forms.ValidationError(_("A provider with this name already exists."))
         return name
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        show_examples(self, str(self["protocol"].value() or ""))
 
     clean_endpoint = ProviderForm.clean_endpoint
 

@@ -35,6 +35,8 @@ STATES: Mapping[str, str | Promise] = {
     STOPPED: gettext_lazy("Not ready"),
     "no_key": gettext_lazy("No key"),
     "rejected": pgettext_lazy("key or address", "Refused"),
+    "cooling": gettext_lazy("Cooling"),
+    "down": gettext_lazy("Unreachable"),
     FAILED: gettext_lazy("Last test failed"),
     "disabled": gettext_lazy("Disabled"),
 }
@@ -57,7 +59,8 @@ class ProviderRow:
     @property
     def states(self) -> Collection[str]:
         """The keys of `STATES` that it has."""
-        found = {self.line.state, *([self.line.badge] if self.line.state == STOPPED else [])}
+        found = {"usable" if self.line.badge == "ok" else self.line.badge}
+        found |= {STOPPED} if self.line.state == STOPPED else set()
         return found | {FAILED} if self.line.has_failed else found
 
     @property

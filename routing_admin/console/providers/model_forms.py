@@ -102,7 +102,8 @@ def offer_models(provider: Provider, models: Iterable[str], chosen: Container[st
 
 def read_offer(provider: Provider, data: QueryDict) -> Offer:
     """Return the offer that the table posted, with its search and the chosen models."""
-    offer = offer_models(provider, data.get("names", "").splitlines(), frozenset(data.getlist("use")))
+    names = "\n".join(data.getlist("names")).splitlines()
+    offer = offer_models(provider, names, frozenset(data.getlist("use")))
     return replace(offer, q=data.get("q", "").strip())
 
 

@@ -20,7 +20,7 @@ from routing_admin.configuration.keys import NamedKey
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.providers.key_forms import KeyNameForm
 from routing_admin.core.fallback.chain import PoolKey
-from routing_admin.core.fallback.table import TABLE, Effect, is_of_key
+from routing_admin.core.fallback.table import TABLE, Effect, Group, is_of_key
 from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes, note_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AttemptLog, Candidate
@@ -50,8 +50,11 @@ class ProviderLine:
 
     @property
     def badge(self) -> str:
-        """The state as `labels.BADGES` names it."""
-        return "disabled" if self.state == "disabled" else badge_of(self.key)
+        """The state as `labels.BADGES` names it: that of its key, or what its last test found."""
+        if self.state == "disabled":
+            return "disabled"
+        fault = self.test.fault if self.test else ""
+        return badge_of_fault(fault) if fault and not self.key.reason else badge_of(self.key)
 
     @property
     def has_failed(self) -> bool:
@@ -80,6 +83,16 @@ def badge_of(key: KeyNote) -> str:
     if not key.reason:
         return "ok"
     return "no_key" if key.source == "missing" and not key.unconfirmed else "rejected"
+
+
+def badge_of_fault(fault: str) -> str:
+    """Return the badge of a provider whose test ended with a fault; `ok` if it answered but not this request."""
+    row = TABLE.get(fault)
+    if row is None:
+        return "ok"
+    if row.key_effect is not Effect.NONE:
+        return "rejected" if row.key_effect is Effect.LONG else "cooling"
+    return "down" if {Group.NETWORK, Group.TIMEOUT, Group.SERVER_ERROR}.intersection(row.groups) else "ok"
 
 
 def explain_key(key: KeyNote) -> str:

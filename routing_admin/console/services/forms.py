@@ -168,7 +168,6 @@ class ServiceForm(ServiceModelForm):
             "routed": gettext_lazy("Routes use this service for its provider and model"),
         }
         help_texts = {
-            "model": gettext_lazy("The name sent to the provider, for example gpt-4o."),
             "service_id": gettext_lazy("The id that agents, files and callers use."),
         }
 
@@ -180,6 +179,9 @@ class ServiceForm(ServiceModelForm):
         for name in ("service_id",) if row.pk else SWITCHES:
             del self.fields[name]
         self.fields["version"].initial = row.version
+        provider = row.provider if row.pk else self.initial.get("provider")
+        example = provider.default_model if provider else "gpt-4o"
+        self.fields["model"].help_text = _("The name sent to the provider, for example %(model)s.") % {"model": example}
         if row.pk:
             self.initial["provider"] = row.provider
         self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
