@@ -200,7 +200,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "compare": (NOTHING, SEE, SEE, SEE),
         "audit": (NOTHING, SEE, SEE, SEE),
         "audit_export": PARTS[PagePart.EXPORTS],
-        "restore": (NOTHING, NOTHING, CHANGE, CHANGE),
+        "restore": (NOTHING, NOTHING, BOTH, BOTH),
     },
     "alerts": {
         "alerts": (NOTHING, SEE, SEE, SEE),

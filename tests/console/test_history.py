@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -19,7 +20,8 @@ from routing_admin.console.history.phrases import change_line
 from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.diff import Change, ChangeKind
 from routing_admin.core.configuration.specs import CandidateSpec
-from routing_admin.models import Revision, TaskRoute
+from routing_admin.models import Alias, Revision, TaskRoute
+from tests.console.page import Page
 from tests.console.visits import newest_revision, queries_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -100,18 +102,45 @@ def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo:
     assert admin.get(reverse("compare"), {"a": 10**12}).status_code == 404
 
 
-def test_restoring_is_one_click_and_can_be_undone(admin: Client, demo: None) -> None:
-    """Restoring makes a new revision that names the restored one and can be undone."""
+def test_restoring_shows_first_what_would_change_and_can_be_undone(admin: Client, demo: None) -> None:
+    """The preview has the difference of a comparison with its number; only its button makes a new revision."""
     before = newest_revision()
     alias("gpt-4o")
-    answer = admin.post(reverse("restore", args=[before]), follow=True)
+    assert Page(admin.get(reverse("history"))).link("Restore")
+    preview = admin.get(reverse("restore", args=[before]))
+    page = Page(preview)
+    assert [(change.label, change.name) for change in preview.context["changes"]] == [("Removed", "gpt-4o")]
+    assert page.heading("1 change")
+    assert page.button("Restore")
+    assert newest_revision() == before + 1
+    answer = admin.post(reverse("restore", args=[before]), {"seen": page.hidden("seen")}, follow=True)
     restored = Revision.objects.get(number=newest_revision())
     assert (restored.restores, [change["name"] for change in restored.changes]) == (before, ["gpt-4o"])
     assert f"/undo/{restored.number}/" in answer.content.decode()
     admin.post(reverse("undo", args=[restored.number]))
     assert "gpt-4o" in {change["name"] for change in Revision.objects.get(number=newest_revision()).changes}
-    response = admin.post(reverse("restore", args=[newest_revision()]), follow=True)
+    response = admin.get(reverse("restore", args=[newest_revision()]))
     assert "Nothing to restore" in response.content.decode()
+    assert Page(response).button("Restore") is None
+
+
+def buttons(answer: Any) -> list[str]:
+    """Return the buttons of the page's toast and of the template for later toasts."""
+    return [one.name for one in Page(answer).controls if one.tag == "button" and one.name in ("Undo", "Redo")]
+
+
+def test_undo_says_what_it_undid_and_offers_redo(admin: Client, demo: None) -> None:
+    """Redo undoes the undo, and its toast offers Undo again."""
+    alias("gpt-4o")
+    undone = admin.post(reverse("undo", args=[newest_revision()]), follow=True)
+    assert "Undone: " in undone.content.decode()
+    assert "gpt-4o" in undone.content.decode()
+    assert buttons(undone) == ["Redo", "Undo"]
+    assert Page(undone).hidden("redo") == "1"
+    redone = admin.post(reverse("undo", args=[newest_revision()]), {"redo": "1"}, follow=True)
+    assert "Redone." in redone.content.decode()
+    assert buttons(redone) == ["Undo", "Undo"]
+    assert Alias.objects.filter(name="gpt-4o").exists()
 
 
 def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: Client, demo: None) -> None:
@@ -213,7 +242,7 @@ def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client
     page = admin.get(reverse("history"))
     lines_shown = [(line.first, line.revision.number, line.count) for line in page.context["lines"]]
     assert lines_shown[:2] == [(before + 4, before + 4, 1), (before + 1, before + 3, 3)]
-    assert f'id="restore-{before + 1}"' in page.content.decode()
+    assert reverse("restore", args=[before + 1]) in page.content.decode()
 
 
 def test_edits_of_two_people_or_of_two_hours_are_lines_of_their_own(admin: Client, demo: None) -> None:

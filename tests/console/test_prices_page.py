@@ -27,7 +27,13 @@ def make(endpoint: str = "https://api.openai.com/v1", model: str = "gpt-4o") -> 
 
 
 def save(admin: Client, row: Service, **price: str) -> str:
-    facts = {"name": row.name, "provider": row.provider.name, "model": row.model, "version": row.version, "enabled": "on"}
+    facts = {
+        "name": row.name,
+        "provider": row.provider.name,
+        "model": row.model,
+        "version": row.version,
+        "enabled": "on",
+    }
     return text_of(
         admin.post("/services/svc/", {**facts, "policy": "", "tags": "", "limits_json": "", **price}, follow=True)
     )

@@ -99,7 +99,7 @@ def fill(**data: str) -> Callable[[Client], Post]:
 
 
 def restore(_client: Client) -> Post:
-    return f"/history/{Revision.objects.earliest('number').number}/restore/", {}
+    return f"/history/{Revision.objects.earliest('number').number}/restore/", {"seen": "1"}
 
 
 def importing(client: Client) -> Post:
@@ -196,7 +196,7 @@ def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_befor
     with before_the_change(lambda: bob.save_route("bobs")):
         undo = offered(admin, post)
     assert TaskRoute.objects.get(task_type="design").retries == 4
-    assert "Undone." in admin.post(f"/undo/{undo}/", follow=True).content.decode()
+    assert "Undone: " in admin.post(f"/undo/{undo}/", follow=True).content.decode()
     assert TaskRoute.objects.get(task_type="design").retries is None
     assert "bobs" in names()
 

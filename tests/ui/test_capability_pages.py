@@ -27,7 +27,7 @@ def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(a
     admin_page.keyboard.press("ArrowRight")
     assert "audio" in admin_page.evaluate("document.activeElement.getAttribute('aria-label')")
     admin_page.get_by_role("button", name="Undo").click()
-    admin_page.get_by_text("Undone.").wait_for()
+    admin_page.get_by_text("Undone:").wait_for()
     assert not admin_page.get_by_label("text-model reads vision, declared").is_checked()
 
 
@@ -130,7 +130,7 @@ def test_the_last_switch_is_taken_back_by_keyboard(admin_page: Any) -> None:
     admin_page.get_by_label(name).check()
     admin_page.get_by_text("text-model now reads").wait_for()
     admin_page.get_by_label(name).press("Control+z")
-    admin_page.get_by_text("Undone.").wait_for()
+    admin_page.get_by_text("Undone:").wait_for()
     assert not admin_page.get_by_label(name).is_checked()
 
 

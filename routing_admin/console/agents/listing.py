@@ -111,9 +111,7 @@ def list_rows() -> list[AgentRow]:
 
 def agents(request: HttpRequest) -> HttpResponse:
     rows = list_rows()
-    listing = arrange(
-        rows, request.GET, texts=_texts, columns=COLUMNS, choices=CHOICES, sort="name", per_page=PER_PAGE
-    )
+    listing = arrange(rows, request.GET, texts=_texts, columns=COLUMNS, choices=CHOICES, sort="name", per_page=PER_PAGE)
     locked_out = sum(row.state == NO_KEY for row in rows)
     context = {
         "listing": listing,

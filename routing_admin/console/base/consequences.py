@@ -57,7 +57,10 @@ USERS: Mapping[str, tuple[str, Any]] = {
     ),
     "agent": ("agents", ngettext_lazy("%(count)s agent uses it.", "%(count)s agents use it.", "count")),
     "alias": ("alias", ngettext_lazy("%(count)s alias leads to it.", "%(count)s aliases lead to it.", "count")),
-    "made": ("agents", ngettext_lazy("%(count)s agent was created by it.", "%(count)s agents were created by it.", "count")),
+    "made": (
+        "agents",
+        ngettext_lazy("%(count)s agent was created by it.", "%(count)s agents were created by it.", "count"),
+    ),
 }
 """What stands in the way of a deletion, by its kind in `InUseError`: the list that has it, and its number in words."""
 

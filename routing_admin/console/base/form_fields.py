@@ -168,8 +168,9 @@ class TimeoutField(forms.FloatField):
     """A timeout in seconds. Apart from its heading it is named `full_label`."""
 
     def __init__(self, label: str, initial: float | None) -> None:
-        bounds = {"min_value": SHORTEST_SECONDS, "max_value": MAX_SECONDS}
-        super().__init__(label=label, required=False, initial=initial, **bounds)
+        super().__init__(
+            label=label, required=False, initial=initial, min_value=SHORTEST_SECONDS, max_value=MAX_SECONDS
+        )
         self.full_label = _("Timeout (%(name)s)") % {"name": label.lower()}
 
 

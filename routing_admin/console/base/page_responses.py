@@ -140,9 +140,10 @@ def wants_fragment(request: HttpRequest) -> bool:
     return bool(htmx) and not htmx.boosted
 
 
-def add_toast(request: HttpRequest, text: str, revision: int | None = None) -> None:
-    """Add a toast, with an Undo button if the action created a revision."""
-    messages.success(request, text, extra_tags=f"undo:{revision}" if revision else "")
+def add_toast(request: HttpRequest, text: str, revision: int | None = None, *, can_redo: bool = False) -> None:
+    """Add a toast, with an Undo button if the action created a revision; it says Redo if that was an undo."""
+    tags = ["redo"] * can_redo + [f"undo:{revision}"] if revision else []
+    messages.success(request, text, extra_tags=" ".join(tags))
 
 
 def add_refusal_toast(request: HttpRequest, refusal: ActionError) -> None:

@@ -28,9 +28,9 @@ def list_problems(*all_forms: forms.BaseForm) -> list[FormProblem]:
 
 
 def _problems_of(form: forms.BaseForm) -> Iterator[FormProblem]:
-    yield from (FormProblem("", "", error) for error in form.non_field_errors())
+    yield from (FormProblem("", "", str(error)) for error in form.non_field_errors())
     for bound in form:
-        yield from (FormProblem(bound.id_for_label, name_of(bound), error) for error in bound.errors)
+        yield from (FormProblem(bound.id_for_label, name_of(bound), str(error)) for error in bound.errors)
 
 
 def name_of(bound: forms.BoundField) -> str:

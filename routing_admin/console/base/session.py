@@ -1,4 +1,4 @@
-"""Views of every page: set the theme, dismiss hints, and undo a change."""
+"""Views of every page: set the theme and dismiss hints."""
 
 from __future__ import annotations
 
@@ -6,16 +6,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from capabilities.access import actor_of, role_of
-from capabilities.core.permissions import kinds_changed_by
-from capabilities.errors import ActionError
 from routing_admin.console.base.context import THEME_COOKIE, THEMES
-from routing_admin.console.base.page_responses import add_refusal_toast, add_toast
 from routing_admin.console.base.tags.ui import CONCEPTS_COOKIE
-from routing_admin.console.history.actions import undo as act_undo
 
 
 def find_return_url(request: HttpRequest) -> str:
@@ -53,14 +47,3 @@ def concepts_dismiss(request: HttpRequest) -> HttpResponse:
     secure = settings.SESSION_COOKIE_SECURE
     response.set_cookie(CONCEPTS_COOKIE, "read", max_age=365 * 86400, samesite="Lax", secure=secure, httponly=True)
     return response
-
-
-@require_POST
-def undo(request: HttpRequest, number: int) -> HttpResponse:
-    """Undo the change that created a revision, and redirect to the page where it was made."""
-    try:
-        change = act_undo(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
-        add_toast(request, _("Undone."), change.revision)
-    except ActionError as refusal:
-        add_refusal_toast(request, refusal)
-    return redirect(find_return_url(request))

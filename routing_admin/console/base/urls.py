@@ -9,5 +9,4 @@ from routing_admin.console.base import session
 urlpatterns: list[URLPattern] = [
     path("theme/", session.set_theme, name="set_theme"),
     path("concepts/", session.concepts_dismiss, name="concepts_dismiss"),
-    path("undo/<int:number>/", session.undo, name="undo"),
 ]

@@ -13,4 +13,5 @@ urlpatterns: list[URLPattern] = [
     path("history/audit/export/<str:form>/", audit.audit_export, name="audit_export"),
     path("history/<int:number>/", views.revision, name="revision"),
     path("history/<int:number>/restore/", views.restore, name="restore"),
+    path("undo/<int:number>/", views.undo, name="undo"),
 ]

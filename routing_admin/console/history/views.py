@@ -14,19 +14,21 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from capabilities.access import actor_of, can_edit, role_of
 from capabilities.core.permissions import kinds_changed_by
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.quantities import duration_text
 from capabilities.sentences import translate_refusal
-from routing_admin.configuration.history import configuration_at, newest_number
+from routing_admin.configuration.history import configuration_at, newest_configuration, newest_number
 from routing_admin.console.base.consequences import foresee_restore
 from routing_admin.console.base.keyset import PageCursor
-from routing_admin.console.base.page_responses import add_toast
+from routing_admin.console.base.page_responses import add_refusal_toast, add_toast
+from routing_admin.console.base.session import find_return_url
 from routing_admin.console.history import phrases as words
 from routing_admin.console.history.actions import restore as act_restore
+from routing_admin.console.history.actions import undo as act_undo
 from routing_admin.console.history.queries import (
     find_barrier,
     find_effect,
@@ -35,6 +37,7 @@ from routing_admin.console.history.queries import (
     list_revisions,
 )
 from routing_admin.core.configuration.diff import diff
+from routing_admin.core.configuration.removals import keep_agents
 from routing_admin.core.planning.effect import EffectLine, EffectMeasure, EffectTrend, RevisionEffect
 
 if TYPE_CHECKING:
@@ -165,7 +168,6 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
         "after": placed.after,
         "newest": placed.newest,
         "restorable_from": restorable_from(request),
-        "restoring": foresee_restore(new) if placed.after else (),
     }
     return render(request, "history/revision.html", context)
 
@@ -193,16 +195,12 @@ def compare(request: HttpRequest) -> HttpResponse:
     return render(request, "history/compare.html", context)
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 def restore(request: HttpRequest, number: int) -> HttpResponse:
-    """Restore a revision. Raise `Http404` for an unknown number."""
+    """Show what restoring a revision would change, or restore it. Raise `Http404` for an unknown number."""
     try:
-        # The revision's page shows the consequences for routes and agents. Without `seen`, redirect to it first.
-        if "seen" not in request.POST and foresee_restore(configuration_at(number)):
-            messages.warning(
-                request, _("Restoring this revision affects routes or agents. Check the effects, then restore.")
-            )
-            return redirect("revision", number)
+        if "seen" not in request.POST:
+            return restore_preview(request, number)
         change = act_restore(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
     except NotFoundError as refusal:
         raise Http404 from refusal
@@ -217,6 +215,48 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
         return redirect("revision", number)
     add_toast(request, _("Restored revision %(number)s.") % {"number": number}, change.revision)
     return redirect("history")
+
+
+def restore_preview(request: HttpRequest, number: int) -> HttpResponse:
+    """Show the difference from the configuration in use, as restoring would write it, and its consequences."""
+    restored, current = configuration_at(number), newest_configuration()
+    planned = keep_agents(restored, current)
+    context = {
+        "number": number,
+        "changes": words.change_lines(diff(current, planned)),
+        **words.compare_texts(current, planned),
+        "restoring": foresee_restore(restored),
+        "may_restore": can_edit(request) and number >= restorable_from(request),
+    }
+    return render(request, "history/restore.html", context)
+
+
+@require_POST
+def undo(request: HttpRequest, number: int) -> HttpResponse:
+    """Undo the change that created a revision, and return to the page where it was made.
+
+    The toast says what was undone. Its button undoes that in turn, which is then called Redo.
+    """
+    is_redo = "redo" in request.POST
+    placed = find_revision(number)
+    try:
+        change = act_undo(actor_of(request), number, kinds=kinds_changed_by(role_of(request.user)))
+    except ActionError as refusal:
+        add_refusal_toast(request, refusal)
+    else:
+        # What a redo brings back is what the undo before it had changed, so neither names the other.
+        what = describe_undone(placed.row) if placed and not is_redo else ""
+        text = _("Redone.") if is_redo else _("Undone: %(what)s") % {"what": what}
+        add_toast(request, text, change.revision, can_redo=not is_redo)
+    return redirect(find_return_url(request))
+
+
+def describe_undone(row: Revision) -> str:
+    """Return a revision's only change as a sentence, or its act with the number of its changes."""
+    if len(row.changes) == 1:
+        return words.change_lines(words.stored_changes(row.changes))[0].sentence
+    text = ngettext("%(act)s (%(count)s change)", "%(act)s (%(count)s changes)", len(row.changes))
+    return text % {"act": words.act_text(row.message), "count": len(row.changes)}
 
 
 LABELS: Mapping[EffectMeasure, str | Promise] = {

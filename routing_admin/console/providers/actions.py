@@ -142,7 +142,9 @@ def enable_providers(actor: Actor, rows: Iterable[Provider], *, enabled: bool) -
 def check_can_delete_provider(row: Provider) -> None:
     """Raise `InUseError` if routes or services use the provider. The error names them."""
     routes = sorted({candidate.route.task_type for candidate in row.candidates.select_related("route")})
-    check_unused("route", routes, _("Task routes still use this provider: %(users)s. Remove it from their chains first."))
+    check_unused(
+        "route", routes, _("Task routes still use this provider: %(users)s. Remove it from their chains first.")
+    )
     services = [service.service_id for service in row.services.all()]
     check_unused("service", services, _("Services still belong to this provider: %(users)s. Delete them first."))
 

@@ -47,7 +47,7 @@ from routing_admin.console.services.queries import map_drifts
 from routing_admin.console.simulate.panel import Panel, panel_in, set_outcomes
 from routing_admin.console.simulate.runs import run, send
 from routing_admin.core.configuration.route_changes import name_of, route_changes, with_route
-from routing_admin.core.configuration.specs import Configuration, RouteSpec
+from routing_admin.core.configuration.specs import RouteSpec
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import Action
 from routing_admin.core.files.entries import side_by_side

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -25,7 +25,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key
 from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.routes import phrases as words
-from routing_admin.console.routes.actions import check_can_delete_route, delete_route, save_route
+from routing_admin.console.routes.actions import delete_route, save_route
 from routing_admin.console.routes.phrases import warnings_of
 from routing_admin.console.routes.queries import (
     CAUSES,
@@ -45,9 +45,6 @@ from routing_admin.dispatch.decisions import unusable_of
 from routing_admin.request_log.search_words import Search, search_last_day
 from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
-
-if TYPE_CHECKING:
-    from routing_admin.models import TaskRoute
 
 PER_PAGE = 20
 MAX_CHIPS = 3

@@ -33,13 +33,13 @@ def list_providers(configuration: Configuration) -> Options:
 
 def list_targets(configuration: Configuration) -> Options:
     """Return the possible targets of an alias: routes and model services."""
-    return {task_name(name): "" for name in list_tasks(configuration)} | list_services(configuration)
+    return {**{task_name(name): "" for name in list_tasks(configuration)}, **list_services(configuration)}
 
 
 def list_candidates(configuration: Configuration) -> Options:
     """Return the possible candidates of a chain: model services, and providers with another model."""
     note = _("a provider: add / and a model")
-    return {f"{provider.name}/": note for provider in configuration.providers} | list_services(configuration)
+    return {**{f"{provider.name}/": note for provider in configuration.providers}, **list_services(configuration)}
 
 
 NAMES: Mapping[str, Callable[[Configuration], Options]] = {
@@ -57,7 +57,7 @@ def options(request: HttpRequest, field: str) -> HttpResponse:
     if field not in NAMES:
         raise Http404
     # The field posts its value under its own name, which a form may prefix.
-    part = next(iter(request.GET.values()), "").strip()
+    part = str(next(iter(request.GET.values()), "")).strip()
     notes = NAMES[field](snapshot.current().configuration)
     names = match_names(part, list(notes))[:MAX_OPTIONS]
     return render(request, "components/options.html", {"options": [(name, notes[name]) for name in names]})

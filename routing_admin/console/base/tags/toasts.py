@@ -2,7 +2,7 @@
 
 `messages.success(request, _("3 artifacts deleted"), extra_tags="undo:41")` becomes a toast whose Undo button posts to
 the URL named `undo` for revision 41. A change without a revision names the URL that undoes it:
-`extra_tags="undo-url:/artifacts/restore/?at=…"`.
+`extra_tags="undo-url:/artifacts/restore/?at=…"`. With the further tag `redo` the button undoes an undo.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from django.contrib.messages.storage.base import Message
 from django.urls import NoReverseMatch, reverse
 
-UNDO = "undo:"
+REDO, UNDO = "redo", "undo:"
 UNDO_URL = "undo-url:"
 
 
@@ -30,4 +30,6 @@ def undo_url(extra_tags: str) -> str:
 
 
 def toast_of(message: Message) -> dict[str, str]:
-    return {"text": str(message), "level": message.level_tag, "undo": undo_url(message.extra_tags or "")}
+    tags = message.extra_tags or ""
+    redo = {"redo": "1"} if REDO in tags.split() else {}
+    return {"text": str(message), "level": message.level_tag, "undo": undo_url(tags), **redo}
