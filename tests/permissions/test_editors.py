@@ -44,8 +44,8 @@ def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: 
     revision = newest_revision()
     editor.post(reverse("undo", args=[revision]))
     assert not Alias.objects.exists()
-    assert f'action="{reverse("restore", args=[revision])}"' in text_of(editor.get(reverse("history")))
-    editor.post(reverse("restore", args=[revision]))
+    assert f'href="{reverse("restore", args=[revision])}"' in text_of(editor.get(reverse("history")))
+    editor.post(reverse("restore", args=[revision]), {"seen": "1"})
     assert Alias.objects.get().name == "gpt-4o"
 
 
@@ -59,7 +59,7 @@ def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client
     assert reverse("restore", args=[before]) not in page
     assert "Only an administrator can restore the state before it" in page
     for address in (reverse("restore", args=[before]), reverse("undo", args=[switched])):
-        answer = text_of(editor.post(address, {"next": "/history/"}, follow=True))
+        answer = text_of(editor.post(address, {"next": "/history/", "seen": "1"}, follow=True))
         assert "Only an administrator can restore it" in answer
     assert not Provider.objects.get(name="echo").enabled
     admin.post(reverse("undo", args=[switched]))
@@ -74,7 +74,7 @@ def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, e
     for enabled in (False, True):
         provider.enabled = enabled
         save_provider(SYSTEM, provider)
-    editor.post(reverse("restore", args=[before]))
+    editor.post(reverse("restore", args=[before]), {"seen": "1"})
     assert not Alias.objects.exists()
 
 

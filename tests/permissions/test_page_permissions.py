@@ -82,6 +82,7 @@ EDITORS = {
     "GET": {
         *("artifact_raw", "artifact_thumbnail", "audit_export", "config_export"),
         *("agent_new", "route_new", "service_new", "matrix_row", "matrix_column"),
+        "restore",
     },
     "POST": {
         *("agent", "agent_new", "agent_delete", "alias", "route_new", "route_enabled", "route_delete"),
