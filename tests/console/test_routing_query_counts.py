@@ -48,7 +48,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/{first}/?effect": (8, 1),
     "/history/compare/?a=0&b={first}": (5, 0),
     "/history/audit/": (4, 0),
-    "/matrix/catalogue/": (4, 0),
+    "/matrix/catalogue/": (3, 0),
     "/matrix/catalogue/{edition}/": (6, 0),
     "/usage/": (3, 3),  # the second query reads which days are rolled up
     "/usage/budgets/": (4, 0),
