@@ -283,13 +283,14 @@ def test_every_problem_is_shown_at_once_and_counted_beside_its_section(admin: Cl
 
 def test_the_save_bar_names_what_changed(admin: Client) -> None:
     """With scripts, the page asks for the bar after each change. Nothing is saved before Save."""
-    bar = admin.post("/settings/", settings_form(admin, request_days="7", content_policy="describe"), headers=HTMX)
+    changed = settings_form(admin, act="changes", request_days="7", content_policy="describe")
+    bar = admin.post("/settings/", changed, headers=HTMX)
     text = text_of(bar)
     assert not Page(bar).is_whole
     assert "2 changes" in text
     for change in ("Days requests are kept: 7", "describe what the model cannot read"):
         assert change in text
-    assert "No changes" in text_of(admin.post("/settings/", settings_form(admin), headers=HTMX))
+    assert "No changes" in text_of(admin.post("/settings/", settings_form(admin, act="changes"), headers=HTMX))
     assert read_retention_settings() == Keeping(30)
 
 

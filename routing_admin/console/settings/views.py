@@ -26,7 +26,8 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.guards import find_refusal
 from routing_admin.configuration.installation import added_languages, directives
 from routing_admin.console.base.consequences import foresee_deletion
-from routing_admin.console.base.page_responses import UNPROCESSABLE, add_refusal, add_toast, wants_fragment
+from routing_admin.console.base.page_responses import UNPROCESSABLE, add_refusal, add_toast
+from routing_admin.console.base.saving import is_asking_for_changes, list_problems, render_changes
 from routing_admin.console.base.session import find_return_url
 from routing_admin.console.demo import load as demo
 from routing_admin.console.demo.load import describe_removal
@@ -55,9 +56,13 @@ def page(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return render(request, "settings/settings.html", context(request))
     form = settings_form(request, find_installation(), list(directives()), request.POST)
-    if wants_fragment(request):
-        return render(request, "settings/savebar.html", {"form": form})
+    if is_asking_for_changes(request):
+        return render_changes(request, _describe_saving(form))
     return save(request, form)
+
+
+def _describe_saving(form: SettingsForm) -> dict[str, Any]:
+    return {"changes": form.change_lines, "attention": list_problems(form), "form_id": "settings"}
 
 
 def save(request: HttpRequest, form: SettingsForm) -> HttpResponse:
@@ -148,6 +153,7 @@ def context(request: HttpRequest, form: SettingsForm | None = None) -> dict[str,
         "installation": row,
         "sentence": sentence(row),
         "form": form,
+        **_describe_saving(form),
         "parts": [part for part in list_parts(form) if part["id"] != "delete" or row.has_demo],
         "languages": languages,
         "language_form": LanguageForm(),
