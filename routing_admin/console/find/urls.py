@@ -1,9 +1,12 @@
-"""URL of the search page Find."""
+"""URLs of the search page Find and of suggestions for fields."""
 
 from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from routing_admin.console.find import views
+from routing_admin.console.find import options, views
 
-urlpatterns: list[URLPattern] = [path("find/", views.find, name="find")]
+urlpatterns: list[URLPattern] = [
+    path("find/", views.find, name="find"),
+    path("options/<str:field>/", options.options, name="options"),
+]

@@ -30,6 +30,10 @@ def list_users() -> list[User]:
     return list(users.order_by("-is_active", "-is_staff", editors, "username"))
 
 
+def list_user_names() -> list[str]:
+    return list(User.objects.order_by("username").values_list("username", flat=True))
+
+
 def find_user(pk: int | None) -> User | None:
     """Return the user with a primary key, or None if it is unknown or None, as that of an anonymous user is."""
     return None if pk is None else User.objects.select_related("person").filter(pk=pk).first()

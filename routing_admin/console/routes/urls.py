@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path, register_converter
 
-from routing_admin.console.routes import aliases, editor, listing, options
+from routing_admin.console.routes import aliases, editor, listing
 from routing_admin.console.routes.draft import TaskType
 
 register_converter(TaskType, "task")
@@ -15,6 +15,5 @@ urlpatterns: list[URLPattern] = [
     path("routes/<task:task_type>/", editor.route, name="route"),
     path("routes/<task:task_type>/enabled/", listing.enabled, name="route_enabled"),
     path("routes/<task:task_type>/delete/", listing.delete, name="route_delete"),
-    path("options/<str:field>/", options.options, name="options"),
     path("aliases/", aliases.alias, name="alias"),
 ]

@@ -1,4 +1,4 @@
-"""Suggestions for fields that name a route, a service, a provider or a candidate: the best matches of what is typed."""
+"""Suggestions for fields that name something of this installation: the best matches of what is typed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from routing_admin.configuration import snapshot
-from routing_admin.core.configuration.specs import Configuration
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.people.queries import list_user_names
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.request_log.search import match_names
 
@@ -19,35 +20,41 @@ Options = Mapping[str, str]
 """Names, each with a note that tells it from similar ones."""
 
 
-def list_tasks(configuration: Configuration) -> Options:
-    return {route.task_type: "" for route in configuration.routes}
+def list_tasks(state: Snapshot) -> Options:
+    return {route.task_type: "" for route in state.configuration.routes}
 
 
-def list_services(configuration: Configuration) -> Options:
-    return {service.id: service.provider for service in configuration.services}
+def list_services(state: Snapshot) -> Options:
+    return {service.id: service.provider for service in state.configuration.services}
 
 
-def list_providers(configuration: Configuration) -> Options:
-    return {provider.name: provider.display_name for provider in configuration.providers}
+def list_providers(state: Snapshot) -> Options:
+    return {provider.name: provider.display_name for provider in state.configuration.providers}
 
 
-def list_targets(configuration: Configuration) -> Options:
+def list_targets(state: Snapshot) -> Options:
     """Return the possible targets of an alias: routes and model services."""
-    return {**{task_name(name): "" for name in list_tasks(configuration)}, **list_services(configuration)}
+    return {**{task_name(name): "" for name in list_tasks(state)}, **list_services(state)}
 
 
-def list_candidates(configuration: Configuration) -> Options:
+def list_candidates(state: Snapshot) -> Options:
     """Return the possible candidates of a chain: model services, and providers with another model."""
     note = _("a provider: add / and a model")
-    return {**{f"{provider.name}/": note for provider in configuration.providers}, **list_services(configuration)}
+    return {**{f"{provider.name}/": note for provider in state.configuration.providers}, **list_services(state)}
 
 
-NAMES: Mapping[str, Callable[[Configuration], Options]] = {
+def list_actors(state: Snapshot) -> Options:
+    """Return the names of users and agents, whose actions the audit log has. One query."""
+    return dict.fromkeys([*list_user_names(), *(agent.id for agent in state.agents)], "")
+
+
+NAMES: Mapping[str, Callable[[Snapshot], Options]] = {
     "task": list_tasks,
     "service": list_services,
     "provider": list_providers,
     "target": list_targets,
     "candidate": list_candidates,
+    "actor": list_actors,
 }
 
 
@@ -58,6 +65,6 @@ def options(request: HttpRequest, field: str) -> HttpResponse:
         raise Http404
     # The field posts its value under its own name, which a form may prefix.
     part = str(next(iter(request.GET.values()), "")).strip()
-    notes = NAMES[field](snapshot.current().configuration)
+    notes = NAMES[field](snapshot.current())
     names = match_names(part, list(notes))[:MAX_OPTIONS]
     return render(request, "components/options.html", {"options": [(name, notes[name]) for name in names]})
