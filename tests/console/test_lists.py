@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.utils.html import strip_tags
 
 from routing_admin.console.base.lists import Choice, Column, Listing, arrange, natural_key
-from routing_admin.console.base.tags.ui import short_name
+from routing_admin.console.base.tags.ui import short_name, times
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,16 @@ def test_a_filter_with_one_value_is_offered_only_once_it_is_chosen() -> None:
         for query in ({}, {"state": "on"})
     ]
     assert [page.selects[0].is_offered for page in pages] == [False, True]
+
+
+def test_a_recent_time_is_relative_and_exact_and_an_earlier_one_is_exact() -> None:
+    """The year is written unless it is this year's."""
+    now = datetime(2026, 3, 10, 12, tzinfo=UTC)
+    exact = r'<span class="sub nowrap">03-10 11:57:00</span>'
+    assert "3 minutes ago</time></a>" + exact in times(now - timedelta(minutes=3), now, "/there/")
+    assert strip_tags(times(now - timedelta(days=3), now)) == "03-07 12:00:00"
+    assert strip_tags(times(now - timedelta(days=90), now)) == "2025-12-10 12:00:00"
+    assert times(None) == ""
 
 
 def test_a_long_name_is_short_on_the_page_and_whole_for_everything_else() -> None:

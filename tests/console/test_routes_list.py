@@ -31,13 +31,13 @@ def add_routes(count: int) -> None:
 
 
 def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin: Client) -> None:
-    """The list has 20 routes per page. The search matches task types and candidates."""
+    """The list has 25 routes per page. The search matches task types and candidates."""
     add_routes(30)
     snapshot.refresh()
     first, second = (text_of(admin.get(f"/routes/?page={number}")) for number in (1, 2))
     assert "All 36 task routes are working." in first
-    assert (first.count('<tr id="route-'), second.count('<tr id="route-')) == (20, 16)
-    assert "21 to 36 of 36" in second
+    assert (first.count('<tr id="route-'), second.count('<tr id="route-')) == (25, 11)
+    assert "26 to 36 of 36" in second
     assert text_of(admin.get("/routes/?q=MORE-07")).count('<tr id="route-') == 1
     assert 'id="route-design"' in text_of(admin.get("/routes/?q=vision"))
     assert "No task route matches." in text_of(admin.get("/routes/?q=nothing-like-it"))

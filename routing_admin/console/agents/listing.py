@@ -16,13 +16,12 @@ from capabilities.labels import CAPABILITY_LABELS
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import READABLE, AgentLine, list_agents
-from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key
+from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key, page_size
 from routing_admin.console.base.page_responses import wants_fragment
 from routing_admin.request_log.search_words import search_last_day
 from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
-PER_PAGE = 25
 NO_KEY, READY, RUNTIME = "no_key", "ready", "runtime"
 STATES: Mapping[str, Promise] = {
     NO_KEY: gettext_lazy("No key"),
@@ -111,7 +110,15 @@ def list_rows() -> list[AgentRow]:
 
 def agents(request: HttpRequest) -> HttpResponse:
     rows = list_rows()
-    listing = arrange(rows, request.GET, texts=_texts, columns=COLUMNS, choices=CHOICES, sort="name", per_page=PER_PAGE)
+    listing = arrange(
+        rows,
+        request.GET,
+        texts=_texts,
+        columns=COLUMNS,
+        choices=CHOICES,
+        sort="name",
+        per_page=page_size(request),
+    )
     locked_out = sum(row.state == NO_KEY for row in rows)
     context = {
         "listing": listing,

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from django.core.paginator import Page, Paginator
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 Row = TypeVar("Row")
+M = TypeVar("M", bound=Model)
 ASCENDING, DESCENDING = "ascending", "descending"
 """The values of `aria-sort`."""
+PAGE_SIZES = (25, 50, 100)
+"""How many rows a page can have; the first is usual."""
+SIZE = "rows"
+"""The page's size in the address, and the cookie that remembers it."""
+
+
+def page_size(request: HttpRequest) -> int:
+    """Return how many rows a page has: as the address says, else as it last said in this browser, else as usual."""
+    return find_size(request.GET) or find_size(request.COOKIES) or PAGE_SIZES[0]
+
+
+def find_size(values: Mapping[str, str]) -> int:
+    """Return the page's size among these values, or 0 without one that a page can have."""
+    return next((size for size in PAGE_SIZES if values.get(SIZE) == str(size)), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +39,13 @@ class Column(Generic[Row]):
     """A column by which a list is sorted; `falling` if the first click sorts from the largest, as for numbers."""
 
     key: Callable[[Row], Any]
+    falling: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column by which the database sorts a list; `falling` as for `Column`."""
+
     falling: bool = False
 
 
@@ -48,6 +72,17 @@ def choose_state(values: Mapping[str, str | Promise], values_of: Callable[[Row],
         values=values,
         values_of=values_of,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterChip:
+    """A filter one click away, or, if `is_on`, one that a click removes."""
+
+    label: str | Promise
+    url: str
+    key: str | Promise = ""
+    icon: str = ""
+    is_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +117,19 @@ class Listing(Generic[Row]):
     a minus sign if it falls, or empty for the order in which the rows came.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[Row] | QuerySet[Any]
     page: Page[Row]
     total: int
     q: str
     sort: str
     is_sorted: bool
     selects: tuple[Select, ...]
-    columns: Mapping[str, Column[Row]]
+    columns: Mapping[str, Column[Row]] | Mapping[str, StoredColumn]
+
+    @property
+    def count(self) -> int:
+        """The number of rows that match."""
+        return self.page.paginator.count
 
     @property
     def is_filtered(self) -> bool:
@@ -137,9 +177,7 @@ def arrange(
     for choice, select in zip(choices, selects, strict=True):
         if select.value:
             found = [row for row in found if select.value in choice.values_of(row)]
-    wanted = query.get("sort", "")
-    is_sorted = wanted.removeprefix("-") in columns
-    chosen = wanted if is_sorted else sort
+    chosen, is_sorted = _choose_sort(query, columns, sort)
     if chosen:
         found.sort(key=columns[chosen.removeprefix("-")].key, reverse=chosen.startswith("-"))
     return Listing(
@@ -152,6 +190,40 @@ def arrange(
         selects=selects,
         columns=columns,
     )
+
+
+def arrange_stored(
+    select: Callable[[str], QuerySet[M]],
+    query: Mapping[str, str],
+    *,
+    columns: Mapping[str, StoredColumn],
+    selects: Sequence[Select],
+    total: int,
+    sort: str,
+    per_page: int,
+) -> Listing[M]:
+    """Return the page of a list that the database sorts.
+
+    `select` returns, for a sort, the rows that match the search and the chosen values of `selects`.
+    """
+    chosen, is_sorted = _choose_sort(query, columns, sort)
+    rows = select(chosen)
+    return Listing(
+        rows=rows,
+        page=Paginator(rows, per_page).get_page(query.get("page")),
+        total=total,
+        q=query.get("q", "").strip(),
+        sort=chosen,
+        is_sorted=is_sorted,
+        selects=tuple(selects),
+        columns=columns,
+    )
+
+
+def _choose_sort(query: Mapping[str, str], columns: Container[str], usual: str) -> tuple[str, bool]:
+    wanted = query.get("sort", "")
+    is_sorted = wanted.removeprefix("-") in columns
+    return wanted if is_sorted else usual, is_sorted
 
 
 def _select(choice: Choice[Row], rows: Iterable[Row], value: str) -> Select:

@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 from capabilities.core.permissions import MACHINES
 from capabilities.errors import ActionError, ConflictError, InvalidError
 from capabilities.sentences import translate_refusal, translate_sentence
+from routing_admin.console.base.lists import SIZE, find_size
 from routing_admin.console.base.tags.toasts import toast_of
 from routing_admin.platform.auth.permissions import READING
 
@@ -64,7 +65,15 @@ class HtmxPagesMiddleware(MiddlewareMixin):
         patch_vary_headers(response, ("HX-Request",))
         if response.headers.get("Content-Type", "").startswith("text/html"):
             response.headers.setdefault("Cache-Control", "no-store, private")
+        remember_size(request, response)
         return _adapt_to_htmx(request, response) if request.headers.get("HX-Request") == "true" else response
+
+
+def remember_size(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Remember in this browser how many rows the pages of lists have, once an address says so."""
+    if size := find_size(request.GET):
+        secure = settings.SESSION_COOKIE_SECURE
+        response.set_cookie(SIZE, str(size), max_age=365 * 86400, samesite="Lax", secure=secure, httponly=True)
 
 
 def _is_for_machines(request: HttpRequest) -> bool:

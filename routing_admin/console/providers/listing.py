@@ -19,7 +19,16 @@ from capabilities.access import actor_of
 from capabilities.models import Provider
 from capabilities.sentences import join_names
 from routing_admin.console.base.consequences import find_unconfirmed_disabling
-from routing_admin.console.base.lists import Choice, Column, Listing, arrange, choose_state, natural_key
+from routing_admin.console.base.lists import (
+    PAGE_SIZES,
+    Choice,
+    Column,
+    Listing,
+    arrange,
+    choose_state,
+    natural_key,
+    page_size,
+)
 from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.providers.actions import enable_providers
 from routing_admin.console.providers.forms import PROTOCOLS
@@ -28,7 +37,6 @@ from routing_admin.request_log.search_words import search_last_day
 from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
-PER_PAGE = 25
 STOPPED, FAILED = "stopped", "failed"
 STATES: Mapping[str, str | Promise] = {
     "usable": gettext_lazy("Ready"),
@@ -106,16 +114,18 @@ def list_rows() -> list[ProviderRow]:
     ]
 
 
-def list_matches(rows: Sequence[ProviderRow], query: Mapping[str, str]) -> Listing[ProviderRow]:
+def list_matches(
+    rows: Sequence[ProviderRow], query: Mapping[str, str], per_page: int = PAGE_SIZES[0]
+) -> Listing[ProviderRow]:
     """Return the list as an address or a form asks for it. Providers with problems come first."""
-    return arrange(rows, query, texts=_texts, columns=COLUMNS, choices=CHOICES, sort="state", per_page=PER_PAGE)
+    return arrange(rows, query, texts=_texts, columns=COLUMNS, choices=CHOICES, sort="state", per_page=per_page)
 
 
 def providers(request: HttpRequest) -> HttpResponse:
     rows = list_rows()
     stopped = sum(row.line.state == STOPPED for row in rows)
     context = {
-        "listing": list_matches(rows, request.GET),
+        "listing": list_matches(rows, request.GET, page_size(request)),
         "sentence": summarize(rows, stopped),
         "stopped": f"?state={STOPPED}" if stopped else "",
     }

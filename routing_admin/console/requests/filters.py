@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from capabilities.core.prices import NO_CURRENCY, money_texts
 from capabilities.labels import BADGES
 from routing_admin.configuration import snapshot
+from routing_admin.console.base.lists import FilterChip
 from routing_admin.console.dashboard.queries import percent_text
 from routing_admin.console.requests.story import SHOWN_BADGES
 from routing_admin.request_log.search import suggest
@@ -90,17 +91,6 @@ def list_address(search: Search, **position: str) -> str:
     """Return the query of the list's address."""
     parameters = {name: value for name, value in {"q": search.to_text(), **position}.items() if value}
     return f"?{urlencode(parameters)}" if parameters else "?"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterChip:
-    """A filter one click away, or, if `is_on`, one that a click removes."""
-
-    label: Text
-    url: str
-    key: Text = ""
-    icon: str = ""
-    is_on: bool = False
 
 
 def list_chips(search: Search) -> list[FilterChip]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from urllib.parse import quote as quote_path
 from urllib.parse import quote_plus
 
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -23,8 +22,7 @@ from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.prices import money_text
 from capabilities.labels import BADGES, KINDS, TYPE_ICONS
 from capabilities.quantities import duration_text
-from routing_admin.console.base.tags.ui import ago, badge, chain, chip, icon, short_name
-from routing_admin.console.base.tags.ui import exact as exact_text
+from routing_admin.console.base.tags.ui import badge, chain, chip, icon, short_name, times
 from routing_admin.console.requests.story import SHOWN_BADGES, build_row
 from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import RequestLog
@@ -88,23 +86,10 @@ def build_rows(rows: Sequence[RequestLog], search: Search, names: Sequence[str],
 
 
 def _row(row: RequestLog, url: str, columns: Sequence[Column], links: Links, now: datetime) -> SafeString:
-    started_at = timezone.localtime(row.started_at)
-    exact = SafeString(f"{started_at:%m-%d %H:%M:%S}")
-    # Two days ago and earlier, a relative time is a date, too.
-    is_recent = timezone.localtime(now).date() - started_at.date() < timedelta(days=2)
-    time = format_html(
-        '<a class="nowrap" href="{}">{}</a>{}',
-        *(SafeString(url), ago(row.started_at, now) if is_recent else _exact_time(row.started_at, exact)),
-        format_html('<span class="sub">{}</span>', exact) if is_recent else NOTHING,
-    )
     cells = format_html_join(
         "", '<td class="{}">{}</td>', ((column.css, column.write(row, links)) for column in columns)
     )
-    return format_html('<tr><th scope="row">{}</th>{}</tr>', time, cells)
-
-
-def _exact_time(moment: datetime, text: str) -> SafeString:
-    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact_text(moment), text)
+    return format_html('<tr><th scope="row">{}</th>{}</tr>', times(row.started_at, now, SafeString(url)), cells)
 
 
 def _agent(row: RequestLog, links: Links) -> SafeString:

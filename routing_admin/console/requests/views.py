@@ -23,6 +23,7 @@ from capabilities.core.prices import money_texts
 from capabilities.labels import KINDS
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
+from routing_admin.console.base.lists import page_size
 from routing_admin.console.base.readings import note_body_read
 from routing_admin.console.base.session import find_return_url
 from routing_admin.console.base.spreadsheets import csv_response
@@ -167,11 +168,13 @@ def requests(request: HttpRequest) -> HttpResponse:
     search = parse(request.GET.get("q", ""), now)
     if FORM in request.GET:
         return redirect(reverse("requests") + list_address(read_form(search, request.GET)))
-    page = find(search, request.GET.get("before", ""), request.GET.get("after", ""))
+    size = page_size(request)
+    page = find(search, request.GET.get("before", ""), request.GET.get("after", ""), size=size)
     typed = request.GET.get("q", "")
     shown = chosen_columns(request.COOKIES.get(COLUMNS_COOKIE))
     context = {
         "rows": build_rows(page.rows, search, shown, now),
+        "size": size,
         "columns": COLUMNS,
         "shown": shown,
         "is_usual": shown == USUAL,

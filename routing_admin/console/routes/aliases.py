@@ -10,14 +10,13 @@ from django.utils.translation import gettext as _
 
 from capabilities.access import actor_of
 from routing_admin.configuration import snapshot
-from routing_admin.console.base.lists import Column, arrange, natural_key
+from routing_admin.console.base.lists import Column, arrange, natural_key, page_size
 from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast, wants_fragment
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.routes.forms import AliasForm
 from routing_admin.core.configuration.specs import AliasSpec
 from routing_admin.core.planning.model_names import CATCH_ALL
 
-PER_PAGE = 25
 COLUMNS: Mapping[str, Column[AliasSpec]] = {
     "name": Column(lambda alias: natural_key(alias.name)),
     "target": Column(lambda alias: natural_key(alias.target)),
@@ -51,7 +50,7 @@ def alias_page(request: HttpRequest, form: AliasForm, status: int = 200) -> Http
         texts=lambda entry: (entry.name, entry.target),
         columns=COLUMNS,
         sort="name",
-        per_page=PER_PAGE,
+        per_page=page_size(request),
     )
     context = {
         "listing": listing,

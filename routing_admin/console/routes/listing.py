@@ -22,7 +22,7 @@ from capabilities.errors import ActionError
 from capabilities.sentences import translate_refusal
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key
+from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key, page_size
 from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.routes import phrases as words
 from routing_admin.console.routes.actions import delete_route, save_route
@@ -46,7 +46,6 @@ from routing_admin.request_log.search_words import Search, search_last_day
 from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
-PER_PAGE = 20
 MAX_CHIPS = 3
 """Candidates of a chain that are shown; the rest are counted."""
 STATES = {
@@ -217,7 +216,7 @@ def context(request: HttpRequest, state: Snapshot) -> dict[str, Any]:
         texts=lambda route: names_in(configuration, route),
         columns=columns(causes, requests),
         choices=choices(causes),
-        per_page=PER_PAGE,
+        per_page=page_size(request),
     )
     return {
         "listing": listing,

@@ -10,13 +10,12 @@ from django.shortcuts import render
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key
+from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key, page_size
 from routing_admin.console.base.page_responses import wants_fragment
 from routing_admin.console.providers.queries import UNKNOWN_KEY, badge_of
 from routing_admin.console.services.queries import ServiceName, count_agents, describe_services, list_names
 from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes
 
-PER_PAGE = 25
 STATES: Mapping[str, str | Promise] = {
     "ok": gettext_lazy("Ready"),
     "no_key": gettext_lazy("No key"),
@@ -58,7 +57,7 @@ def services(request: HttpRequest) -> HttpResponse:
         ServiceRow(name=name, key=keys.get(name.provider, UNKNOWN_KEY), agents=agents.get(name.pk, 0))
         for name in list_names()
     ]
-    listing = arrange(rows, request.GET, texts=_texts, columns=COLUMNS, choices=[BY_STATE], per_page=PER_PAGE)
+    listing = arrange(rows, request.GET, texts=_texts, columns=COLUMNS, choices=[BY_STATE], per_page=page_size(request))
     lines = describe_services([row.name.pk for row in listing.page])
     context = {
         "listing": listing,

@@ -30,7 +30,7 @@ from capabilities.core.side_by_side import Parts
 from capabilities.labels import capability_label, content_word
 from capabilities.quantities import duration_text, size_text
 from capabilities.sentences import join_sentences, join_words, translate_sentence
-from routing_admin.console.base.lists import DESCENDING, Listing
+from routing_admin.console.base.lists import DESCENDING, PAGE_SIZES, SIZE, Listing
 from routing_admin.console.base.saving import list_problems
 from routing_admin.console.base.tags import charting, drawing, highlight, toasts
 from routing_admin.request_log.search_words import Search
@@ -171,8 +171,11 @@ def short_name(name: object) -> SafeString:
 
 
 @register.inclusion_tag("components/sort_head.html", takes_context=True)
-def sort_head(context: template.Context, column: str, label: str, css: str = "") -> dict[str, Any]:
-    """Render the head of a column by which the context's `listing` is sorted; a click sorts by it or turns it round."""
+def sort_head(context: template.Context, column: str, label: str, css: str = "", hint: str = "") -> dict[str, Any]:
+    """Render the head of a column by which the context's `listing` is sorted; a click sorts by it or turns it round.
+
+    `hint` follows the label, such as the time zone of a column of times.
+    """
     listing: Listing[Any] = context["listing"]
     order = listing.order_of(column)
     url = query_with(context, sort=listing.next_sort(column))
@@ -181,6 +184,7 @@ def sort_head(context: template.Context, column: str, label: str, css: str = "")
         "url": url,
         "label": label,
         "css": css,
+        "hint": hint,
         "icon_name": "down" if order == DESCENDING else "up",
     }
 
@@ -228,8 +232,37 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
     """Render a relative time with the exact time as title, or nothing for None."""
     if moment is None:
         return ""
-    text = relative(moment, now or timezone.now())
+    return _time(moment, relative(moment, now or timezone.now()))
+
+
+@register.simple_tag
+def times(moment: datetime | None, now: datetime | None = None, url: str = "") -> SafeString | str:
+    """Render a relative time, as a link if there is a URL, and below it the exact one. Nothing for None.
+
+    From two days ago on, a relative time is a date, too, and only the exact one is rendered.
+    """
+    if moment is None:
+        return ""
+    now = now or timezone.now()
+    local, today = timezone.localtime(moment), timezone.localtime(now)
+    text = SafeString(f"{local:%m-%d %H:%M:%S}" if local.year == today.year else f"{local:%Y-%m-%d %H:%M:%S}")
+    is_recent = today.date() - local.date() < timedelta(days=2)
+    first = SafeString(_time(moment, relative(moment, now) if is_recent else text))
+    return format_html(
+        "{}{}",
+        format_html('<a class="nowrap" href="{}">{}</a>', url, first) if url else first,
+        format_html('<span class="sub nowrap">{}</span>', text) if is_recent else "",
+    )
+
+
+def _time(moment: datetime, text: str) -> SafeString:
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact(moment), text)
+
+
+@register.simple_tag
+def zone() -> str:
+    """Return the name of the time zone in which the page's times are."""
+    return timezone.get_current_timezone_name()
 
 
 @register.filter
@@ -387,20 +420,32 @@ def concepts(context: Mapping[str, Any]) -> dict[str, Any]:
 
 @register.inclusion_tag("components/pager.html", takes_context=True)
 def pager(
-    context: template.Context, page: Page[Any] | None = None, newer: str = "", older: str = "", summary: str = ""
+    context: template.Context,
+    page: Page[Any] | None = None,
+    newer: str = "",
+    older: str = "",
+    summary: str = "",
+    size: int = 0,
 ) -> dict[str, Any]:
     """Render links to the neighbouring pages: to the given URLs, or those of a Django page with the current query.
 
-    The only page of a list has none.
+    If a page has one of `PAGE_SIZES`, given as `size` for pages of URLs, the others are links, too. A list that fits
+    on the smallest page has none of all this.
     """
     if page is not None:
-        if not page.has_other_pages():
+        size = page.paginator.per_page
+        if page.paginator.count <= min(size, PAGE_SIZES[0]):
             return {"is_single": True}
         positions = {"first": page.start_index(), "last": page.end_index(), "all": page.paginator.count}
         summary = summary or _("%(first)s to %(last)s of %(all)s") % positions
         newer = _with_page(context, page.previous_page_number()) if page.has_previous() else ""
         older = _with_page(context, page.next_page_number()) if page.has_next() else ""
-    return {"newer": newer, "older": older, "summary": summary, "by_time": page is None}
+    elif not (newer or older or size > PAGE_SIZES[0]):
+        size = 0
+    sizes = (
+        [(each, query_with(context, **{SIZE: each}), each == size) for each in PAGE_SIZES] if size in PAGE_SIZES else []
+    )
+    return {"newer": newer, "older": older, "summary": summary, "by_time": page is None, "sizes": sizes}
 
 
 def _with_page(context: template.Context, number: int) -> str:
@@ -409,7 +454,10 @@ def _with_page(context: template.Context, number: int) -> str:
 
 @register.simple_tag(takes_context=True)
 def query_with(context: template.Context, **values: object) -> str:
-    """Return the current query string with these values changed. Empty values are left out."""
+    """Return the current query string with these values changed. Empty values are left out.
+
+    The answer to a form whose address is not the list's has the list's as `list_url`.
+    """
     request: HttpRequest = context["request"]
     query = request.GET.copy()
     # After a change the query starts at the first page, unless a page is given.
@@ -417,7 +465,7 @@ def query_with(context: template.Context, **values: object) -> str:
         query[name] = str(value)
         if query[name] == "":
             del query[name]
-    return f"?{query.urlencode()}"
+    return f"{context.get('list_url', '')}?{query.urlencode()}"
 
 
 @register.filter
