@@ -15,7 +15,7 @@ from capabilities.models import Agent, Service
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration.agents.actions import issue_key, put_agent, save_agent
 from routing_admin.configuration.audit import write_event
-from routing_admin.console.base.keyset import PAGE
+from routing_admin.console.base.lists import PAGE_SIZES
 from routing_admin.console.history.phrases import change_line
 from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.diff import Change, ChangeKind
@@ -26,6 +26,7 @@ from tests.console.visits import newest_revision, queries_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
+PAGE = PAGE_SIZES[0]
 
 
 def alias(name: str, target: str = "task:default") -> int:
@@ -51,6 +52,15 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_revisions(admi
             alias(f"alias-{name}")
         counts.append(queries_of(admin, reverse("history")))
     assert counts[0] == counts[1]
+
+
+def test_all_revisions_are_restored_by_one_form(admin: Client) -> None:
+    """A form for each row would take room below the list."""
+    for name in range(3):
+        alias(f"alias-{name}")
+    page = admin.get(reverse("history")).content.decode()
+    assert page.count('id="restore"') == 1
+    assert page.count('form="restore" formaction=') == 2
 
 
 def rows_of(number_from: int, count: int) -> None:
@@ -196,6 +206,42 @@ def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: N
     none = admin.get(reverse("audit"), {"actor": "unknown"}).content.decode()
     assert "Nothing matches these filters" in none
     assert "Clear filters" in none
+
+
+def test_a_revision_narrows_the_audit_log_and_a_chip_removes_each_filter(admin: Client) -> None:
+    """Chosen filters are chips. Empty fields of the form stay out of the address, and a revision is a number."""
+    for number in (7, 8):
+        write_event(ADA, AuditedAction("alias.change", "alias", f"a{number}", revision=number))
+    page = admin.get(reverse("audit"), {"revision": "7", "actor": "ada"})
+    assert [event.event.object_name for event in page.context["events"]] == ["a7"]
+    assert [chip.url for chip in page.context["chips"]] == [
+        f"{reverse('audit')}?revision=7",
+        f"{reverse('audit')}?actor=ada",
+    ]
+    assert admin.get(reverse("audit"), {"revision": "7", "actor": ""})["Location"] == f"{reverse('audit')}?revision=7"
+    assert len(admin.get(reverse("audit"), {"revision": "seven"}).context["events"]) == 2
+
+
+def test_an_event_of_several_entries_says_how_many(admin: Client) -> None:
+    """An event that names no entry counts those of its revision, each once, and leads there."""
+    names = ("a", "b", "b")
+    changes = [{"kind": "provider", "name": name, "field": "endpoint", "action": "changed"} for name in names]
+    row = Revision.objects.create(actor="ada", message="many", changes=changes, snapshot={}, sha256="x")
+    write_event(ADA, AuditedAction("provider.change", revision=row.number))
+    page = admin.get(reverse("audit"))
+    assert [event.count for event in page.context["events"]] == [2]
+    assert Page(page).link("2 entries")
+
+
+def test_revisions_are_found_by_what_changed_and_by_who_did(admin: Client, demo: None) -> None:
+    """The search covers names in any script, and its pages keep it."""
+    alias("gpt-4o")
+    alias("代码")
+    rows_of(newest_revision() + 1, PAGE + 1)
+    found = {q: [line.revision.number for line in admin.get(reverse("history"), {"q": q}).context["lines"]] for q in
+             ("GPT-4o", "代码", "nothing")}  # fmt: skip
+    assert [len(numbers) for numbers in found.values()] == [1, 1, 0]
+    assert "q=ada" in admin.get(reverse("history"), {"q": "ada"}).context["older"]
 
 
 def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:

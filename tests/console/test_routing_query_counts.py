@@ -47,7 +47,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/{first}/": (9, 1),
     "/history/{first}/?effect": (8, 1),
     "/history/compare/?a=0&b={first}": (5, 0),
-    "/history/audit/": (4, 0),
+    "/history/audit/": (5, 0),
     "/matrix/catalogue/": (3, 0),
     "/matrix/catalogue/{edition}/": (6, 0),
     "/usage/": (3, 3),  # the second query reads which days are rolled up
@@ -109,6 +109,7 @@ def add_everything() -> None:
         values = {"actor_kind": "person", "actor": "ada", "changes": first.changes, "snapshot": first.snapshot}
         Revision.objects.create(number=first.number + 1 + number, message=f"change {number}", sha256="x", **values)
         write_event(Actor("person", "ada"), AuditedAction("user.invite", "user", f"user{number}"))
+        write_event(Actor("person", "ada"), AuditedAction("provider.change", revision=first.number))
     add_requests(30)
     add_attempts(RequestLog.objects.get(pk="r0"), 30)
 

@@ -7,9 +7,6 @@ from typing import Generic, TypeVar
 
 from django.db.models import Max, Model, QuerySet
 
-PAGE = 30
-"""Rows per page."""
-
 M = TypeVar("M", bound=Model)
 
 
@@ -28,15 +25,15 @@ class KeysetPage(Generic[M]):
     has_newer: bool
 
 
-def read_page(rows: QuerySet[M], key: str, cursor: PageCursor) -> KeysetPage[M]:
+def read_page(rows: QuerySet[M], key: str, cursor: PageCursor, size: int) -> KeysetPage[M]:
     """Return the page of rows at the cursor, in descending order of `key`. One query."""
     if cursor.after is not None:
-        found = list(rows.filter(**{f"{key}__gt": cursor.after}).order_by(key)[: PAGE + 1])
+        found = list(rows.filter(**{f"{key}__gt": cursor.after}).order_by(key)[: size + 1])
         # The rows are read in ascending order from the cursor, so the page is reversed.
-        return KeysetPage(tuple(found[:PAGE][::-1]), True, len(found) > PAGE)
+        return KeysetPage(tuple(found[:size][::-1]), True, len(found) > size)
     selected = rows.filter(**{f"{key}__lt": cursor.before}) if cursor.before is not None else rows
-    found = list(selected.order_by(f"-{key}")[: PAGE + 1])
-    return KeysetPage(tuple(found[:PAGE]), len(found) > PAGE, cursor.before is not None)
+    found = list(selected.order_by(f"-{key}")[: size + 1])
+    return KeysetPage(tuple(found[:size]), len(found) > size, cursor.before is not None)
 
 
 # Positions of rows that users can reorder.

@@ -23,6 +23,7 @@ from routing_admin.core.configuration.removals import keep_agents
 router = Router(tags=[TAG])
 # This is within the range of a 64-bit column, so that an absurd number gives 422 and not a database error.
 LARGEST = 2**62
+PER_PAGE = 30
 
 
 def change_of(value: Mapping[str, Any]) -> Change:
@@ -34,7 +35,7 @@ def admin_list_history(
     request: HttpRequest, before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None
 ) -> HttpResponse:
     """List revisions, newest first. To page, pass the last number of the previous page as `before`."""
-    page = list_revisions(PageCursor(before, None))
+    page = list_revisions(PageCursor(before, None), PER_PAGE)
     revisions = [
         RevisionThing(
             number=row.number,

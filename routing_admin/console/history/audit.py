@@ -13,9 +13,12 @@ from urllib.parse import urlencode
 from django.core.handlers.asgi import ASGIRequest
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.html import format_html_join
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from artifacts.core.store import BLOCK
@@ -25,16 +28,33 @@ from capabilities.core.permissions import PagePart
 from capabilities.core.providers.redaction import redact
 from capabilities.sentences import join_words
 from routing_admin.configuration.revisions import DRILL_END
+from routing_admin.console.base.lists import FilterChip, page_size
 from routing_admin.console.base.readings import note_audit_export
+from routing_admin.console.base.tags.ui import short_name
 from routing_admin.console.drills.queries import describe_noted_end
 from routing_admin.console.history import phrases as words
-from routing_admin.console.history.queries import AuditFilter, AuditForm, export_audit, list_audit_events
-from routing_admin.console.history.views import ICONS, cursor_in
+from routing_admin.console.history.queries import (
+    AuditFilter,
+    AuditForm,
+    count_entries,
+    export_audit,
+    list_audit_events,
+)
+from routing_admin.console.history.views import ICONS, MAX_DIGITS, cursor_in
 
 if TYPE_CHECKING:
     from routing_admin.models import AuditEvent
 
 TEXTS, DAYS = ("action", "actor", "object"), ("since", "until")
+REVISION = "revision"
+FILTERS: Mapping[str, str | Promise] = {
+    "object": gettext_lazy("What"),
+    "action": gettext_lazy("Action"),
+    "actor": gettext_lazy("Who"),
+    REVISION: gettext_lazy("Revision"),
+    "since": gettext_lazy("From date"),
+    "until": gettext_lazy("To date"),
+}
 """The filters, by their names in the query string."""
 TYPES: Mapping[AuditForm, str] = {
     AuditForm.CSV: "text/csv; charset=utf-8",
@@ -46,13 +66,22 @@ IN_MEMORY = 4 * 1024 * 1024
 
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
-    parameters = _parameters(request)
-    page = list_audit_events(_filter(parameters), cursor_in(request))
+    parameters, size = _parameters(request), page_size(request)
+    if "" in request.GET.values():  # the form's empty fields stay out of the address
+        return redirect(link(parameters))
+    page = list_audit_events(_filter(parameters), cursor_in(request), size)
+    counts = count_entries(event.revision for event in page.rows if event.revision and not event.object_name)
     context = {
-        "events": [audit_line(event) for event in page.rows],
+        "events": [audit_line(event, parameters, counts) for event in page.rows],
         "filter": parameters,
-        "filtered": bool(parameters),
-        "acts": sorted(words.ACTS.items()),
+        "chips": [
+            FilterChip(
+                key=FILTERS[name], label=_value_text(name, value), url=link(parameters, **{name: ""}), is_on=True
+            )
+            for name, value in parameters.items()
+        ],
+        "acts": sorted(words.ACTS.items(), key=lambda pair: str(pair[1])),
+        "size": size,
         "may_export": may(request.user, PagePart.EXPORTS),
         "query": urlencode(parameters),
         "older": link(parameters, before=page.rows[-1].number) if page.has_older and page.rows else "",
@@ -90,14 +119,25 @@ def _blocks(file: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
 
 def _parameters(request: HttpRequest) -> dict[str, str]:
     # A day that does not parse is ignored: the page then shows more events rather than an error.
-    typed = {name: request.GET.get(name, "").strip() for name in (*TEXTS, *DAYS)}
-    return {name: value for name, value in typed.items() if value and (name in TEXTS or _day(value))}
+    typed = {name: request.GET.get(name, "").strip() for name in FILTERS}
+    return {name: value for name, value in typed.items() if value and _is_meant(name, value)}
+
+
+def _is_meant(name: str, value: str) -> bool:
+    if name == REVISION:
+        return value.isdecimal() and len(value) <= MAX_DIGITS
+    return name in TEXTS or _day(value) is not None
+
+
+def _value_text(name: str, value: str) -> str | Promise:
+    return words.act_text(value) if name == "action" else value
 
 
 def _filter(parameters: Mapping[str, str]) -> AuditFilter:
     action, actor, object_name = (parameters.get(name, "") for name in TEXTS)
     since, until = (_day(parameters.get(name, "")) for name in DAYS)
-    return AuditFilter(action=action, actor=actor, object=object_name, since=since, until=until)
+    revision = int(parameters[REVISION]) if REVISION in parameters else None
+    return AuditFilter(action=action, actor=actor, object=object_name, revision=revision, since=since, until=until)
 
 
 def _day(text: str) -> date | None:
@@ -109,24 +149,38 @@ def _day(text: str) -> date | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLine:
-    """An audit event as the log shows it."""
+    """An audit event as the log shows it, with the links that filter by its action and by its actor.
+
+    `count` is the number of entries that its revision changed if it names none itself, else 0.
+    """
 
     event: AuditEvent
     label: Any
     icon: str
     details: str
+    count: int
+    same_action: str
+    same_actor: str
     sentence: str = ""
 
 
-def audit_line(event: AuditEvent) -> AuditLine:
+def audit_line(event: AuditEvent, parameters: Mapping[str, str], counts: Mapping[int, int]) -> AuditLine:
     """Return the event with its details in one line. Text that looks like a key is masked."""
     sentence = describe_noted_end(event.details) if event.action == DRILL_END else ""
-    details = redact(" · ".join(f"{name}: {_text_of(value)}" for name, value in event.details.items()))
+    # The name belongs to what is masked: it tells that a value is a password.
+    lines = (redact(f"{name}: {_text_of(value)}").partition(": ") for name, value in event.details.items())
+    # A file's name is shortened as on other pages; a text of several words breaks between them.
+    details = format_html_join(
+        " · ", "{}: {}", ((name, text if " " in text else short_name(text)) for name, _colon, text in lines if text)
+    )
     return AuditLine(
         event=event,
         label=words.act_text(event.action),
         icon=ICONS.get(event.actor_kind, "user"),
         details=details,
+        count=0 if event.object_name else counts.get(event.revision or 0, 0),
+        same_action=link(parameters, action=event.action),
+        same_actor=link(parameters, actor=event.actor),
         sentence=sentence,
     )
 
@@ -137,5 +191,7 @@ def _text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def link(parameters: Mapping[str, str], **position: int) -> str:
-    return f"{reverse('audit')}?{urlencode({**parameters, **position})}"
+def link(parameters: Mapping[str, str], **changes: str | int) -> str:
+    """Return the page's address with these changes. Empty values are left out."""
+    query = {name: value for name, value in {**parameters, **changes}.items() if value}
+    return f"{reverse('audit')}?{urlencode(query)}"

@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
+from functools import reduce
 from io import StringIO
 from itertools import chain
+from operator import or_
 from typing import Any
 
 from django.db import connections
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from capabilities.core.permissions import PAGE_OF_KIND
@@ -29,9 +31,15 @@ from routing_admin.models import AuditEvent, RequestLog, Revision
 from routing_admin.platform.databases.router import LOGS
 
 
-def list_revisions(cursor: PageCursor) -> KeysetPage[Revision]:
-    """Return a page of revisions, newest first, without their snapshots."""
-    return read_page(Revision.objects.defer("snapshot"), "number", cursor)
+def list_revisions(cursor: PageCursor, size: int, q: str = "") -> KeysetPage[Revision]:
+    """Return a page of revisions, newest first, without their snapshots. `q` is part of what changed, or of who did."""
+    rows = Revision.objects.defer("snapshot")
+    if q := q.replace("\0", ""):
+        # SQLite keeps the changes as they were encoded, with escapes; PostgreSQL does not.
+        texts = {q, json.dumps(q)[1:-1]}
+        found = (Q(message__icontains=text) | Q(actor__icontains=text) | Q(changes__icontains=text) for text in texts)
+        rows = rows.filter(reduce(or_, found))
+    return read_page(rows, "number", cursor, size)
 
 
 def list_newest_numbers(limit: int) -> list[int]:
@@ -75,7 +83,7 @@ def find_revision(number: int) -> PlacedRevision | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """A filter for audit events: an action's code, parts of the actor's and the object's name, a range of days.
+    """A filter for audit events: an action's code, parts of the actor's and the object's name, a revision, days.
 
     An empty field matches all events. `until` is inclusive.
     """
@@ -83,12 +91,20 @@ class AuditFilter:
     action: str = ""
     actor: str = ""
     object: str = ""
+    revision: int | None = None
     since: date | None = None
     until: date | None = None
 
 
-def list_audit_events(audit_filter: AuditFilter, cursor: PageCursor) -> KeysetPage[AuditEvent]:
-    return read_page(select_audit_events(audit_filter), "number", cursor)
+def list_audit_events(audit_filter: AuditFilter, cursor: PageCursor, size: int) -> KeysetPage[AuditEvent]:
+    return read_page(select_audit_events(audit_filter), "number", cursor, size)
+
+
+def count_entries(revisions: Iterable[int]) -> Mapping[int, int]:
+    """Return how many entries each of these revisions changed. One query, or none without revisions."""
+    numbers = set(revisions)
+    rows = Revision.objects.filter(number__in=numbers).values_list("number", "changes") if numbers else ()
+    return {number: len({(change["kind"], change["name"]) for change in changes}) for number, changes in rows}
 
 
 def select_audit_events(audit_filter: AuditFilter) -> QuerySet[AuditEvent]:
@@ -99,6 +115,8 @@ def select_audit_events(audit_filter: AuditFilter) -> QuerySet[AuditEvent]:
         rows = rows.filter(actor__icontains=audit_filter.actor)
     if audit_filter.object:
         rows = rows.filter(object_name__icontains=audit_filter.object)
+    if audit_filter.revision is not None:
+        rows = rows.filter(revision=audit_filter.revision)
     if audit_filter.since:
         rows = rows.filter(created_at__gte=_beginning(audit_filter.since))
     if audit_filter.until:

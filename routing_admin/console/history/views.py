@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -24,6 +25,7 @@ from capabilities.sentences import translate_refusal
 from routing_admin.configuration.history import configuration_at, newest_configuration, newest_number
 from routing_admin.console.base.consequences import foresee_restore
 from routing_admin.console.base.keyset import PageCursor
+from routing_admin.console.base.lists import page_size
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast
 from routing_admin.console.base.session import find_return_url
 from routing_admin.console.history import phrases as words
@@ -47,6 +49,8 @@ SHORT = 3
 CELLS = "service.capabilities"
 ROUTED = ("route", "provider", "service")
 """Kinds of things that can change how requests are routed."""
+MAX_DIGITS = 18
+"""Digits of a number that fits a 64-bit column."""
 TOGETHER = timedelta(minutes=5)
 """A user's edits of the capability matrix within this time share a line of the list."""
 
@@ -90,8 +94,7 @@ class RevisionLine:
 
 def number_in(request: HttpRequest, name: str) -> int | None:
     text = request.GET.get(name, "")
-    # At most 18 digits, which fit a 64-bit column.
-    return int(text) if text.isdecimal() and len(text) < 19 else None
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
 def cursor_in(request: HttpRequest) -> PageCursor:
@@ -100,13 +103,19 @@ def cursor_in(request: HttpRequest) -> PageCursor:
 
 @require_GET
 def history(request: HttpRequest) -> HttpResponse:
-    page = list_revisions(cursor_in(request))
+    size = page_size(request)
+    q = request.GET.get("q", "").strip()
+    page = list_revisions(cursor_in(request), size, q)
+    terms = {"q": q} if q else {}
     context = {
+        "q": q,
+        "count": len(page.rows),
+        "size": size,
         "lines": [revision_line(*group) for group in group_edits(page.rows)],
         "newest": newest_number(),
         "restorable_from": restorable_from(request),
-        "older": f"?before={page.rows[-1].number}" if page.has_older else "",
-        "newer": f"?after={page.rows[0].number}" if page.has_newer else "",
+        "older": f"?{urlencode({**terms, 'before': page.rows[-1].number})}" if page.has_older and page.rows else "",
+        "newer": f"?{urlencode({**terms, 'after': page.rows[0].number})}" if page.has_newer and page.rows else "",
     }
     return render(request, "history/history.html", context)
 
