@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -10,15 +12,18 @@ from django.contrib.auth import login, update_session_auth_hash
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import get_language, ngettext
+from django.utils.functional import Promise
+from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext_lazy
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from capabilities.access import actor_of
 from capabilities.acts import Actor
 from capabilities.errors import ActionError, InvalidError
-from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast, require_found
+from routing_admin.console.base.lists import Column, arrange, choose_state, natural_key, page_size
+from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast, require_found, wants_fragment
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.actions import end_sessions, issue_token, revoke_token
 from routing_admin.console.people.forms import JoinForm, PasswordForm, TokenForm
@@ -26,6 +31,7 @@ from routing_admin.console.people.language import remember_language
 from routing_admin.console.people.queries import find_token, find_user_of_link, list_identities, list_tokens
 from routing_admin.console.people.signin import address_of, refuse_for_now
 from routing_admin.console.people.users import user_or_404
+from routing_admin.models import AdminToken
 from routing_admin.platform.server.request_id import request_id_of
 
 
@@ -88,8 +94,37 @@ def token_revoke(request: HttpRequest, public_id: str) -> HttpResponse:
 
 def show_tokens(request: HttpRequest, form: TokenForm, status: int = 200, **more: Any) -> HttpResponse:
     """Render the page of tokens. `token` in `more` is a new token, which is shown only in this response."""
-    page = {"rows": list_tokens(), "form": form, "now": timezone.now(), **more}
-    return render(request, "users/tokens.html", page, status=status)
+    now = timezone.now()
+    listing = arrange(
+        list_tokens(),
+        request.GET,
+        texts=lambda row: (row.name, row.public_id, row.owner.get_username()),
+        columns=TOKEN_COLUMNS,
+        choices=[choose_state(TOKEN_STATES, lambda row: (_token_state(row, now),))],
+        per_page=page_size(request),
+    )
+    page = {"listing": listing, "list_url": reverse("tokens"), "form": form, "now": now, **more}
+    template = "users/tokens.html#rows" if wants_fragment(request) else "users/tokens.html"
+    return render(request, template, page, status=status)
+
+
+VALID, EXPIRED, REVOKED = "valid", "expired", "revoked"
+TOKEN_STATES: Mapping[str, str | Promise] = {
+    VALID: pgettext_lazy("token", "Valid"),
+    EXPIRED: gettext_lazy("Expired"),
+    REVOKED: gettext_lazy("Revoked"),
+}
+TOKEN_COLUMNS: Mapping[str, Column[AdminToken]] = {
+    "name": Column(lambda row: natural_key(row.name)),
+    "used": Column(lambda row: row.last_used_at.timestamp() if row.last_used_at else 0, falling=True),
+    "expires": Column(lambda row: row.revoked_at or row.expires_at),
+}
+
+
+def _token_state(row: AdminToken, now: datetime) -> str:
+    if row.revoked_at:
+        return REVOKED
+    return EXPIRED if row.expires_at <= now else VALID
 
 
 # The link of an invitation or for a new password. Its holder can choose a password and a language, once.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,32 +13,61 @@ from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from capabilities.access import actor_of, role_of
 from capabilities.core.permissions import UserRole, can_change
 from capabilities.errors import ActionError, InvalidError
+from capabilities.labels import ROLES
 from capabilities.sentences import translate_refusal
 from routing_admin.configuration.guards import find_refusal
+from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key, page_size
+from routing_admin.console.base.page_responses import wants_fragment
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.forms import InviteForm, RoleForm
 from routing_admin.console.people.queries import SessionLine, find_user, list_sessions, list_users
 
+ACTIVE, INVITED, DEACTIVATED = "active", "invited", "deactivated"
+STATES: Mapping[str, Promise] = {
+    ACTIVE: gettext_lazy("Active"),
+    INVITED: gettext_lazy("Invited"),
+    DEACTIVATED: gettext_lazy("Deactivated"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class UserRow:
-    """A user in the list. `state` is active, invited or deactivated."""
+    """A user in the list, with one of `STATES`."""
 
     user: User
     role: UserRole
     state: str
 
 
+COLUMNS: Mapping[str, Column[UserRow]] = {
+    "name": Column(lambda row: natural_key(row.user.get_username())),
+    "role": Column(lambda row: list(ROLES).index(row.role)),
+    "state": Column(lambda row: list(STATES).index(row.state)),
+    "seen": Column(lambda row: row.user.last_login.timestamp() if row.user.last_login else 0, falling=True),
+}
+CHOICES: Sequence[Choice[UserRow]] = (
+    Choice(
+        name="role",
+        label=gettext_lazy("Role"),
+        everything=gettext_lazy("All roles"),
+        values=ROLES,
+        values_of=lambda row: (row.role.value,),
+    ),
+    choose_state(STATES, lambda row: (row.state,)),
+)
+
+
 def user_row(user: User) -> UserRow:
-    active = "invited" if people.is_invited(user) else "active"
-    return UserRow(user, role_of(user), active if user.is_active else "deactivated")
+    active = INVITED if people.is_invited(user) else ACTIVE
+    return UserRow(user, role_of(user), active if user.is_active else DEACTIVATED)
 
 
 def user_or_404(pk: int | None) -> User:
@@ -48,7 +78,7 @@ def user_or_404(pk: int | None) -> User:
 
 
 def sentence(lines: list[UserRow]) -> str:
-    active = [line for line in lines if line.state == "active"]
+    active = [line for line in lines if line.state == ACTIVE]
     administrators = sum(line.role is UserRole.ADMINISTRATOR for line in active)
     count = ngettext("%(count)s person can sign in", "%(count)s people can sign in", len(active)) % {
         "count": len(active)
@@ -62,7 +92,7 @@ def sentence(lines: list[UserRow]) -> str:
 
 @require_http_methods(["GET", "HEAD"])
 def users(request: HttpRequest) -> HttpResponse:
-    return listing(request, InviteForm())
+    return show_users(request, InviteForm())
 
 
 @require_POST
@@ -75,16 +105,25 @@ def user_invite(request: HttpRequest) -> HttpResponse:
             for problem in refusal.problems:
                 form.add_error(problem.field, problem.message)
         else:
-            return listing(request, InviteForm(), link=link_of(user, token))
-    return listing(request, form, status=422)
+            return show_users(request, InviteForm(), link=link_of(user, token))
+    return show_users(request, form, status=422)
 
 
-def listing(
+def show_users(
     request: HttpRequest, form: InviteForm, link: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
     lines = [user_row(user) for user in list_users()]
-    page = {"lines": lines, "sentence": sentence(lines), "form": form, "link": link}
-    return render(request, "users/users.html", page, status=status)
+    listing = arrange(
+        lines,
+        request.GET,
+        texts=lambda row: (row.user.get_username(),),
+        columns=COLUMNS,
+        choices=CHOICES,
+        per_page=page_size(request),
+    )
+    page = {"listing": listing, "list_url": reverse("users"), "sentence": sentence(lines), "form": form, "link": link}
+    template = "users/users.html#rows" if wants_fragment(request) else "users/users.html"
+    return render(request, template, page, status=status)
 
 
 @require_safe
