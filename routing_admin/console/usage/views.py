@@ -1,4 +1,4 @@
-"""The page of usage and its CSV, which show the same sums, and the page of budgets."""
+"""The page of usage and its CSV, which show the same sums."""
 
 from __future__ import annotations
 
@@ -8,27 +8,21 @@ from datetime import datetime, timedelta
 from typing import Any, TypedDict
 from urllib.parse import urlencode
 
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET
 
-from capabilities.access import actor_of
 from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY, exact_amount, money_text, money_texts
-from capabilities.core.services.agent_limits import CURRENCY, MONEY, Meter
-from capabilities.errors import ActionError
 from routing_admin.configuration import snapshot
-from routing_admin.console.base.form_fields import LIMITS
-from routing_admin.console.base.page_responses import UNPROCESSABLE, add_refusal, add_toast
+from routing_admin.console.base.lists import Column, arrange, natural_key, page_size
 from routing_admin.console.base.spreadsheets import csv_response
 from routing_admin.console.base.tags.charting import Chart, table_of
-from routing_admin.console.usage.actions import delete_budget, save_budget
 from routing_admin.console.usage.charts import (
     COST,
     FAILURES,
@@ -43,9 +37,8 @@ from routing_admin.console.usage.charts import (
     list_currencies,
     measure_of,
 )
-from routing_admin.console.usage.forms import KINDS, METERS, BudgetForm
 from routing_admin.console.usage.periods import PERIODS, Period, read_period
-from routing_admin.console.usage.queries import BudgetLine, list_budgets, list_marks, read_usage
+from routing_admin.console.usage.queries import list_marks, read_usage
 from routing_admin.request_log.journal import journal
 from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.usage import GROUPS, PLAIN_COUNTS, Counts, UsageReport, sum_usage
@@ -68,8 +61,16 @@ LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAG
 MAX_LABEL = 200
 COMPARED = (COST, REQUESTS, TOKENS)
 """Numbers whose tiles show the change since the period before."""
-PER_PAGE = 40
 DEFAULT_GROUP = "agent"
+
+
+COLUMNS: Mapping[str, Column[tuple[Any, Counts]]] = {
+    "name": Column(lambda pair: natural_key(str(pair[0]))),
+    "requests": Column(lambda pair: pair[1].requests, falling=True),
+    "failures": Column(lambda pair: pair[1].failures, falling=True),
+    "input": Column(lambda pair: pair[1].prompt_tokens, falling=True),
+    "output": Column(lambda pair: pair[1].completion_tokens, falling=True),
+}
 
 
 class UsageRow(TypedDict):
@@ -148,7 +149,13 @@ def usage(request: HttpRequest) -> HttpResponse:
     query = urlencode({**choices, "by": group, **filters})
     # Days are listed from the newest on, other groups by the chart's number.
     groups = report.groups if group == "day" else sorted(report.groups, key=lambda pair: -measure.weigh(pair[1]))
-    page = Paginator(groups, PER_PAGE).get_page(request.GET.get("page"))
+    listing = arrange(
+        groups,
+        request.GET,
+        texts=lambda pair: (_name(pair[0], group),),
+        columns=COLUMNS,
+        per_page=page_size(request),
+    )
     context = {
         "total": total,
         "since": report.since,
@@ -162,8 +169,8 @@ def usage(request: HttpRequest) -> HttpResponse:
         "savings": money_texts(total.savings),
         "fallback_costs": money_texts(total.fallback_costs),
         "changes": {name: find_change(report, read.series, measure_of(name, currency, exchange)) for name in COMPARED},
-        "page": page,
-        "rows": list_rows(read, list(page)),
+        "listing": listing,
+        "rows": list_rows(read, list(listing.page)),
         "only": [(name, LABELS[name], value) for name, value in filters.items()],
         "query": query,
         "most_users": MAX_USERS if group == "user" else 0,
@@ -321,62 +328,3 @@ def _name(name: Any, group: str) -> str:
     if group == "day":
         return f"{name:%Y-%m-%d}"
     return str(_("others")) if name == OTHERS else str(name) or str(_("(none)"))
-
-
-# The page of labels' budgets: what teams, projects and end users may use, and have used.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetCard:
-    """A budget as shown: its limits with their use, or only the limits if each end user has a budget of their own."""
-
-    line: BudgetLine
-    kind: str | Promise
-    form: BudgetForm
-    uses: list[tuple[str | Promise, Any]]
-    amounts: list[tuple[str | Promise, str]]
-
-
-@require_GET
-def budgets(request: HttpRequest) -> HttpResponse:
-    return budgets_page(request)
-
-
-def budgets_page(request: HttpRequest, *, form: BudgetForm | None = None, status: int = 200) -> HttpResponse:
-    cards = [make_card(number, line) for number, line in enumerate(list_budgets())]
-    context = {"cards": cards, "form": form or BudgetForm(), "kinds": KINDS}
-    return render(request, "usage/budgets.html", context, status=status)
-
-
-def make_card(number: int, line: BudgetLine) -> BudgetCard:
-    """Return a budget's card. `number` makes the ids of its form unique on the page."""
-    form = BudgetForm(auto_id=f"id_{number}_%s", initial={"kind": line.kind, "name": line.name}, limits=line.stored)
-    uses = [(LIMITS[use.meter][0], use) for use in line.uses]
-    amounts = [(LIMITS[meter][0], write_amount(meter, line.stored)) for meter in METERS if meter in line.stored]
-    return BudgetCard(line=line, kind=KINDS[line.kind], form=form, uses=uses, amounts=[] if uses else amounts)
-
-
-def write_amount(meter: Meter, stored: Mapping[str, Any]) -> str:
-    return f"{stored[meter]} {stored[CURRENCY]}" if meter in MONEY else f"{stored[meter]:,}"
-
-
-@require_POST
-def budget_save(request: HttpRequest) -> HttpResponse:
-    form = BudgetForm(request.POST)
-    if not form.is_valid():
-        return budgets_page(request, form=form, status=UNPROCESSABLE)
-    name = form.cleaned_data["name"]
-    try:
-        change = save_budget(actor_of(request), form.label_kind, name, form.limits)
-    except ActionError as refusal:
-        return budgets_page(request, status=add_refusal(form, refusal), form=form)
-    add_toast(request, _("Budget of %(name)s saved") % {"name": name}, change.revision)
-    return redirect("budgets")
-
-
-@require_POST
-def budget_delete(request: HttpRequest) -> HttpResponse:
-    label = request.POST.get("label", "")
-    change = delete_budget(actor_of(request), label)
-    add_toast(request, _("Budget of %(name)s deleted") % {"name": label.partition(":")[2]}, change.revision)
-    return redirect("budgets")
