@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connection
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Lower
 
 from artifacts.models import Artifact
@@ -49,13 +49,7 @@ def list_artifacts(
         raise InvalidError([Problem("limit", f"limit must be a whole number from 1 to {MAX_PAGE}.", "range")])
     if kind and kind not in list(Kind):
         raise InvalidError([Problem("kind", f"kind must be one of: {', '.join(Kind)}.", "enum")])
-    rows = Artifact.objects.living() if owner is None else Artifact.objects.owned_by(owner)
-    if kind:
-        rows = rows.filter(kind=kind)
-    # PostgreSQL rejects NUL in a parameter.
-    q = q.replace("\0", "")
-    if q:
-        rows = rows.filter(Q(filename__icontains=q) | Q(type__icontains=q) | Q(pk=q.removeprefix("artifact:")))
+    rows = select_artifacts(q, kind, owner)
     if cursor:
         moment, last = _open_cursor(cursor)
         rows = rows.filter(Q(created_at__lt=moment) | Q(created_at=moment, pk__lt=last))
@@ -63,6 +57,37 @@ def list_artifacts(
     return ArtifactPage(
         tuple(artifacts[:limit]), _write_cursor(artifacts[limit - 1]) if len(artifacts) > limit else None
     )
+
+
+def select_artifacts(q: str = "", kind: str = "", owner: str | None = None) -> QuerySet[Artifact]:
+    """Return the living artifacts whose filename, type or id matches, of all owners or of one."""
+    rows = Artifact.objects.living() if owner is None else Artifact.objects.owned_by(owner)
+    if kind:
+        rows = rows.filter(kind=kind)
+    # PostgreSQL rejects NUL in a parameter.
+    q = q.replace("\0", "")
+    if q:
+        rows = rows.filter(Q(filename__icontains=q) | Q(type__icontains=q) | Q(pk=q.removeprefix("artifact:")))
+    return rows
+
+
+SORTS: Mapping[str, tuple[F | Lower, ...]] = {
+    "name": (Lower("filename"),),
+    "kind": (F("kind"),),
+    "size": (F("size"),),
+    "owner": (F("owner"), F("uploaded_by")),
+    "time": (F("created_at"),),
+}
+"""By what artifacts can be sorted."""
+
+
+def sort_artifacts(rows: QuerySet[Artifact], sort: str) -> QuerySet[Artifact]:
+    """Return the artifacts in the order of one of `SORTS`, falling after a minus sign."""
+    fields = SORTS[sort.removeprefix("-")]
+    # The id makes the order of equal rows the same on each page.
+    if sort.startswith("-"):
+        return rows.order_by(*(field.desc() for field in fields), "-pk")
+    return rows.order_by(*(field.asc() for field in fields), "pk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +98,10 @@ class LibrarySize:
     bytes: int
 
 
-def count_artifacts() -> LibrarySize:
-    """Return the totals of the library. This takes one query."""
-    sums = Artifact.objects.living().order_by().aggregate(count=Count("pk"), bytes=Sum("size"))
-    return LibrarySize(sums["count"], sums["bytes"] or 0)
+def count_kinds() -> dict[str, LibrarySize]:
+    """Return the totals of each kind in the library. This takes one query."""
+    rows = Artifact.objects.living().order_by().values_list("kind").annotate(count=Count("pk"), bytes=Sum("size"))
+    return {kind: LibrarySize(count, size) for kind, count, size in rows}
 
 
 def find_artifact(ref: str) -> Artifact | None:

@@ -25,6 +25,7 @@ from artifacts.core.detection.signatures import HEAD
 from artifacts.core.errors import StorageFullError
 from artifacts.core.filenames import clean_filename
 from artifacts.core.store import Stored
+from artifacts.library.queries import select_artifacts
 from artifacts.models import Artifact
 from artifacts.ports import ports
 from artifacts.sniffer import detector
@@ -165,6 +166,11 @@ def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Art
 def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
     """Delete living artifacts and return their ids. Their bytes stay until `prune`, so this can be undone."""
     return _mark(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
+
+
+def delete_matching(actor: Actor, q: str, kind: str) -> list[str]:
+    """Delete the living artifacts that a search finds, as `delete_artifacts` does."""
+    return _mark(actor, "artifact.delete", select_artifacts(q, kind), timezone.now())
 
 
 def restore_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:

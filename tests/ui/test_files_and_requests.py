@@ -73,6 +73,19 @@ def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, dem
     assert Artifact.objects.living().count() == before
 
 
+def test_a_row_opens_by_a_click_beside_its_controls(admin_page: Any, demo: str) -> None:
+    """The cell of a check box and a link of the row keep their own meaning."""
+    page = admin_page
+    store_text(SYSTEM, "one", filename="one.txt")
+    page.goto("/artifacts/")
+    row = page.get_by_role("row", name="one.txt")
+    row.get_by_role("cell").first.click(position={"x": 2, "y": 2})
+    row.get_by_role("checkbox").check()
+    assert page.url.endswith("/artifacts/")
+    row.get_by_role("cell", name="3 B").click()
+    page.get_by_role("heading", level=1, name="one.txt").wait_for()
+
+
 def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page: Any, demo: str) -> None:
     """Enter starts a search, quick filters add a term, and a request opens with its summary."""
     page = admin_page
@@ -138,13 +151,13 @@ def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, 
     page.goto("/artifacts/")
     urls: list[str] = []
     page.on("request", lambda request: urls.append(request.url) if "?q=" in request.url else None)
-    page.locator("#artifact-q").focus()
+    page.get_by_role("searchbox", name="File name or reference").focus()
     session = page.context.new_cdp_session(page)
     session.send("Input.imeSetComposition", {"text": "ni", "selectionStart": 2, "selectionEnd": 2})
     page.clock.run_for(600)
     assert urls == []
     session.send("Input.insertText", {"text": "你"})
-    page.locator("h3", has_text="No artifact matches").wait_for()
+    page.get_by_text("No stored file has this name").wait_for()
     assert len(urls) == 1
 
 

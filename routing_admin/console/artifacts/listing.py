@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -17,15 +18,24 @@ from django.views.decorators.http import require_GET, require_POST
 
 from artifacts import library as actions
 from artifacts.core.errors import ArtifactError, StorageFullError, StoreAwayError, TooLargeError
-from artifacts.library.queries import count_artifacts, find_deletion, list_artifacts, list_deleted_at
+from artifacts.library.queries import (
+    SORTS,
+    count_kinds,
+    find_deletion,
+    list_deleted_at,
+    select_artifacts,
+    sort_artifacts,
+)
 from artifacts.storage.thumbnails import can_have_thumbnail
 from artifacts.storage.uploads import received_files
 from capabilities.access import actor_of
-from capabilities.errors import ActionError, InvalidError
+from capabilities.errors import ActionError
 from capabilities.json_bodies import upload_limit
 from capabilities.labels import KINDS
 from capabilities.sentences import translate_refusal
 from routing_admin.console.artifacts.words import refusal_sentence
+from routing_admin.console.base.lists import Option, Select, StoredColumn, arrange_stored, page_size
+from routing_admin.console.base.page_responses import wants_fragment
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
@@ -34,48 +44,38 @@ if TYPE_CHECKING:
 STATUS = {TooLargeError: 413, StorageFullError: 507, StoreAwayError: 503}
 
 
+COLUMNS: Mapping[str, StoredColumn] = {name: StoredColumn(falling=name in ("size", "time")) for name in SORTS}
+
+
 @require_GET
 def artifacts(request: HttpRequest) -> HttpResponse:
-    totals = count_artifacts()
-    context = {**_page(request), "count": totals.count, "bytes": totals.bytes, "kinds": _kinds(request)}
-    return render(request, "artifacts/artifacts.html", context)
-
-
-def _page(request: HttpRequest) -> dict[str, Any]:
-    query = {name: request.GET.get(name, "") for name in ("q", "kind", "cursor")}
-    problem = ""
-    try:
-        page = list_artifacts(cursor=query["cursor"], q=query["q"], kind=query["kind"])
-    except InvalidError:
-        problem = _("That kind or page does not exist. Showing the newest instead.")
-        page, query = list_artifacts(), dict.fromkeys(query, "")
-    older = _address(query, cursor=page.next_cursor) if page.next_cursor else ""
-    return {
-        "rows": [{"row": row, "picture": can_have_thumbnail(row), "kind": KINDS[row.kind]} for row in page.rows],
-        "problem": problem,
-        "q": query["q"],
-        "kind": query["kind"],
-        "is_filtered": bool(query["q"] or query["kind"]),
-        "older": older,
-        "newest": _address(query, cursor="") if query["cursor"] else "",
-        "all_address": _address(query, selected="all"),
-        "all_selected": request.GET.get("selected") == "all",
-        "here": _address(query),
+    sizes = count_kinds()
+    q, kind = read_filters(request.GET)
+    options = tuple(Option(name, label, sizes[name].count) for name, label in KINDS.items() if name in sizes)
+    listing = arrange_stored(
+        lambda sort: sort_artifacts(select_artifacts(q, kind), sort),
+        request.GET,
+        columns=COLUMNS,
+        selects=[Select("kind", _("Kind"), _("All kinds"), options, kind)],
+        total=sum(size.count for size in sizes.values()),
+        sort="-time",
+        per_page=page_size(request),
+    )
+    context = {
+        "listing": listing,
+        "rows": [{"row": row, "picture": can_have_thumbnail(row), "kind": KINDS[row.kind]} for row in listing.page],
+        "bytes": sum(size.bytes for size in sizes.values()),
         "max_bytes": upload_limit(),
     }
+    # After an upload the page asks for itself, with the number of files.
+    is_part = wants_fragment(request) and request.headers.get("HX-Target") != "stored"
+    return render(request, "artifacts/artifacts.html#rows" if is_part else "artifacts/artifacts.html", context)
 
 
-def _address(parameters: dict[str, str], **changes: str | None) -> str:
-    query = {name: value for name, value in {**parameters, **changes}.items() if value}
-    return f"?{urlencode(query)}" if query else "?"
-
-
-def _kinds(request: HttpRequest) -> list[dict[str, Any]]:
-    q, current = request.GET.get("q", ""), request.GET.get("kind", "")
-    return [
-        {"label": label, "kind": kind, "url": _address({"q": q, "kind": kind}), "current": kind == current}
-        for kind, label in KINDS.items()
-    ]
+def read_filters(query: Mapping[str, str]) -> tuple[str, str]:
+    """Return the search and the kind that an address or a form asks for; an unknown kind is ignored."""
+    kind = query.get("kind", "")
+    return query.get("q", "").strip(), kind if kind in KINDS else ""
 
 
 @require_POST
@@ -117,7 +117,11 @@ def _answer(
 
 @require_POST
 def artifacts_delete(request: HttpRequest) -> HttpResponse:
-    deleted = actions.delete_artifacts(actor_of(request), request.POST.getlist("id"))
+    """Delete the artifacts named, or with `all` those that match the posted search and kind."""
+    if "all" in request.POST:
+        deleted = actions.delete_matching(actor_of(request), *read_filters(request.POST))
+    else:
+        deleted = actions.delete_artifacts(actor_of(request), request.POST.getlist("id"))
     if not deleted:
         messages.info(request, _("Nothing was selected, or it has already been deleted."))
         return redirect(_back(request))
