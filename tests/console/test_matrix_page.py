@@ -172,12 +172,12 @@ def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
 
 
 def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None:
-    """The matrix has fifty rows per page. A capability of a service on one page is a column on every page."""
+    """Rows per page are as the address says. A capability of a service on one page is a column on every page."""
     for number in range(60):
         new_service(f"more-{number:02}", f"m{number}", declares=True)
     last = Service.objects.get(service_id="more-59")
     set_cell(SYSTEM, last, ("input", "smell"), supported=True)
-    first, second = (text_of(admin.get(f"/matrix/?page={number}")) for number in (1, 2))
+    first, second = (text_of(admin.get(f"/matrix/?rows=50&page={number}")) for number in (1, 2))
     assert (first.count('<tr id="row-'), "smell" in first) == (50, True)
     assert "more-59" in second
     assert "51 to 66 of 66" in second

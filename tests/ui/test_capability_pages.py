@@ -64,6 +64,20 @@ def test_a_refused_save_of_a_service_loses_nothing(new_page: Callable[..., Any],
     assert page.get_by_label("Another capability").input_value() == "smell"
 
 
+def test_the_matrix_scrolls_with_its_page_under_a_head_that_stays(admin_page: Any) -> None:
+    """No box inside the page cuts its rows, and at 390 pixels it fits the page."""
+    for width in (390, 1280):
+        admin_page.set_viewport_size({"width": width, "height": 500})
+        admin_page.goto("/matrix/")
+        grid = admin_page.locator("[data-grid]")
+        grid.locator("tbody tr").last.scroll_into_view_if_needed()
+        admin_page.mouse.wheel(0, 2000)
+        admin_page.wait_for_function("() => scrollY > 200")
+        assert admin_page.evaluate("document.documentElement.scrollWidth") <= width
+        assert grid.locator("thead th").last.evaluate("head => head.getBoundingClientRect().top >= 0")
+        assert grid.evaluate("table => getComputedStyle(table.parentElement).overflowY") == "visible"
+
+
 def test_a_column_is_switched_from_its_head(admin_page: Any) -> None:
     """The column's menu has All on, which switches every service shown."""
     admin_page.goto("/matrix/?provider=echo")

@@ -19,7 +19,7 @@ from capabilities.core.providers.catalogue import Fact, FactVerdict, StatedLimit
 from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price
 from capabilities.labels import PRICE_LABELS, capability_label
 from capabilities.sentences import join_words
-from routing_admin.console.base.tags.ui import icon
+from routing_admin.console.base.tags.ui import icon, short_name
 from routing_admin.console.matrix.queries import MatrixRow, Square
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ CELL = (
     ' data-source="{source}" title="{title}" aria-label="{label}"{checked}{mark}{act}>'
 )
 ROW = (
-    '<tr id="row-{pk}"{act}><th scope="row" class="name"><a href="{href}">{id}</a><span class="sub">{sub}</span></th>'
+    '<tr id="row-{pk}"{act}><th scope="row" class="name"><a href="{href}">{name}</a><span class="sub">{sub}</span></th>'
     "{cells}{menu}</tr>\n"
 )
 PROBE = ' hx-post="{url}?{query}" hx-trigger="load" hx-swap="outerHTML" hx-sync="closest table:queue all"'
@@ -99,14 +99,14 @@ class CellRenderer:
     def row(self, row: MatrixRow, query: str, note: str = "", *, probing: bool = False) -> str:
         """Return the HTML of a row: the service's name, its cells and its menu. `query` and `note` must be escaped."""
         service, service_id = row.service, escape(row.service.service_id)
-        parts = [escape(service.provider.name), "" if service.enabled else self.disabled, note]
+        parts = [short_name(service.provider.name), "" if service.enabled else self.disabled, note]
         menu_url, probe_url = (url.replace("/0/", f"/{service.pk}/") for url in (self.menu_url, self.probe_url))
         label = self.menu_label % {"name": service_id}
         return ROW.format(
             pk=service.pk,
             act=PROBE.format(url=probe_url, query=query) if probing else "",
             href=escape(reverse("service", args=[service.service_id])),
-            id=service_id,
+            name=short_name(service.service_id),
             sub=" · ".join(part for part in parts if part),
             cells=self.cells(row, service_id),
             menu=MENU.format(url=menu_url, query=query, label=label, icon=self.dots) if self.can_edit else "",

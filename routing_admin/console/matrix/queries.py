@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
@@ -13,12 +14,14 @@ from capabilities.core.providers.probes.drift import DOUBTS
 from capabilities.core.vocabulary import Cell, Source
 from capabilities.models import Drift, Service, ServiceCapability
 from routing_admin.configuration import snapshot
+from routing_admin.console.base.lists import PAGE_SIZES
 
+MAX_FITTING, MAX_WORD = 5, 10
+"""Columns of a side, and letters of their words, that fit on a phone, which shows one side at a time."""
 SIDES = tuple(ServiceCapability.Side.values)
 INPUT, OUTPUT = SIDES
 READS = ("text", "vision", "audio", "video", "file")
 WRITES = ("text", "structured_output", "tool_calling")
-PER_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +59,26 @@ class Matrix:
     unknown: int
     page: Page[Service]
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it has more columns than fit, so that it is moved sideways in a box of its own."""
+        names = (*self.reads, *self.writes)
+        longest = max(len(word) for name in names for word in re.split(r"[\W_]", name))
+        return longest > MAX_WORD or max(len(self.reads), len(self.writes)) > MAX_FITTING
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixFilter:
-    """A filter for services: words, a provider's name, and `routed` or `unknown`. `extra` are columns to add."""
+    """A filter for services: words, a provider, and `routed` or `unknown`. `extra` are columns to add.
+
+    The provider is a name, or a part of names if no provider has it. `size` is the number of rows on a page.
+    """
 
     q: str = ""
     provider: str = ""
     show: str = ""
     page: str = ""
+    size: int = PAGE_SIZES[0]
     extra: tuple[Cell, ...] = ()
 
 
@@ -87,7 +101,9 @@ def select_services(matrix_filter: MatrixFilter) -> QuerySet[Service]:
             | Q(model__icontains=matrix_filter.q)
         )
     if matrix_filter.provider:
-        rows = rows.filter(provider__name=matrix_filter.provider)
+        is_name = snapshot.current().configuration.provider(matrix_filter.provider) is not None
+        match = "provider__name" if is_name else "provider__name__icontains"
+        rows = rows.filter(**{match: matrix_filter.provider})
     return rows
 
 
@@ -105,7 +121,7 @@ def select_rows(matrix_filter: MatrixFilter) -> QuerySet[Service]:
 def read_matrix(matrix_filter: MatrixFilter) -> Matrix:
     """Return a page of the matrix. Six queries."""
     reads, writes = find_columns(matrix_filter)
-    page = Paginator(select_rows(matrix_filter), PER_PAGE).get_page(matrix_filter.page)
+    page = Paginator(select_rows(matrix_filter), matrix_filter.size).get_page(matrix_filter.page)
     doubts = find_doubts()
     rows = tuple(mark_doubts(build_row(service, reads, writes), doubts) for service in page)
     return Matrix(
@@ -118,9 +134,8 @@ def read_matrix(matrix_filter: MatrixFilter) -> Matrix:
 
 
 def list_page_ids(matrix_filter: MatrixFilter) -> list[int]:
-    return list(
-        Paginator(select_rows(matrix_filter).values_list("pk", flat=True), PER_PAGE).get_page(matrix_filter.page)
-    )
+    keys = select_rows(matrix_filter).values_list("pk", flat=True)
+    return list(Paginator(keys, matrix_filter.size).get_page(matrix_filter.page))
 
 
 def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:

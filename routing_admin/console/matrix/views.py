@@ -18,6 +18,7 @@ from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Cell
 from capabilities.errors import ActionError
 from capabilities.labels import capability_label
+from routing_admin.console.base.lists import PAGE_SIZES, page_size
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found, wants_fragment
 from routing_admin.console.matrix.cells import CellRenderer
 from routing_admin.console.matrix.cells import cell as cell_tag
@@ -32,7 +33,6 @@ from routing_admin.console.matrix.queries import (
     read_matrix,
     select_rows,
 )
-from routing_admin.console.providers.queries import list_provider_names
 from routing_admin.console.services.actions import fill_from_catalogue, set_capabilities, set_cell
 from routing_admin.console.services.probing import probe_service, summarize_probe
 from routing_admin.console.services.queries import find_row, find_rows
@@ -44,23 +44,22 @@ SHOWS = ("routed", "unknown")
 LONGEST = 100
 
 
-def parse_filter(query: QueryDict) -> MatrixFilter:
+def parse_filter(query: QueryDict, size: int = PAGE_SIZES[0]) -> MatrixFilter:
     name = query.get("add_name", "").strip()[:LONGEST]
     side = query.get("add_side", "input")
     # An added column exists only in the query string until one of its cells is switched on.
     extra = ((side, name),) if name and side in SIDES else ()
     show = query.get("show", "")
     q, provider, page = (query.get(key, "").strip() for key in ("q", "provider", "page"))
-    return MatrixFilter(q=q, provider=provider, show=show if show in SHOWS else "", page=page, extra=extra)
+    return MatrixFilter(q=q, provider=provider, show=show if show in SHOWS else "", page=page, size=size, extra=extra)
 
 
 def matrix_page(request: HttpRequest) -> HttpResponse:
-    matrix_filter = parse_filter(request.GET)
+    matrix_filter = parse_filter(request.GET, page_size(request))
     matrix = read_matrix(matrix_filter)
     context = {
         "matrix": matrix,
         "filter": matrix_filter,
-        "providers": list_provider_names(),
         "filtered": bool(matrix_filter.q or matrix_filter.provider or matrix_filter.show),
         "query": drop_names(request.GET, "show", "page", "probe"),
         "query_here": drop_names(request.GET, "probe"),
@@ -126,7 +125,7 @@ def matrix_column(request: HttpRequest) -> HttpResponse:
     side, name = request.GET.get("side", ""), request.GET.get("name", "")
     if side not in SIDES or not name:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
-    ids = list_page_ids(parse_filter(request.GET))
+    ids = list_page_ids(parse_filter(request.GET, page_size(request)))
     context = {"side": side, "name": name, "ids": ids, "back": back_of(request)}
     return render(request, "capabilities/matrix_menu.html", context)
 
