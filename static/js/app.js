@@ -2,7 +2,7 @@
 
 const { $, $$, on, saidFor, clone } = window.frameParts;
 
-/* Upload: a row per file, real bytes in its progress, Cancel; a refusal stays with its reason. */
+/* Upload: a row per file, which keeps a refusal. */
 
 const mega = (bytes) => `${(bytes / 1048576).toFixed(1)} MB`;
 
@@ -87,7 +87,7 @@ async function makeSortable(list) {
   });
 }
 
-/* The matrix: one tab stop; arrows go to the nearest control, Home and End to the ends of the row. */
+/* The matrix: one tab stop; arrows go to the nearest control. */
 
 const STOPS = ".cell, th a, th button, td button";
 const stops = (row) => $$(STOPS, row).filter((stop) => stop.offsetParent);

@@ -1,4 +1,4 @@
-/* Drafts: unsaved text stays in this browser; leaving asks, coming back offers it. */
+/* Drafts: what is typed stays in this browser until it is saved. */
 
 const { $, $$, on, words, clone } = window.frameParts;
 const user = $("#toasts")?.dataset.user;

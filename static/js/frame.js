@@ -126,9 +126,12 @@ on("click", (event) => {
   for (const menu of $$("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }
+  /* A row opens by a click. */
+  const row = event.target.closest("a, button, summary, dialog, td:has(input), .table:not(.matrix) tbody tr");
+  if (row?.matches("tr") && !String(getSelection())) $("th > a, th .fit > a", row)?.click();
 });
 
-/* Keys; those of an input method are its own. */
+/* Keys, except those of an input method. */
 
 const typing = (element) => element.matches("input:not([type=checkbox], [type=radio]), textarea, select");
 
@@ -167,7 +170,7 @@ on("keydown", (event) => {
   event.preventDefault();
 });
 
-/* Find: the server ranks; Enter opens what was found for the text as it is now. */
+/* Find: Enter opens what was found for this very text. */
 
 const field = $("[data-find]");
 const chosen = () => $("#options [aria-selected=true]");

@@ -1,0 +1,255 @@
+"""Every list: pages of a size that one may choose, sorting, search, filters, and what is shown if nothing matches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urljoin
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from artifacts.models import Artifact
+from capabilities.acts import Actor, AuditedAction
+from capabilities.models import Agent, Provider, Service
+from routing_admin.configuration import snapshot
+from routing_admin.configuration.audit import write_event
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.models import AdminToken, Alias, Candidate, LabelBudget, RequestLog, Revision, TaskRoute
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
+from tests.cast import HTMX
+from tests.console.page import Page
+from tests.console.visits import text_of
+
+pytestmark = pytest.mark.django_db(databases=["default", "logs"])
+MANY = 60
+ADA = Actor("person", "ada")
+
+
+@pytest.fixture
+def admin(demo: None, admin: Client) -> Client:
+    return admin
+
+
+def add_configuration() -> None:
+    echo, owner = Provider.objects.get(name="echo"), User.objects.get(username="admin")
+    soon = timezone.now() + timedelta(days=1)
+    for number in range(MANY):
+        name = f"many-{number}"
+        Provider.objects.create(name=name, endpoint="https://a.example/v1", default_model="m")
+        service = Service.objects.create(service_id=name, name=name, provider=echo, model=name)
+        Agent.objects.create(agent_id=name, service=service)
+        route = TaskRoute.objects.create(task_type=name, position=100 + number)
+        Candidate.objects.create(route=route, position=1, provider=echo)
+        Alias.objects.create(name=name, target="task:design")
+        LabelBudget.objects.create(label=f"team:{name}", limits={"tokensPerDay": 100})
+        User.objects.create(username=name, password="!")
+        AdminToken.objects.create(
+            owner=owner, name=name, public_id=name, digest="0", expires_at=soon, last_used_at=timezone.now()
+        )
+    snapshot.refresh()
+
+
+def add_artifacts() -> None:
+    for number in range(MANY):
+        values = {"sha256": "0" * 64, "size": number, "kind": "text", "mime_type": "text/plain", "is_binary": False}
+        Artifact.objects.create(id=f"a{number}", filename=f"many-{number}.txt", **values)
+
+
+def add_history() -> None:
+    first = Revision.objects.earliest("number").number
+    for number in range(MANY):
+        Revision.objects.create(number=first + 1 + number, actor="ada", message="many", snapshot={}, sha256="x")
+        write_event(ADA, AuditedAction("user.invite", "user", f"many-{number}"))
+
+
+def add_requests() -> None:
+    now = timezone.now()
+    facts = [RequestFacts(f"r{number}", now, "v1", agent=f"many-{number}") for number in range(MANY)]
+    write([entry_of(each, (Attempt("echo", "echo-text", "ok"),)) for each in facts])
+
+
+LISTS: dict[str, Callable[[], None]] = {
+    "/agents/": add_configuration,
+    "/providers/": add_configuration,
+    "/services/": add_configuration,
+    "/matrix/": add_configuration,
+    "/routes/": add_configuration,
+    "/aliases/": add_configuration,
+    "/users/": add_configuration,
+    "/tokens/": add_configuration,
+    "/usage/budgets/": add_configuration,
+    "/artifacts/": add_artifacts,
+    "/history/": add_history,
+    "/history/audit/": add_history,
+    "/requests/": add_requests,
+    "/usage/": add_requests,
+}
+"""Address of a list → what fills it."""
+NOTHING = {
+    **dict.fromkeys(LISTS, "q=no-such-thing"),
+    "/history/audit/": "object=no-such-thing",
+    "/requests/": "q=agent:no-such-thing",
+}
+"""Address of a list → a search that finds nothing."""
+TIMES = ("/users/", "/tokens/", "/artifacts/", "/history/", "/history/audit/", "/requests/")
+
+
+def rows_of(answer: Any) -> int:
+    # The list is the last table of its page; charts have tables, too.
+    return text_of(answer).rpartition("<tbody>")[2].partition("</tbody>")[0].count("<tr")
+
+
+@pytest.mark.parametrize("address", LISTS)
+def test_a_list_comes_in_pages_of_a_size_that_is_chosen_and_remembered(admin: Client, address: str) -> None:
+    """A page has 25 rows unless the address or, after that, this browser says otherwise."""
+    LISTS[address]()
+    assert rows_of(admin.get(address)) == 25
+    page = Page(admin.get(address))
+    for size in ("25", "50", "100"):
+        assert page.link(size), size
+    assert rows_of(admin.get(f"{address}?rows=50")) == rows_of(admin.get(address)) == 50
+    assert rows_of(admin.get(f"{address}?rows=7")) == 50
+
+
+@pytest.mark.parametrize("address", LISTS)
+def test_a_list_that_fits_on_the_smallest_page_has_no_pager(admin: Client, address: str) -> None:
+    assert not re.search(r'class="pager"[^>]*>.*?rel="next"', text_of(admin.get(address)), re.DOTALL)
+    assert Page(admin.get(address)).link("50") is None
+
+
+@pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
+def test_a_list_is_sorted_by_each_of_its_heads(admin: Client, address: str) -> None:
+    """A sorted column tells assistive technology so. Lists of events and the matrix keep the order of time and file."""
+    LISTS[address]()
+    heads = re.findall(r'class="sort" href="([^"]+)"', text_of(admin.get(address)))
+    assert heads or address in ("/history/audit/", "/matrix/")
+    for head in heads:
+        page = text_of(admin.get(urljoin(address, head.replace("&amp;", "&"))))
+        assert page.count("aria-sort=") == 1, head
+
+
+@pytest.mark.parametrize("address", NOTHING)
+def test_a_list_without_a_match_offers_to_clear_the_filters(admin: Client, address: str) -> None:
+    LISTS[address]()
+    page = Page(admin.get(f"{address}?{NOTHING[address]}"))
+    assert page.link("Clear filters")
+
+
+@pytest.mark.parametrize("address", TIMES)
+def test_a_list_shows_exact_times_and_names_their_zone(admin: Client, address: str) -> None:
+    LISTS[address]()
+    page = text_of(admin.get(address))
+    assert re.search(r"<th[^>]*>(?:(?!</th>).)*UTC", page, re.DOTALL)
+    assert re.search(r'<span class="sub nowrap">\d\d-\d\d \d\d:\d\d:\d\d</span>', page)
+
+
+def names_in(answer: Any, pattern: str) -> list[str]:
+    return re.findall(pattern, text_of(answer))
+
+
+def test_users_are_filtered_by_role_and_state(admin: Client, editor: Client) -> None:
+    User.objects.create(username="left", password="!", is_active=False)
+    pattern = r'href="/users/\d+/"><span class="name">([^<]+)<'
+    assert names_in(admin.get("/users/?role=administrator"), pattern) == ["admin"]
+    assert names_in(admin.get("/users/?state=deactivated"), pattern) == ["left"]
+    assert "left" in names_in(admin.get("/users/?sort=-name", headers=HTMX), pattern)
+
+
+@pytest.mark.parametrize(
+    ("form", "address", "fields"),
+    [
+        ("/users/invite/", "/users/", {"username": "ines", "role": "viewer"}),
+        ("/tokens/new/", "/tokens/", {"name": "deploy", "days": "90", "scopes": "routes:read"}),
+        ("/usage/budgets/save/", "/usage/budgets/", {"kind": "team", "name": "many-1"}),
+    ],
+)
+def test_the_list_in_the_answer_to_a_form_leads_to_the_list(
+    admin: Client, form: str, address: str, fields: dict[str, str]
+) -> None:
+    """Its heads, filters and pages have the list's address, because that of the form cannot be opened."""
+    add_configuration()
+    page = text_of(admin.post(form, fields))
+    assert f'hx-get="{address}"' in page
+    assert f'class="sort" href="{address}?sort=' in page
+
+
+def test_tokens_are_filtered_by_state(admin: Client) -> None:
+    owner, now = User.objects.get(username="admin"), timezone.now()
+    states: Sequence[tuple[str, dict[str, Any]]] = (
+        ("works", {}),
+        ("over", {"expires_at": now - timedelta(days=1)}),
+        ("gone", {"revoked_at": now}),
+    )
+    for name, values in states:
+        dates = {"expires_at": now + timedelta(days=1), **values}
+        AdminToken.objects.create(owner=owner, name=name, public_id=name, digest="0", **dates)
+    found = {
+        state: names_in(admin.get(f"/tokens/?state={state}"), r'<th scope="row">\s*<span class="name">([^<]+)<')
+        for state in ("valid", "expired", "revoked")
+    }
+    assert found == {"valid": ["works"], "expired": ["over"], "revoked": ["gone"]}
+
+
+def test_budgets_are_filtered_by_what_they_are_for_and_lead_to_their_usage(admin: Client) -> None:
+    for label in ("team:billing", "project:apollo", "user:text-agent"):
+        LabelBudget.objects.create(label=label, limits={"tokensPerDay": 100})
+    pattern = r'href="/usage/\?([^"]+)"><span class="name">([^<]+)<'
+    assert names_in(admin.get("/usage/budgets/?kind=team"), pattern) == [("by=agent&amp;team=billing", "billing")]
+    assert names_in(admin.get("/usage/budgets/?state=each"), pattern) == [("by=user", "text-agent")]
+    assert [name for _url, name in names_in(admin.get("/usage/budgets/?sort=-name"), pattern)] == [
+        "text-agent",
+        "billing",
+        "apollo",
+    ]
+
+
+def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(admin: Client) -> None:
+    """The files on other pages are deleted, too, and those that the search does not find stay."""
+    add_artifacts()
+    Artifact.objects.create(id="other", filename="z.png", kind="image", size=1, sha256="0" * 64, is_binary=True)
+    pattern = r'href="/artifacts/([^/"]+)/"'
+    assert names_in(admin.get("/artifacts/?sort=-size&kind=text"), pattern)[:2] == ["a59", "a58"]
+    assert names_in(admin.get("/artifacts/?sort=-name"), pattern)[0] == "other"
+    page = admin.get("/artifacts/?kind=text")
+    assert "Select all 60 that match" in " ".join(text_of(page).split())
+    admin.post(reverse("artifacts_delete"), {"all": "1", "kind": "text", "q": "many", "next": "/artifacts/"})
+    assert list(Artifact.objects.living().values_list("pk", flat=True)) == ["other"]
+
+
+def test_a_long_file_name_is_shortened_in_the_middle(admin: Client) -> None:
+    name = "wide" * 50 + ".csv"
+    Artifact.objects.create(id="long", filename=name, kind="text", size=1, sha256="0" * 64, is_binary=False)
+    assert f'title="{name}">widewidewidewide<span class="mid">' in text_of(admin.get("/artifacts/"))
+
+
+def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_does(admin: Client) -> None:
+    """A provider's whole name means that provider alone."""
+    for name in ("azure-1", "azure-10"):
+        provider = Provider.objects.create(name=name, endpoint="https://a.example/v1", default_model="m")
+        Service.objects.create(service_id=f"on-{name}", name=name, provider=provider, model="m")
+    snapshot.refresh()
+    pattern = r'href="/services/([^/"]+)/"'
+    assert names_in(admin.get("/matrix/?provider=azure", headers=HTMX), pattern) == ["on-azure-1", "on-azure-10"]
+    assert names_in(admin.get("/matrix/?provider=azure-1", headers=HTMX), pattern) == ["on-azure-1"]
+    options = names_in(admin.get("/options/provider/?provider=azu"), 'value="(.*?)"')
+    assert options == ["azure-1", "azure-10"]
+
+
+def test_users_and_agents_are_suggested_for_who_did_something(admin: Client) -> None:
+    options = names_in(admin.get("/options/actor/?actor=a"), 'value="(.*?)"')
+    assert {"admin", "text-agent"} <= set(options)
+
+
+def test_usage_is_found_by_name_and_each_row_leads_to_its_requests(admin: Client) -> None:
+    add_requests()
+    page = admin.get("/usage/?q=many-59")
+    assert rows_of(page) == 1
+    assert names_in(page, r'href="/requests/\?q=agent%3Amany-59[^"]*"><span class="name">([^<]+)<') == ["many-59"]
+    assert RequestLog.objects.count() == MANY
