@@ -181,14 +181,14 @@ class ContentReader:
 
     def _read_inline(self, inline: Object, path: str) -> FilePart:
         data = decode_base64(plain_base64(require_text(inline, "data", path)), f"{path}.data")
-        name = clean_filename(read_text(inline, "displayName", path) or "") or None
+        name = clean_filename(read_text(inline, "displayName", path)) or None
         return count_pages(part_of_bytes(data, require_text(inline, "mimeType", path), name))
 
     def _read_reference(self, file: Object, path: str) -> FilePart:
         # The URI may be a web URL, a data URL, or an artifact's reference or id.
         uri, name = (
             require_text(file, "fileUri", path),
-            clean_filename(read_text(file, "displayName", path) or "") or None,
+            clean_filename(read_text(file, "displayName", path)) or None,
         )
         address = urlsplit(uri) if uri[:4].lower() == "http" else None
         mime = read_text(file, "mimeType", path) or (mime_of_filename(address.path) if address else None)

@@ -209,7 +209,7 @@ def _read_image(reader: BlockMessageReader, block: Object, path: str) -> list[Pa
 
 def _read_document(reader: BlockMessageReader, block: Object, path: str) -> list[Part]:
     source, source_path = _source(block, path), f"{path}.source"
-    title = clean_filename(read_text(block, "title", path) or "") or None
+    title = clean_filename(read_text(block, "title", path)) or None
     kind = source.get("type")
     if kind == "text":
         text = require_text(source, "data", source_path)
