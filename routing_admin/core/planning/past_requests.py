@@ -184,7 +184,7 @@ class _Bytes:
 
     def text(self) -> Text | None:
         if self.file.kind is Kind.TEXT:
-            return Text(LONG[: self.file.size or 0] or " ", "log")
+            return Text(LONG[: self.file.size or 1], "log")
         return Text("x", "log") if self.file.has_text else None
 
     def convert(self, target: ConvertTo) -> Converted | None:
