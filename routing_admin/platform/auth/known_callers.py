@@ -43,9 +43,8 @@ def _has_good_key(headers: Mapping[str, str]) -> bool:
 
 
 def _is_signed_in(headers: Mapping[str, str]) -> bool:
-    session = parse_cookie(headers.get("cookie", "")).get(settings.SESSION_COOKIE_NAME)
-    if not session:
-        return False
+    key = parse_cookie(headers.get("cookie", "")).get(settings.SESSION_COOKIE_NAME)
     request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session)
+    # A session without a key is empty.
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(key)
     return get_user(request).is_authenticated
