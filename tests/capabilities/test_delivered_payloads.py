@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt
 from capabilities.core.delivery.decision import Outcome, Reader
+from capabilities.core.delivery.model_endpoint import Prepared, model_endpoint, prepare
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.message import ChatRequest, FilePart, Message, NativePart, Role, TextPart, ToolCall
 from capabilities.core.protocols import PROTOCOLS
@@ -126,3 +127,11 @@ def test_no_string_of_a_payload_holds_a_files_base64(
         assert isinstance(file.content, FakeContent)
         encoded = base64.b64encode(file.content.data).decode()
         assert not any(encoded[start : start + 22] in text for start in range(len(encoded) - 21))
+
+
+@pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic"])
+def test_answer_is_streamed_only_if_that_is_asked_for(protocol: str) -> None:
+    endpoint = model_endpoint(protocol, Target("lab", "https://lab.example/v1", "m"), Capabilities(("text",)))
+    requests = [prepare(conversation([]), endpoint, TextStyle("en"), **more) for more in ({}, {"stream": True})]
+    payloads = [prepared.request.payload for prepared in requests if isinstance(prepared, Prepared)]
+    assert [payload.get("stream", False) for payload in payloads] == [False, True]

@@ -101,6 +101,12 @@ def test_each_protocol_takes_what_its_line_says() -> None:
     assert {protocol: slots_for(protocol).tool_media.value for protocol in PROTOCOLS} == TOOLS
 
 
+def test_anthropic_accepts_only_smaller_images_if_there_are_more_than_20() -> None:
+    images = slots_for("anthropic").get(Kind.IMAGE)
+    assert images is not None
+    assert (images.side(20), images.side(21)) == (8000, 2000)
+
+
 @pytest.mark.parametrize("kind", list(Kind))
 def test_every_kind_belongs_to_one_slot_name(kind: Kind) -> None:
     """Documents and others share `file`; no kind is missing or listed twice."""

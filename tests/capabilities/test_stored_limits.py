@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from capabilities.core.services.agent_limits import limits_of
+from capabilities.core.services.agent_limits import AgentLimits, limits_of
+from capabilities.core.services.agents import LabelKind
+from capabilities.core.services.limit_holders import (
+    agent_holder,
+    key_holder,
+    label_holder,
+    maker_holder,
+    user_holder,
+)
 
 
 @pytest.mark.parametrize("stored", [{}, {"models": []}, {"currency": "USD"}])
@@ -16,3 +24,12 @@ def test_a_row_that_names_models_allows_these_alone() -> None:
     limits = limits_of({"models": ["task:design"]})
     assert limits is not None
     assert [limits.allows(name) for name in ("task:design", "task:planning")] == [True, False]
+
+
+@pytest.mark.parametrize("limits", [None, AgentLimits(models=frozenset({"task:design"}))])
+def test_nothing_is_counted_for_what_has_no_limit_on_an_amount(limits: AgentLimits | None) -> None:
+    assert agent_holder("a", limits) is None
+    assert maker_holder("a", limits) is None
+    assert key_holder("k", limits) is None
+    assert label_holder(LabelKind.TEAM, "t", limits) is None
+    assert user_holder("a", "u", limits) is None

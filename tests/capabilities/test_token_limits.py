@@ -30,6 +30,7 @@ def message_of(count: int) -> Adapted:
         ({}, ENTRY, TokenLimit(128_000, "a map", DAY), TokenLimit(16_384, "a map", DAY)),
         ({"contextTokens": 32_000}, ENTRY, TokenLimit(32_000), TokenLimit(16_384, "a map", DAY)),
         ({"outputTokens": 100}, None, None, TokenLimit(100)),
+        ({"contextTokens": 1}, None, TokenLimit(1), None),
         ({"contextTokens": 0, "outputTokens": True}, None, None, None),
     ],
 )
