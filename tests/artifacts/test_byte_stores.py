@@ -229,8 +229,21 @@ def test_hashes_can_be_listed_without_recently_stored_ones(store: ByteStore) -> 
 
 def test_every_error_says_what_to_do_and_names_no_path() -> None:
     """A message consists of at least two sentences and contains no path."""
-    errors = (TooLargeError(5), StorageFullError(), MissingError(MISSING), CorruptError(MISSING), StoreAwayError("x"))
+    full = (StorageFullError(), StorageFullError(9, 7), StorageFullError(9, 7, "reader"))
+    errors = (TooLargeError(5), *full, MissingError(MISSING), CorruptError(MISSING), StoreAwayError("x"))
     for error in errors:
         assert str(error).count(".") >= 2
         assert "/" not in str(error)
         assert error.code.isidentifier()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (StorageFullError(), "give it more space"),
+        (StorageFullError(9, 7), "7 bytes of the quota of 9"),
+        (StorageFullError(9, 7, "reader"), "The agent reader has used 7 of the 9 bytes"),
+    ],
+)
+def test_error_says_whether_the_disk_or_which_quota_is_full(error: StorageFullError, words: str) -> None:
+    assert words in str(error)

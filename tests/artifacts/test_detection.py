@@ -22,6 +22,7 @@ from artifacts.core.detection.kinds import (
     mime_of_filename,
 )
 from artifacts.core.detection.signatures import SIGNATURES
+from artifacts.core.detection.structures import mp3_frame
 from artifacts.sniffer import detector
 from capabilities.core.vocabulary import Kind
 from tests.artifacts.faults import traces
@@ -274,6 +275,28 @@ def test_svg_is_text_and_rtf_is_a_document() -> None:
     assert (detect(SVG, "image/svg+xml").kind, detect(SVG).mime_type) == (Kind.TEXT, "image/svg+xml")
     assert detect(b"{\\rtf1 x}", "text/plain").kind is Kind.DOCUMENT
     assert kind_of("application/vnd.ms-excel") is Kind.DOCUMENT
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"{\\rtf1\\ansi x}", Kind.DOCUMENT),
+        (b"{\\rtf\\ansi x}", Kind.DOCUMENT),
+        (b"{\\rtf}", Kind.DOCUMENT),
+        (b"{\\rtf is how such a file begins", Kind.TEXT),
+        (b"{\\rtf", Kind.TEXT),
+    ],
+)
+def test_rtf_begins_with_its_version_a_control_word_or_nothing(data: bytes, kind: Kind) -> None:
+    assert detect(data).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("layer", "sizes"), [(b"\xff", (312, 316)), (b"\xfd", (522, 523)), (b"\xfb", (417, 418))], ids=["I", "II", "III"]
+)
+def test_mp3_frame_with_padding_is_longer(layer: bytes, sizes: tuple[int, int]) -> None:
+    """Padding adds four bytes in layer I and a byte in the other layers (ISO 11172-3, 2.4.3.1)."""
+    assert (mp3_frame(b"\xff" + layer + b"\x90\0"), mp3_frame(b"\xff" + layer + b"\x92\0")) == sizes
 
 
 @pytest.mark.parametrize("before", [b"\n\n", b"\xef\xbb\xbf", b"\r\n \t"])

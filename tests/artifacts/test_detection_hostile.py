@@ -14,6 +14,7 @@ from artifacts.core.detection.containers import INSPECT
 from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.image_size import image_size
 from artifacts.core.detection.kinds import clean_mime, kind_of
+from artifacts.core.detection.media_containers import ogg_type
 from artifacts.sniffer import describe_sniffer, detector, sniff
 from capabilities.core.vocabulary import Kind
 from tests.artifacts.faults import no_fault_of_our_own, traces
@@ -158,3 +159,10 @@ def test_libmagic_is_named_and_used_only_for_unknown_binary() -> None:
     counting.detect(b"\0\xff" * 50_000)
     assert [len(head) for head in heads] == [65536]
     assert sniff(b"") is None
+
+
+@pytest.mark.parametrize("end", [4, 5, 6, 26, 27])
+def test_ogg_file_that_ends_within_a_page_header_is_read_up_to_it(end: int) -> None:
+    page = b"OggS\0\2" + bytes(20) + b"\1\x13\x01vorbis" + bytes(12)
+    data = page + page[:end]
+    assert ogg_type(lambda at, size: data[at : at + size], len(data)) == "audio/ogg"
