@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capabilities.core.vocabulary import Source
 from routing_admin.core.configuration.as_json import from_json, to_json
-from routing_admin.core.configuration.specs import EMPTY, Configuration, KeyKind, KeySpec
+from routing_admin.core.configuration.specs import EMPTY, Configuration, KeyKind, KeySpec, ServiceSpec
 from routing_admin.core.files.exporting import Mode, export
 from routing_admin.core.files.importing import FileFormat, Imported, import_files, import_values
 from routing_admin.core.files.keys import KeyContext
@@ -131,6 +133,14 @@ def test_a_snapshot_is_the_configuration(routing: Any, services: Any) -> None:
     """from_json(to_json(c)) == c through real JSON text."""
     configuration = imported(routing, services).configuration
     assert from_json(json.loads(json.dumps(to_json(configuration)))) == configuration
+
+
+def test_words_of_a_snapshot_become_members_of_their_enumerations() -> None:
+    """A member equals its word, so that the comparison of two configurations does not tell them apart."""
+    sources = {"input:vision": Source.PROBED}
+    configuration = replace(EMPTY, services=(ServiceSpec("s", "s", "p", "m", sources=sources),))
+    (service,) = from_json(json.loads(json.dumps(to_json(configuration)))).services
+    assert service.sources["input:vision"] is Source.PROBED
 
 
 @given(routing_files(), services_files())

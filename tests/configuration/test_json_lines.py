@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routing_admin.core.documents.json_lines import TextPlace, find_place, places_of
-from routing_admin.core.documents.json_path import child
+from routing_admin.core.documents.json_path import child, read_document
 
 TEXT = """{
   "providers": [
@@ -45,6 +45,13 @@ def test_missing_field_has_the_position_of_its_parent() -> None:
     assert find_place(positions, "routing.default.provider") == TextPlace(9, 3)
     assert find_place(positions, "defaultLanguage") == TextPlace(1, 1)
     assert find_place({}, "services[0]") is None
+
+
+def test_only_a_repeated_field_is_a_problem_and_has_its_first_position() -> None:
+    text = '{"a": 1,\n "b": 2, "a": 3}'
+    (problem,) = read_document(text).problems
+    assert (problem.field, problem.constraint) == ("a", "duplicate")
+    assert find_place(places_of(text), problem.field) == TextPlace(1, 2)
 
 
 JSON = st.recursive(
