@@ -120,3 +120,15 @@ def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
         counts.append(len(statements))
     assert counts[0] <= 10, counts
     assert counts[1] <= counts[0] + 3, counts  # SQLite accepts 999 parameters per statement.
+
+
+def test_slots_that_a_killed_process_used_are_free_once() -> None:
+    """What remains of other processes' calls still counts."""
+    killed, living, other = Process("1", MOMENT), Process("2", MOMENT), Process("3", MOMENT)
+    for process in (killed, living):
+        process.exchange(want=4, limit=9)
+        process.used = process.held
+        process.exchange(limit=9)
+    living.exchange(limit=9, now=NOW + LEASE / 2)
+    assert other.exchange(want=9, limit=9, now=NOW + LEASE).drawn == 9
+    assert other.held == 9 - living.used

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
+from functools import partial
 
 import pytest
+from django.db import DataError, OperationalError
 
 from capabilities.core.prices import Price, Rates, Tier
 from capabilities.core.services.agent_limits import AgentLimits, Meter
 from capabilities.core.services.limit_holders import LimitHolder, agent_holder, key_holder
-from capabilities.core.wire import Usage
-from routing_admin.limits.reservations import LimitReachedError, Reservation, reservation_of
+from capabilities.core.wire import Answer, Usage
+from routing_admin.limits.reservations import LimitReachedError, Reservation, keeper, reservation_of
 from routing_admin.limits.uses import find_uses
 
 pytestmark = [
@@ -101,3 +104,32 @@ async def test_call_cancelled_while_it_waits_reserves_nothing(db: None) -> None:
     used = await asyncio.to_thread(find_uses, ["agent:a", "key:k"])
     assert set(used.values()) <= {0}
     assert await call(limited, 100) is not None
+
+
+@pytest.mark.parametrize(("is_cut", "tokens"), [(None, 6), (False, 6), (True, 5 + 100)])
+async def test_only_an_answer_that_was_cut_off_counts_by_what_was_received(
+    db: None, is_cut: bool | None, tokens: int
+) -> None:
+    """A provider's count of a complete answer is believed, even if it is lower than the estimate."""
+    limited = holders({Meter.TOKENS_PER_DAY: 1000}, {})
+    reservation = await call(limited, 10)
+    assert reservation is not None
+    settle = reservation.settle if is_cut is None else partial(reservation.settle, is_cut=is_cut)
+    settle(Usage(5, 1), Answer("four" * 100))
+    assert await asyncio.to_thread(find_uses, ["agent:a"]) == {("agent:a", Meter.TOKENS_PER_DAY): tokens}
+
+
+@pytest.mark.parametrize(
+    ("error", "is_shown"), [(OperationalError("database is locked"), True), (DataError("out of range"), False)]
+)
+def test_uses_are_shown_without_this_process_while_its_report_has_to_wait(
+    db: None, monkeypatch: pytest.MonkeyPatch, error: Exception, is_shown: bool
+) -> None:
+    """Any other error of the ledger is not hidden."""
+
+    def report() -> None:
+        raise error
+
+    monkeypatch.setattr(keeper(), "report", report)
+    with nullcontext() if is_shown else pytest.raises(DataError):
+        assert find_uses(["agent:a"]) == {}

@@ -164,6 +164,34 @@ def test_read_only_ledger_and_its_recovery_are_logged_in_one_line_each(caplog: p
     assert "after 5 failed attempts" in records[1].getMessage()
 
 
+@dataclass
+class RecordingLedger(SlowLedger):
+    """A ledger that records the holders of each exchange."""
+
+    holders: list[set[str]] = field(default_factory=list)
+
+    def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
+        self.holders.append({order.holder for order in orders})
+        return super().exchange(process, orders, now)
+
+
+def test_usage_is_reported_later_unless_a_report_is_asked_for() -> None:
+    """The draw for one holder does not report what another has just used, which would write a row for every call."""
+    ledger = RecordingLedger()
+    ledger.gate.set()
+    keeper = QuotaClient(ledger, lambda: UTC, lambda: None, Clock(), lambda: NOON)
+    for holder in ("agent:a", "agent:b"):
+        waiter = keeper.reserve(holder, Meter.REQUESTS_PER_MINUTE, LIMIT, 1)
+        assert isinstance(waiter, Waiter)
+        window = waiter.answer.result(60)
+        assert window is not None
+        keeper.settle(holder, Meter.REQUESTS_PER_MINUTE, window, 1, 1)
+    assert ledger.holders == [{"agent:a"}, {"agent:b"}]
+    keeper.report()
+    assert ledger.holders[2:] == [{"agent:a", "agent:b"}]
+    keeper.stop()
+
+
 def test_call_is_not_rejected_while_another_draw_can_help(keeper: QuotaClient, ledger: SlowLedger, clock: Clock):
     free = first_share(keeper, ledger)
     begin(keeper, free)

@@ -85,6 +85,13 @@ def test_cost_is_none_without_price_or_counts(priced: None, provider: str, model
     assert {usage_sum.unpriced for usage_sum in UsageSum.objects.all()} == {int(usage.prompt_tokens is not None)}
 
 
+@pytest.mark.parametrize(("usage", "nanos"), [(Usage(1000), 2_000_000), (Usage(None, 100), 800_000)])
+def test_one_of_the_two_counts_is_enough_for_a_cost(priced: None, usage: Usage, nanos: int):
+    """Some calls have no answer in tokens, and some providers report only the answer's."""
+    write([entry("r", usage=usage)])
+    assert RequestLog.objects.get(pk="r").cost_nanos == nanos
+
+
 def test_the_embedded_provider_costs_nothing(demo: None):
     """Echo runs within the process at no cost, so none of its requests counts as unpriced."""
     write([entry("r", "echo", "echo-text")])
