@@ -10,18 +10,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver, reverse
+from django.contrib.auth.models import User
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.urls import ResolverMatch, URLPattern, URLResolver, get_resolver, reverse
 from django.urls.converters import IntConverter
 
 from artifacts.library import store_bytes
 from capabilities.access import may, role_of
 from capabilities.acts import SYSTEM
-from capabilities.core.permissions import MACHINES, PAGES, PARTS, PagePart
+from capabilities.core.permissions import MACHINES, PAGES, PARTS, ROWS, PagePart
 from capabilities.models import Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.demo.load import SAMPLES
 from routing_admin.models import RequestLog
+from routing_admin.platform.auth.permissions import PermissionsMiddleware
 from routing_admin.request_log.journal import journal
 from tests.cast import HTMX, person
 from tests.console.visits import text_of
@@ -291,3 +294,15 @@ def test_every_page_shows_the_own_role(name: str, staff: bool, role_name: str, a
 def test_menu_shows_the_own_role_on_another_users_page(admin: Client, viewer_account: Any) -> None:
     """On another user's page, the menu shows the role of the signed-in user."""
     assert role_shown(admin.get(reverse("user", args=[viewer_account.pk]))) == "Administrator"
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "status"), [("GET", "index", None), ("POST", "logout", None), ("POST", "index", 405)]
+)
+def test_a_superuser_only_looks_at_djangos_rows_and_signs_out(method: str, name: str, status: int | None) -> None:
+    """`ROUTING_ADMIN_DJANGO_ADMIN` adds these pages."""
+    request = RequestFactory().generic(method, "/django-admin/")
+    request.user = User(username="root", is_superuser=True)
+    request.resolver_match = ResolverMatch(print, (), {}, name, namespaces=[ROWS])
+    answer = PermissionsMiddleware(HttpResponse).process_view(request, print, (), {})
+    assert (answer and answer.status_code) == status

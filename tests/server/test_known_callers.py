@@ -14,9 +14,10 @@ from django.test import Client
 
 from routing_admin.asgi import application
 from routing_admin.configuration import snapshot
+from routing_admin.platform.auth.admin_tokens import BAD_TOKEN, NO_TOKEN, authenticate_token
 from routing_admin.platform.auth.known_callers import UNKNOWN_BYTES, is_known_caller
 from routing_admin.platform.databases.lock_timeout import lock_timeout
-from tests.cast import browser_of
+from tests.cast import browser_of, token_of
 from tests.gateway.plane import unreadable_tables
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -101,6 +102,21 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
     assert is_known(headers)
     client.logout()
     assert not is_known(headers)
+
+
+def test_token_of_a_script_makes_a_caller_known(admin_account: Any) -> None:
+    """A refusal says whether there was a token at all. An agent's key is none."""
+    assert is_known({"authorization": f"Bearer {token_of(admin_account)}"})
+    assert not is_known({"authorization": "Bearer rat_wrong"})
+    assert authenticate_token({"authorization": "Bearer rat_wrong"}) is BAD_TOKEN
+    for headers in ({}, {"authorization": "Bearer ra_wrong"}):
+        assert authenticate_token(headers) is NO_TOKEN
+
+
+def test_caller_without_a_session_is_unknown() -> None:
+    for cookie in ("", "theme=dark", f"{settings.SESSION_COOKIE_NAME}=", f"{settings.SESSION_COOKIE_NAME}=x"):
+        assert not is_known({"cookie": cookie})
+    assert not is_known({})
 
 
 def test_every_caller_counts_as_known_while_the_database_is_unavailable(key: str) -> None:
