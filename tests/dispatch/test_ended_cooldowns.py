@@ -11,6 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
+from pytest_django import DjangoAssertNumQueries
 
 from capabilities.core.wire import Failure, Fault
 from capabilities.runtime import renew
@@ -91,6 +92,21 @@ def test_reset_reaches_another_process_once(context: RunContext) -> None:
     other_process.look()
     assert cooling_providers() == {"echo"}
     exhaust("openai")
+    other_process.look()
+    assert cooling_providers() == {"echo", "openai"}
+
+
+def test_resets_are_looked_for_only_after_a_change(
+    context: RunContext, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    """Nothing is read while the configuration is unknown or unchanged."""
+    snapshot.refresh()
+    other_process = CooldownResets()
+    other_process.look()
+    for using in ("default", "logs"):
+        with django_assert_num_queries(0, using=using):
+            other_process.look()
+    renew(snapshot.newest)
     other_process.look()
     assert cooling_providers() == {"echo", "openai"}
 

@@ -16,13 +16,14 @@ from artifacts.models import Artifact
 from artifacts.storage.content import byte_store, open_artifact, part_of
 from capabilities.acts import SYSTEM
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared
+from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.wire import Answer, Failure, Fault
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.planning.language import inject_directive
 from routing_admin.dispatch.plan import plan_request
-from routing_admin.dispatch.preview import preview, request_for
+from routing_admin.dispatch.preview import Previewer, preview, request_for
 from routing_admin.dispatch.send import Dispatch, process_run_context
 from routing_admin.models import TaskRoute
 from routing_admin.upstream import run_sync
@@ -93,6 +94,18 @@ def test_previewed_payload_equals_the_payload_sent(key, name):
         assert "请使用中文回答。" in str(transport.payloads[0]["messages"][0])
         assert (transport.payloads[0]["temperature"], transport.payloads[0]["max_tokens"]) == (0.3, 77)
         assert dispatch.prepared[0].deliveries[0].delivery.outcome is shown[service.id].outcome
+
+
+def test_preview_says_why_no_model_describes_a_file_only_where_one_should(key):
+    """A route's policy decides whether a model should. Unless it does, its absence is not worth a word."""
+    row, state = artifact("dot.png"), snapshot.current()
+    reasons = {}
+    for policy in ("describe", "describer"):
+        route = RouteSpec("draft", (CandidateSpec("echo", "echo-text"),), content={"policy": policy})
+        planned = plan_request(state, route, request_for(open_artifact(row)), unusable={})
+        (shown,) = Previewer(row).preview([planned.endpoint(0)]).deliveries
+        reasons[policy] = shown.not_described and shown.not_described.code
+    assert reasons == {"describe": None, "describer": ReasonCode.NO_DESCRIBER}
 
 
 def test_retry_after_a_capability_mismatch_describes_the_image(key):

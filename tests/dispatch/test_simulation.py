@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
-from capabilities.core.wire import Answer
+from capabilities.core.wire import Answer, Failure, Fault
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.core.fallback.scripts import SCRIPTED
 from routing_admin.dispatch.plan import plan_request
-from routing_admin.dispatch.provider_checks import provider_checker
+from routing_admin.dispatch.provider_checks import ModelList, provider_checker
 from routing_admin.dispatch.send import Dispatch
 from routing_admin.dispatch.simulation import NOT_REACHED, simulate
 from routing_admin.gateway.media import part_of_bytes
@@ -142,3 +144,25 @@ def test_a_connection_is_tested_over_a_real_socket(demo: None):
         run_sync(process_upstream().close())
     assert (good.fault, good.status) == ("", 200)
     assert (bad.fault, bad.status) == ("http_401", 401)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "fault"),
+    [
+        (200, b"null", Fault.BAD_SHAPE),
+        (200, b'{"data": []}', Fault.BAD_SHAPE),
+        (200, b"<html>", Fault.BAD_JSON),
+        (401, b'{"error": {"message": "no key"}}', Fault.HTTP_401),
+    ],
+)
+def test_answer_that_lists_no_models_is_a_failure(status: int, body: bytes, fault: Fault) -> None:
+    answer = ModelList().decode(status, {}, body)
+    assert isinstance(answer, Failure)
+    assert answer.fault is fault
+
+
+@pytest.mark.parametrize("body", [b'{"data": [{"id": "m"}]}', b'{"models": [{"name": "models/m"}]}', b'["m"]'])
+def test_models_are_read_from_every_vendors_list(body: bytes) -> None:
+    answer = ModelList().decode(200, {}, body)
+    assert isinstance(answer, Answer)
+    assert len(json.loads(answer.text)) == 1

@@ -1,0 +1,36 @@
+"""Files that models generate become artifacts of the caller."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from artifacts.models import Artifact
+from capabilities.acts import Actor
+from capabilities.core.vocabulary import Kind
+from capabilities.core.wire import Media
+from routing_admin.dispatch.generated_media import store_generated
+from tests.gateway.plane import PNG
+
+pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
+
+AGENT = Actor("agent", "text-agent")
+IMAGE = Media(Kind.IMAGE, "image/png", base64.b64encode(PNG).decode())
+
+
+def test_generated_image_belongs_to_the_agent_that_asked() -> None:
+    """The answer has the artifact's id and size."""
+    stored = store_generated(AGENT, IMAGE, "echo/draws")
+    row = Artifact.objects.get()
+    assert (stored.artifact_id, stored.size) == (row.pk, len(PNG))
+    assert (row.owner, row.mime_type, row.metadata["generatedBy"]) == ("text-agent", "image/png", "echo/draws")
+
+
+@pytest.mark.parametrize(
+    "media", [Media(Kind.VIDEO, "video/mp4", url="https://example.org/v"), Media(Kind.IMAGE, "", "?")]
+)
+def test_media_without_readable_data_is_returned_unchanged(media: Media) -> None:
+    """It may be a URL alone, or base64 that is invalid."""
+    assert store_generated(AGENT, media, "echo/draws") is media
+    assert not Artifact.objects.exists()

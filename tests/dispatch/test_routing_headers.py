@@ -1,0 +1,24 @@
+"""The headers of an answer and of an error that say how it was routed."""
+
+from __future__ import annotations
+
+from routing_admin.core.fallback.chain import Attempt
+from routing_admin.dispatch.recorded import headers_of_attempts, headers_of_failure
+
+SKIPPED, FAILED, OK = Attempt("a", "m", "skipped_cannot_read"), Attempt("b", "m", "http_503"), Attempt("c", "图", "ok")
+
+
+def test_answer_names_who_answered_and_who_was_skipped() -> None:
+    assert headers_of_attempts([SKIPPED, FAILED, OK]) == {
+        "x-routing-provider": "c",
+        "x-routing-model": "%E5%9B%BE",
+        "x-routing-attempts": "3",
+        "x-routing-skipped": "a/m=cannot_read",
+    }
+    assert "x-routing-skipped" not in headers_of_attempts([OK])
+
+
+def test_error_has_the_number_of_attempts_if_there_were_any() -> None:
+    assert headers_of_failure([SKIPPED, FAILED]) == {"x-routing-attempts": "2", "x-routing-skipped": "a/m=cannot_read"}
+    assert headers_of_failure([FAILED]) == {"x-routing-attempts": "1"}
+    assert headers_of_failure([]) == {}
