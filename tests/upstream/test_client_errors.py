@@ -22,7 +22,7 @@ from capabilities.core.wire import Delta, Failure, Fault, StreamDecoder, StreamE
 from routing_admin.core.fallback.table import TABLE
 from routing_admin.upstream import Stream, Upstream
 from routing_admin.upstream.faults import CLIENT_ERRORS, ORDER, ForbiddenAddressError, fault_of
-from routing_admin.upstream.response import READ_AFTER_END
+from routing_admin.upstream.response import READ_AFTER_END, BrokenBodyError, UpstreamResponse
 from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
 
@@ -232,6 +232,12 @@ async def test_reading_after_the_end_raises_the_known_message() -> None:
     with pytest.raises(RuntimeError) as caught:
         await content.read(1)
     assert str(caught.value) == READ_AFTER_END
+    head = UpstreamResponse(200, {}, content, lambda: None)
+    with pytest.raises(BrokenBodyError, match=Fault.BAD_HTTP):
+        await head.block()
+    content.set_exception(RuntimeError("a mistake"))
+    with pytest.raises(RuntimeError, match="a mistake"):
+        await head.block()
 
 
 async def test_url_that_cannot_be_written_is_a_refused_origin() -> None:

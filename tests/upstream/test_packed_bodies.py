@@ -5,24 +5,29 @@ from __future__ import annotations
 import asyncio
 import gzip
 import zlib
+from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import aiohttp
 import pytest
 from aiohttp.base_protocol import BaseProtocol
 
-from capabilities.core.wire import Delta, Failure, Fault
+from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
+from capabilities.core.wire import Delta, Failure, Fault, Finish, StreamEvent
 from routing_admin.core.fallback.chain import Timeouts
+from routing_admin.upstream import bodies
 from routing_admin.upstream.bodies import (
     MAX_MEMBERS,
     AnswerTooLargeError,
     BadEncodingError,
     CutEncodingError,
     Decompressor,
+    LineLengthGuard,
     decompress,
 )
 from routing_admin.upstream.exchange import PhaseTimer, read_body
 from routing_admin.upstream.response import UpstreamResponse
-from routing_admin.upstream.streams import event_batches
+from routing_admin.upstream.streams import Stream, event_batches, wait_for_content
 from tests.fallback.network_runs import protocol
 from tests.lab.shapes import VENDORS, ReplyText
 
@@ -98,3 +103,55 @@ async def test_stream_with_cut_gzip_is_broken() -> None:
     assert "".join(event.text for event in events if isinstance(event, Delta)) == "half of it"
     assert isinstance(events[-1], Failure)
     assert events[-1].fault is Fault.STREAM_BROKEN
+
+
+@pytest.mark.parametrize("blocks", [(b"a",), (b"a", b"b"), (b"\n", b"a"), (b"one\ntwo",)])
+def test_line_of_a_stream_may_have_the_limits_length_however_it_is_cut(
+    monkeypatch: pytest.MonkeyPatch, blocks: tuple[bytes, ...]
+) -> None:
+    monkeypatch.setattr(bodies, "LINE_BYTES", 10)
+    guard = LineLengthGuard()
+    for block in blocks:
+        guard.feed(block)
+    guard.feed(b"x" * (10 - len(b"".join(blocks).rpartition(b"\n")[2])))
+    with pytest.raises(AnswerTooLargeError):
+        guard.feed(b"x")
+
+
+@pytest.mark.parametrize(
+    ("begin", "times", "fault"),
+    [
+        (b"{", replace(TIMES, first_content=5, between=0.01), Fault.SLOW_BODY),
+        (b" " * 1024, replace(TIMES, first_content=5, between=0.01), Fault.SLOW_BODY),
+        (b" ", replace(TIMES, first_content=0.01, between=5), Fault.READ_TIMEOUT),
+    ],
+)
+async def test_body_that_has_begun_has_to_go_on(begin: bytes, times: Timeouts, fault: Fault) -> None:
+    """A little white space is a keep-alive, after which the content may take as long as without it."""
+    protocol_of_connection = BaseProtocol(loop := asyncio.get_running_loop())
+    protocol_of_connection.connection_made(asyncio.Transport())
+    content = aiohttp.StreamReader(protocol_of_connection, 2**20, loop=loop)
+    content.feed_data(begin)
+    body = await read_body(UpstreamResponse(200, {}, content, lambda: None), times, PhaseTimer(600))
+    assert isinstance(body, Failure)
+    assert body.fault is fault
+
+
+@pytest.mark.parametrize(
+    ("event", "is_accepted"),
+    [
+        (Delta(reasoning="hm"), True),
+        (Delta(thoughts=(ReasoningBlock(ThoughtForm.ENCRYPTED, proof="x"),)), True),
+        (Delta(), False),
+    ],
+)
+async def test_answer_of_reasoning_alone_is_not_empty(event: Delta, is_accepted: bool) -> None:
+    """Reasoning may also arrive as blocks only, for example encrypted."""
+
+    async def batches() -> AsyncGenerator[list[StreamEvent], None]:
+        yield [event]
+        yield [Finish("stop")]
+
+    opened = await wait_for_content(batches())
+    assert isinstance(opened, Stream) is is_accepted
+    assert is_accepted or (isinstance(opened, Failure) and opened.fault is Fault.EMPTY_CONTENT)
