@@ -14,7 +14,7 @@ from capabilities.core.wire import Answer, AnswerDetails, Media, Target, Usage
 from routing_admin.gateway.chat_api import ChatCall
 from routing_admin.gateway.errors import BadRequestError
 from routing_admin.gateway.messages.parsing import needs_thread, parse
-from routing_admin.gateway.messages.rendering import end_json, message_json
+from routing_admin.gateway.messages.rendering import end_json, list_citations, message_json
 from routing_admin.gateway.messages.thinking_blocks import block_of_thought, thoughts_of_block
 from tests.gateway.plane import PNG, logged, post
 
@@ -227,6 +227,22 @@ def test_an_answer_has_its_blocks_in_order():
     assert body["content"][2]["text"] == "[image/png artifact:a1]"
     assert body["stop_reason"] == "tool_use"
     assert (body["usage"]["input_tokens"], body["usage"]["cache_read_input_tokens"]) == (30, 60)
+
+
+def test_sources_of_other_vendors_become_citations():
+    """A source without its details is left out."""
+    page = {"url": "https://example.org/", "title": "Example", "content": "words"}
+    file = {"filename": "a.pdf", "index": 2}
+    annotations = [
+        {"type": "url_citation", "url_citation": page},
+        {"type": "file_citation", "file_citation": file},
+        {"type": "url_citation"},
+        {"type": "url_citation", "url_citation": "https://example.org/"},
+        {"type": "unknown", "unknown": {}},
+    ]
+    web, document = list_citations(annotations)
+    assert (web["type"], web["url"], web["cited_text"]) == ("web_search_result_location", page["url"], "words")
+    assert (document["document_title"], document["document_index"]) == ("a.pdf", 2)
 
 
 def list_nulls(value: object, path: str = "") -> list[str]:
