@@ -11,6 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from artifacts.models import Artifact
+from routing_admin.gateway.messages.models import write_page
 from tests.cast import key_of
 from tests.gateway.plane import PNG, chat_body, post
 
@@ -61,6 +62,25 @@ def test_list_of_models_has_anthropics_shape_for_its_clients(key):
     assert paged_names == names
     page = ask(f"/v1/models?limit=2&before_id={names[3]}")
     assert ([model["id"] for model in page["data"]], page["has_more"]) == (names[1:3], True)
+
+
+@pytest.mark.parametrize(
+    ("query", "names", "has_more"),
+    [
+        ({}, "abcde", False),
+        ({"limit": "2"}, "ab", True),
+        ({"limit": "2", "after_id": "b"}, "cd", True),
+        ({"limit": "2", "after_id": "c"}, "de", False),
+        ({"limit": "2", "after_id": "unknown"}, "ab", True),
+        ({"limit": "2", "before_id": "d"}, "bc", True),
+        ({"limit": "3", "before_id": "d"}, "abc", False),
+        ({"limit": "2", "after_id": "e"}, "", False),
+        ({"limit": "-2"}, "abcde", False),
+    ],
+)
+def test_page_begins_after_one_model_or_ends_before_another(query: dict[str, str], names: str, has_more: bool):
+    page = write_page([{"id": name} for name in "abcde"], query)
+    assert ("".join(model["id"] for model in page["data"]), page["has_more"]) == (names, has_more)
 
 
 def test_file_is_uploaded_listed_downloaded_and_deleted(key):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from routing_admin.gateway.http import HttpCall
+from routing_admin.gateway.responses.references import resolve_references
 from routing_admin.models import KeptAnswer
 from routing_admin.request_log import kept_answers as store
 from routing_admin.request_log.kept_answers import KeptAnswers, Turn, kept_answers
@@ -124,6 +126,12 @@ def test_an_id_that_is_no_string_is_refused(key: str, identity: object) -> None:
 def test_call_that_continues_needs_an_input(key: str, items: object) -> None:
     refused = ask(key, items, answered(key, [FIRST])["id"])
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input")
+
+
+@pytest.mark.parametrize("items", [[], None, 1, {}])
+async def test_conversation_is_not_looked_up_for_a_call_without_an_input(items: object) -> None:
+    body = {"input": items, "previous_response_id": "resp_1"}
+    assert await resolve_references(cast(HttpCall, None), "a", body) == {**body, "previous_response_id": None}
 
 
 def test_id_of_another_agent_is_refused(key: str) -> None:
