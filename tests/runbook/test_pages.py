@@ -14,7 +14,8 @@ from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.platform.server.metrics import request_metrics
 from tests.runbook.pages import BLOCK, FOLDER, PAGES, ROOT, blocks_of, text_of
 
-DOCUMENTS = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").iterdir(), ROOT / "README.md"])
+DEPLOYED = [path for path in (ROOT / "deploy").iterdir() if path.is_file()]
+DOCUMENTS = sorted([*(ROOT / "docs").rglob("*.md"), *DEPLOYED, ROOT / "README.md"])
 FORM = (
     "What you see",
     "What it means",
