@@ -1,4 +1,4 @@
-/* Drafts: what is typed stays in this browser until it is saved. */
+/* Drafts: unsaved text stays in this browser. */
 
 const { $, $$, on, words, clone } = window.frameParts;
 const user = $("#toasts")?.dataset.user;
