@@ -1,4 +1,4 @@
-/* Upload, order, matrix: each works as a plain form without this. */
+/* Upload, order, matrix: each works without this. */
 
 const { $, $$, on, saidFor, clone } = window.frameParts;
 

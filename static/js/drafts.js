@@ -1,4 +1,4 @@
-/* Drafts: unsaved text stays in this browser. */
+/* Drafts: unsaved text stays here. */
 
 const { $, $$, on, words, clone } = window.frameParts;
 const user = $("#toasts")?.dataset.user;

@@ -352,6 +352,8 @@ def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> N
 
 def test_a_preset_that_has_a_provider_says_so_in_words_and_can_be_added_again(admin: Client) -> None:
     """It is drawn like the others: a tick would look like a choice."""
+    assert Page(admin.get("/new/provider/")).link("OpenAI no key")
+    admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
     page = Page(admin.get("/new/provider/"))
     preset = page.link("OpenAI added")
     assert preset

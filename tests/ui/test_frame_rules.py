@@ -75,10 +75,10 @@ def test_a_forgotten_translation_is_found() -> None:
 
 
 def test_the_stylesheets_and_our_own_script_stay_small() -> None:
-    """CSS is at most 44 kB (9 kB compressed) and our JavaScript at most 15 kB (KiB), unminified."""
+    """CSS is at most 45 kB (9.5 kB compressed) and our JavaScript at most 15 kB (KiB), unminified."""
     css = sum(path.stat().st_size for path in (ROOT / "static" / "css").glob("*.css"))
     script = sum(path.stat().st_size for path in (ROOT / "static" / "js").glob("*.js"))
-    assert css <= 44_000
+    assert css <= 45_000
     assert script <= 15 * 1024
 
 
