@@ -163,7 +163,7 @@ def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
     name = 'a&b <i>"c"</i> +#'
     set_cell(SYSTEM, row, ("input", name), supported=True)
     page = text_of(admin.get("/matrix/?provider=echo"))
-    assert "<b>" not in page.split("<tbody>")[1].split("</tbody>")[0]
+    assert "<b>" not in page.split("<tbody")[1].split("</tbody>")[0]
     assert "<i>" not in page
     address = re.search(rf'hx-post="(/matrix/cell/{row.pk}/\?side=input&amp;name=a%26b[^"]+)"', page)
     assert address is not None

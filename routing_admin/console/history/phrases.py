@@ -158,8 +158,8 @@ ACTS: Mapping[str, Text] = {
 LONGEST = 200
 
 
-MAX_ROWS = 500
-"""How many lines of a side-by-side diff a page shows. The sentences above the diff name all changes."""
+MAX_ROWS = 120
+"""How many lines of a side-by-side diff a page shows. The list above it counts all changes."""
 
 
 def compare_texts(old: Configuration, new: Configuration) -> dict[str, Any]:

@@ -81,16 +81,16 @@ class CellRenderer:
         source = self.sources.get(square.source, "")
         title = escape(explain_contest(square.fact)) if square.fact else source
         if square.in_doubt:
-            title = f"{title}, {self.doubtful}"
+            title, source = f"{title}, {self.doubtful}", f"{source}, {self.doubtful}"
         url = self.cell_url.replace("/0/", f"/{pk}/")
-        act = f' hx-post="{url}?side={square.side}&amp;name={quoted}" hx-swap="outerHTML"'
+        act = f' hx-post="{url}?side={square.side}&amp;name={quoted}"'
         return CELL.format(
             pk=pk,
             side=square.side,
             name=name,
             source=square.source,
             title=title,
-            label=self.labels[square.side] % {"service": service_id, "capability": label, "source": title},
+            label=self.labels[square.side] % {"service": service_id, "capability": label, "source": source},
             checked=" checked" if square.on else "",
             act=act if self.can_edit else " disabled",
             mark=" data-doubt" if square.in_doubt else "",
