@@ -46,6 +46,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/": (5, 0),
     "/history/{first}/": (9, 1),
     "/history/{first}/?effect": (8, 1),
+    "/history/{first}/restore/": (5, 0),
     "/history/compare/?a=0&b={first}": (5, 0),
     "/history/audit/": (5, 0),
     "/matrix/catalogue/": (3, 0),

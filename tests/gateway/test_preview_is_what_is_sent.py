@@ -172,7 +172,7 @@ def put_back(shown: Any, sent: Any, data: bytes) -> Any:
 
 def payloads_on_page(admin: Client, artifact: str, services: Sequence[ReaderService]) -> dict[str, bytes]:
     """Return the payload that an artifact's page shows for each service, encoded as it is sent upstream."""
-    opened = {"fragment": "card"}
+    opened = {"fragment": "card", "language": "zh"}  # the language of calls without one
     cards = [
         admin.get(f"/artifacts/{artifact}/", {"service": reader_service.service, **opened})
         for reader_service in services

@@ -116,7 +116,7 @@ def test_policy_for_unpriced_calls_is_read_from_the_row():
 def test_form_of_an_agent_accepts_a_policy(demo: None):
     """The policy `count` needs a price. Without a price, the form is refused at that field."""
     row, counting = Agent.objects.get(agent_id="text-agent"), BUDGET | {"unpriced": "count"}
-    data = {"name": row.name, "service": row.service_id, "version": row.version, **counting}
+    data = {"name": row.name, "service": row.service.service_id, "version": row.version, **counting}
     assert [*AgentForm(data, instance=row).errors] == ["unpricedPrice"]
     assert AgentForm(data | {"unpricedPrice": "2.5"}, instance=row).is_valid()
     assert row.limits == counting | {"unpricedPrice": "2.5"}

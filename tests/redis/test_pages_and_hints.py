@@ -53,7 +53,7 @@ def test_server_is_ready_without_redis(demo, client, outage):
 def test_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
     """The settings page names REDIS_URL without showing any part of its value."""
     monkeypatch.setenv("REDIS_URL", "redis://:hidden-word@127.0.0.1:6379")
-    page = admin.get("/settings/").content.decode()
+    page = admin.get("/settings/").content.decode().replace("<wbr>", "")
     assert "REDIS_URL" in page
     assert "hidden-word" not in page
 

@@ -37,7 +37,9 @@ def test_refilled_account_is_used_at_once(served: Installation, provider: str, b
     assert wait_until(lambda: served.number("routing_admin_requests_total", outcome="all_providers_failed"))
     if by_page:
         person = served.person()
-        assert f"{provider} is cooling down for" in person.open("/").body.decode()
+        page = person.open("/").body.decode()
+        assert "is cooling down for" in page
+        assert f"/providers/{provider}/" in page
         assert person.post("/again/providers/", name=provider).status == 302
     else:
         output = served.play("all-cooling", "again", PROVIDER=provider)

@@ -49,7 +49,7 @@ def test_with_another_sqlite_file_the_request_log_is_beside_it(tmp_path: Path) -
     other.mkdir()
     with Lab() as lab:
         environment = environment_of(data, lab) | {"DATABASE_URL": f"sqlite:///{other}/ours.sqlite3"}
-    manage(environment, "bootstrap")
+    manage(environment, "bootstrap", "--no-traffic")
     assert manage(environment, "shell", "--no-imports", "-c", QUERY).split() == ["IMMEDIATE", "IMMEDIATE", "1"]
     assert sorted(path.name for path in other.glob("*.sqlite3")) == ["ours-logs.sqlite3", "ours.sqlite3"]
     assert not list(data.glob("*.sqlite3"))

@@ -326,7 +326,7 @@ def form_of(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
         "agent_id": agent_id,
         "name": body.name or "",
         "description": body.description or "",
-        "service": service.pk if service else "",
+        "service": service.service_id if service else "",
         "task_type": body.taskType or "",
         "version": row.version if row else 1,
         **limit_fields(body.limits or {}),

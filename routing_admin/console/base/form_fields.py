@@ -44,7 +44,7 @@ def check_new_name(name: str) -> None:
 class Combobox(forms.TextInput):
     """A text field that offers the best matches of what is typed, for choices that grow with the installation.
 
-    `options` names them in console/routes/options.py. The form checks the text, since any can be typed.
+    `options` names them in console/find/options.py. The form checks the text, since any can be typed.
     """
 
     template_name = "components/combobox.html"

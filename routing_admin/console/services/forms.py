@@ -179,10 +179,10 @@ class ServiceForm(ServiceModelForm):
         for name in ("service_id",) if row.pk else SWITCHES:
             del self.fields[name]
         self.fields["version"].initial = row.version
-        provider = row.provider if row.pk else self.initial.get("provider")
+        provider = row.provider if row.provider_id else self.initial.get("provider")
         example = provider.default_model if provider else "gpt-4o"
         self.fields["model"].help_text = _("The name sent to the provider, for example %(model)s.") % {"model": example}
-        if row.pk:
+        if row.provider_id:
             self.initial["provider"] = row.provider
         self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
         self.fields["policy"].initial = policy_word(row.content)

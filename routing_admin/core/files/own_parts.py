@@ -220,7 +220,7 @@ def _write_agent(agent: AgentSpec) -> dict[str, Any]:
             "description": agent.description or None,
             "serviceId": agent.service_id,
             "taskType": agent.task_type,
-            "limits": dict(agent.limits) or None,
+            "limits": dict(sorted(agent.limits.items())) or None,  # databases keep no order
         }
     )
 
@@ -255,7 +255,7 @@ OWN_PARTS = (
     ),
     OwnPart(
         *("label_budgets", "labelBudgets", budgets, lambda budget: budget.id),
-        lambda items: {budget.id: dict(budget.limits) for budget in items},
+        lambda items: {budget.id: dict(sorted(budget.limits.items())) for budget in items},
         lambda value: (LabelBudgetSpec(*pair) for pair in value.items()),
     ),
     OwnPart(

@@ -43,7 +43,7 @@ class Command(command.Command):
 def read_form(name: str, service_id: str | None) -> AgentForm:
     """Return the valid form of a new agent. Raise `InvalidError` for a malformed id or an unknown service."""
     service = find_service(service_id)
-    form = AgentForm({"agent_id": name, "service": service.pk if service else ""})
+    form = AgentForm({"agent_id": name, "service": service.service_id if service else ""})
     if not form.is_valid():
         raise InvalidError([Problem(name, str(error), "range") for errors in form.errors.values() for error in errors])
     return form
