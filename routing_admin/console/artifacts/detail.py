@@ -193,7 +193,10 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
 
 @require_GET
 def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
-    data = require_found(thumbnail_of(require_found(find_artifact(pk))))
+    """Return the picture, or nothing for a file of which none can be made. Raise `Http404` for an unknown file."""
+    data = thumbnail_of(require_found(find_artifact(pk)))
+    if data is None:
+        return HttpResponse(status=204, headers=HEADERS)
     headers = {**HEADERS, "Cache-Control": "private, max-age=86400, immutable"}
     return HttpResponse(data, content_type="image/png", headers=headers)
 
