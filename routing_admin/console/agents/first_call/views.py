@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET
 
 from routing_admin.configuration.agents.queries import find_key
@@ -15,25 +19,13 @@ from routing_admin.console.agents.first_call.queries import FirstCall, directive
 from routing_admin.console.base.page_responses import require_found
 from routing_admin.console.requests.advice import advise
 from routing_admin.console.requests.story import build_steps
+from routing_admin.platform.server.rejected_calls import KeyShape
 from routing_admin.request_log.search import LoggedRequest
 from routing_admin.request_log.sentences import render_logged
 
 if TYPE_CHECKING:
     from capabilities.models import AgentKey
-
-
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from django.conf import settings
-from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
-
-from routing_admin.platform.server.rejected_calls import KeyShape
-
-if TYPE_CHECKING:
     from routing_admin.models import RejectedCall
-
 
 MAX_WAIT = timedelta(minutes=5)
 """How long the panel polls."""
@@ -43,7 +35,7 @@ UNCHANGED = 204
 
 @require_GET
 def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpResponse:
-    """Show the panel, or return 204 if it has not changed since `mark`. The wait began at `since`."""
+    """Show the panel's content, or return 204 if it has not changed since `mark`. The wait began at `since`."""
     key = require_found(find_key(agent_id, public_id))
     now = timezone.now()
     since = moment_in(request.GET.get("since", ""), now)
@@ -52,8 +44,11 @@ def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpRespo
     mark = mark_of(first, is_paused=is_paused)
     if request.GET.get("mark") == mark:
         return HttpResponse(status=UNCHANGED)
-    template = "first_call/state.html" if "mark" in request.GET else "first_call/panel.html"
-    return render(request, template, {**context_of(key, first), "since": since, "mark": mark, "is_paused": is_paused})
+    return render(
+        request,
+        "first_call/state.html",
+        {**context_of(key, first), "since": since, "mark": mark, "is_paused": is_paused},
+    )
 
 
 def moment_in(text: str, now: datetime) -> datetime:
@@ -79,7 +74,6 @@ def context_of(key: AgentKey, first: FirstCall) -> dict[str, Any]:
         "refusal": explain_refusal(request) if request and not first.is_answered else None,
         "own": [describe_own(call) for call in first.own],
         "others": [describe_other(call) for call in first.others],
-        "base_url": base_url(),
         "directive": directive_of(request.row) if request and first.is_answered else "",
     }
 
