@@ -197,6 +197,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     state, now = snapshot.current(), timezone.now()
     standings = list_standings(state)
     tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
+    today, yesterday = health.two_days(now)
     notices = list_notices(
         alerts=count_open(),
         standings=standings,
@@ -222,7 +223,8 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "more_notices": notices[MAX_NOTICES:],
         "tiles": (shown := select_shown(tiles)),
         "more_tiles": len(tiles) - len(shown),
-        "figures": figures_of(*health.two_days(now), health.first_content(now), now),
+        "figures": figures_of(today, yesterday, health.first_content(now), now),
+        "has_requests": today.total > 0,
         "troubled": _troubled_rows(now),
         "revision": find_newest_revision(),
         **_checklist(state, standings, request.user.get_username()),
