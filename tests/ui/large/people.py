@@ -306,7 +306,7 @@ class History:
         return usable[number * 7 % len(usable)]
 
     def _tune_route(self, who: str, number: int) -> Callable[[], Any]:
-        temperature = (number % 9 + 1) / 10 + 0.05
+        temperature = (number % 9 * 2 + 3) / 20
         return partial(_save, by(who), self._route(number).task_type, temperature=temperature, max_tokens=3000 + number)
 
     def _swap_candidates(self, who: str, number: int) -> Callable[[], Any]:
