@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,13 +10,16 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import override
 
 from capabilities.acts import Actor, AuditedAction
+from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent, Service
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration.agents.actions import issue_key, put_agent, save_agent
 from routing_admin.configuration.audit import write_event
 from routing_admin.console.base.lists import PAGE_SIZES
+from routing_admin.console.history.fields import field_name
 from routing_admin.console.history.phrases import change_line
 from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.diff import Change, ChangeKind
@@ -264,6 +268,13 @@ def test_a_key_that_strayed_into_a_change_is_masked() -> None:
         after="sk-live-0123456789abcdef",
     )
     assert "0123456789" not in change_line(change).text
+
+
+@pytest.mark.parametrize("path", [*(f"limits.{meter}" for meter in Meter), "limits.models", "timeouts.firstContent"])
+def test_a_limit_in_a_change_is_named_in_the_readers_language(path: str) -> None:
+    with override("zh-hans"):
+        assert not re.search("[A-Za-z]", field_name(path).replace("Token", ""))
+    assert field_name(path).isascii()
 
 
 def test_empty_history_teaches(admin: Client) -> None:

@@ -9,8 +9,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from capabilities.core.services.agent_limits import MODELS
 from capabilities.core.translatable import insert_facts
 from capabilities.labels import CONTENTS, capability_label
+from routing_admin.console.base.form_fields import LIMITS, TIMEOUTS
 
 FIELDS: Mapping[str, str | Promise] = {
     "name": gettext_lazy("name"),
@@ -65,6 +67,13 @@ FIELDS: Mapping[str, str | Promise] = {
 }
 """Field or path → its name, for all kinds of entries. The name of an unlisted field is split into words."""
 
+PARTS: Mapping[str, str | Promise] = {
+    **{f"limits.{meter.value}": label for meter, (label, _hint) in LIMITS.items()},
+    f"limits.{MODELS}": gettext_lazy("Allowed routes and services"),
+    **{f"timeouts.{name}": label for name, label in TIMEOUTS},
+}
+"""Path → the label of its last part in the forms. The name of an unlisted part is split into words."""
+
 UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
 """Parents of unknown fields that came from a file. Such fields are shown by their own names."""
 
@@ -82,7 +91,9 @@ def field_name(path: str) -> str:
     # the other parts follow in brackets.
     if path in FIELDS or not rest:
         return str(FIELDS.get(path) or _humanize(path))
-    names = {"field": FIELDS.get(head) or _humanize(head), "part": " ".join(_humanize(step) for step in rest)}
+    label = str(PARTS.get(path, ""))
+    part = label[:1].lower() + label[1:] if label else " ".join(_humanize(step) for step in rest)
+    names = {"field": FIELDS.get(head) or _humanize(head), "part": part}
     return insert_facts(_("%(field)s (%(part)s)"), names)
 
 
