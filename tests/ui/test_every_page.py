@@ -17,6 +17,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.urls.converters import IntConverter
 
+from routing_admin.console.base.context import PLACES
 from tests.processes import free_port, wait_for_success
 from tests.ui.boxes import WIDTHS as MEASURED
 from tests.ui.boxes import measure
@@ -278,6 +279,12 @@ def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
         if admin.get(reverse(name, kwargs=arguments)).status_code != expected:
             missing.append(name)
     assert missing == []
+
+
+def test_every_signed_in_page_is_marked_in_the_navigation() -> None:
+    """A page that has no entry of its own belongs to one. Only Find, opened from everywhere, belongs to none."""
+    marked = {name for _label, entries in PLACES for entry in entries for name in (entry.name, *entry.within)}
+    assert set(PAGES) - OUTSIDE - marked == {"find"}
 
 
 @pytest.mark.parametrize("name", [*PAGES, *EXTRA])

@@ -44,7 +44,9 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
         "",
         (
             NavigationEntry("dashboard", gettext_lazy("Dashboard"), "home", "d", quick=True),
-            NavigationEntry("requests", gettext_lazy("Requests"), "list", "l", quick=True, within=("request",)),
+            NavigationEntry(
+                "requests", gettext_lazy("Requests"), "list", "l", quick=True, within=("request", "requests_volume")
+            ),
             NavigationEntry("usage", gettext_lazy("Usage"), "chart", "b", within=("budgets",)),
             NavigationEntry("alerts", gettext_lazy("Alerts"), "warn", "w"),
         ),
@@ -69,7 +71,13 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
                 "m",
                 within=("services", "service", "service_new", "catalogue", "catalogue_edition"),
             ),
-            NavigationEntry("providers", gettext_lazy("Providers"), "server", "p", within=("provider", "provider_new")),
+            NavigationEntry(
+                "providers",
+                gettext_lazy("Providers"),
+                "server",
+                "p",
+                within=("provider", "provider_new", "provider_models", "drill"),
+            ),
         ),
     ),
     (
@@ -86,11 +94,13 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
         (
             NavigationEntry("config", gettext_lazy("Import, export"), "swapbox", "c", within=("config_import",)),
             NavigationEntry(
-                "history", gettext_lazy("History"), "history", "h", within=("revision", "compare", "audit")
+                "history", gettext_lazy("History"), "history", "h", within=("revision", "restore", "compare", "audit")
             ),
             NavigationEntry("users", gettext_lazy("Users"), "user", "u", within=USERS_PAGES, for_administrators=True),
             NavigationEntry("settings", gettext_lazy("Settings"), "gear", "s", within=("password_change",)),
-            NavigationEntry("documents", gettext_lazy("Documentation"), "book", "o", within=("document",)),
+            NavigationEntry(
+                "documents", gettext_lazy("Documentation"), "book", "o", within=("document", "openapi-view")
+            ),
         ),
     ),
 )
