@@ -40,7 +40,7 @@ class IdentityProvider:
 
 @dataclass(frozen=True, slots=True)
 class IdentityRules:
-    """The configured providers, the role of new users, and the e-mail domains that their addresses must have."""
+    """The configured providers, the role of new users, and the e-mail domains to which their addresses must belong."""
 
     providers: tuple[IdentityProvider, ...] = ()
     newcomers: str = "none"

@@ -50,7 +50,7 @@ KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
 
 
 class Fit(IntEnum):
-    """How a typed word matches, the best first."""
+    """How well a typed word matches, the best first."""
 
     EXACT = 0
     BEGINNING = 1

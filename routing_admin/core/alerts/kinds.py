@@ -1,7 +1,7 @@
 """Table of alert kinds: meaning, severity, subject, remedy and help page.
 
-An alert is sent once per kind and subject while it lasts. A subject is a name that programs compare. The sentence of
-the alert's stage is for users.
+An alert is sent once per kind and subject while it lasts. The subject identifies the affected object for programs; the
+sentence, which depends on the stage, describes the problem to users.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from capabilities.core.translatable import Fact, Translatable, translatable
 
 
 class AlertKind(StrEnum):
-    """What is wrong; the value appears in payloads, metrics and URLs."""
+    """Kind of alert; the value appears in payloads, metrics and URLs."""
 
     KEY_REFUSED = "key_refused"
     BALANCE_GONE = "balance_gone"
@@ -45,7 +45,7 @@ class Severity(StrEnum):
 
 
 class Stage(StrEnum):
-    """Selects one of a kind's sentences."""
+    """Variant of an alert; each kind has a sentence for every stage that it can have."""
 
     USUAL = "usual"
     EVERY_PROVIDER = "every_provider"
@@ -60,7 +60,9 @@ class Stage(StrEnum):
 
 
 STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-"""How long an alert lasts after its last occurrence: a monitored state, an event, or what only requests show."""
+"""How long an alert lasts after its last occurrence: STATE for what is monitored continuously, EVENT for single events,
+EVIDENCE for problems that only requests reveal.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,9 +318,9 @@ class Condition:
 def condition_of(
     kind: AlertKind, subject: str, stage: Stage = Stage.USUAL, lasts: timedelta | None = None, **facts: Fact
 ) -> Condition:
-    """Return a condition with the sentence of its stage; `name` in it is the subject unless given.
+    """Return the condition for an alert, described by the sentence of its stage.
 
-    `lasts` overrides the duration of its kind.
+    `facts` fill in that sentence; its `name` is the subject unless given. `lasts` overrides the duration of the kind.
     """
     row = KINDS[kind]
     return Condition(
@@ -326,11 +328,11 @@ def condition_of(
     )
 
 
-# Whether a daily or weekly job is overdue is judged by the intervals between its earlier runs.
+# A daily or weekly job is overdue compared with the intervals between its earlier runs.
 
 DAY = timedelta(days=1)
 APART = timedelta(hours=6)
-"""Runs closer together are one occasion: a repeated run says nothing about the schedule."""
+"""Runs closer together count as one: a manual repetition says nothing about the schedule."""
 UNKNOWN = timedelta(days=4)
 """Assumed interval of a job that ran once."""
 LONGEST = 31 * DAY

@@ -63,7 +63,7 @@ class Notice:
 
 Body = Mapping[str, Any]
 Signed = tuple[str, Body]
-"""A URL and a payload."""
+"""The URL to call, with the signature if it belongs there, and the payload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _text(notice: Notice) -> Body:
 
 
 def _feishu_text(notice: Notice) -> Body:
-    # A tag in the text would notify users: `<at user_id="all">`.
+    # `<` is replaced because a tag in the text, such as `<at user_id="all">`, would notify users.
     return {"msg_type": "text", "content": {"text": notice.text.replace("<", "‹")}}
 
 
@@ -207,7 +207,7 @@ class Webhook:
 
 
 LEAST = 8
-"""Shorter parts of a URL give no access, and may be ordinary words."""
+"""Shorter parts of a URL grant no access, and may be ordinary words."""
 
 
 def parse_webhook(text: str) -> Webhook:

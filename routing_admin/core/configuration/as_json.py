@@ -69,7 +69,7 @@ def _decode(value: Any, hint: Any) -> Any:
 
 
 def _arm(value: Any, arguments: tuple[Any, ...]) -> Any:
-    # Of a union type, a dataclass or mapping takes objects, a tuple takes lists, and a scalar takes everything else.
+    # Choose the member of a union type: a dataclass or collection for objects and lists, otherwise a scalar.
     is_object = isinstance(value, Mapping | list)
     for argument in arguments:
         takes_object = get_origin(argument) is not None or is_dataclass(argument)

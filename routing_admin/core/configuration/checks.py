@@ -33,7 +33,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "languages": {"code": "code"},
     "label_budgets": {"id": "id"},
 }
-"""Names in each list of the configuration → what files call them."""
+"""List of the configuration → the field with an item's name, and what that field is called in files."""
 
 
 def check(configuration: Configuration, before: Configuration | None = None) -> list[Problem]:
@@ -95,7 +95,7 @@ def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:
 
 
 def check_routes(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem for each route without candidates, and for routes without a default route."""
+    """Yield a problem for each route without candidates, and one if there are routes but no default route."""
     for route in configuration.routes:
         if not route.candidates:
             message = translatable("The route %(name)s has no candidate; add one.", name=route.task_type)
@@ -106,7 +106,7 @@ def check_routes(configuration: Configuration) -> Iterator[Problem]:
 
 
 MEDIA = ("vision", "audio", "video", "file")
-"""Capabilities of which a model needs one to describe files."""
+"""To describe files, a model needs one of these capabilities."""
 
 
 def check_describing(configuration: Configuration) -> Iterator[Problem]:
@@ -134,8 +134,8 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
         "Add one that does to its chain.",
         name=DESCRIBE_ROUTE,
     )
-    # This is an error only for a change that chose this chain or has more files described. It is a warning if a model's
-    # capabilities changed afterwards, or are unknown because its file may be imported next.
+    # An error only if this change chose the chain or has more files described. If instead a model's capabilities have
+    # changed or are unknown, it is a warning: the next imported file may declare them.
     is_known = None not in _services_along(configuration, route)
     severity = "error" if is_known and (is_chosen or is_wanted_anew) else "warning"
     yield Problem(child("routing", DESCRIBE_ROUTE), message, "reference", severity)

@@ -40,7 +40,8 @@ def keep_agents(earlier: Configuration, current: Configuration) -> Configuration
     newer = (
         replace(
             agent,
-            # An added agent loses a service or route that the earlier configuration lacks.
+            # A newer agent's service or route may not exist in the earlier configuration; the agent is then kept
+            # without it.
             service_id=agent.service_id if earlier.service(agent.service_id or "") else None,
             task_type=agent.task_type if earlier.route(agent.task_type or "") else None,
         )

@@ -187,7 +187,7 @@ class RouteSpec:
 
 @dataclass(frozen=True, slots=True)
 class AliasSpec:
-    """A model name for callers, and its target (`task:…`, a service id …); the name `*` matches everything."""
+    """A model name that callers may use, and its target (`task:…`, a service id …); the name `*` matches everything."""
 
     name: str
     target: str

@@ -84,7 +84,7 @@ class _PathTracker:
         return None
 
     def _value(self, piece: str, path: str, index: int) -> str | None:
-        # The value of a field was already reported at its key.
+        # A field's position is that of its key, which has already been reported.
         announced = index == -1
         value_path = _child(path, self._key or "") if announced else _child(path, index) if self._around else ""
         if piece in "{[":

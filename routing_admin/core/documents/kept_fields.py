@@ -1,4 +1,4 @@
-"""Preserve what a file contained and a value's fields cannot express.
+"""Preserve the parts of a file that the fields of a parsed value cannot express.
 
 `extra` of a value holds unknown fields, and known fields whose spelling the canonical one would lose (`"temperature":
 null`, `"fallback": []`, an explicit default). An export writes such a spelling while it still means the same as the
@@ -39,7 +39,7 @@ def write_fields(
     known = tuple(order)
     result: dict[str, Any] = {}
     for key in known:
-        # The original spelling is written while reading it gives the same value.
+        # Write the original spelling as long as reading it gives the same value.
         if key in extra and means_the_same({**canonical, key: extra[key]}):
             result[key] = extra[key]
         elif key in canonical:

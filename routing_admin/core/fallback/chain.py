@@ -15,7 +15,7 @@ from routing_admin.core.fallback.policy import Policy
 OK = "ok"
 CANCELLED = "client_cancelled"
 ABORTED = "aborted"
-"""Outcome of an attempt that an internal error ended, such as a file of the request that cannot be read."""
+"""Outcome of an attempt that ended in an internal error, such as a file of the request that cannot be read."""
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class PoolKey:
     """One of a provider's keys; `mark` changes with the key without revealing it."""
 
     name: str
-    # An HMAC of the key, so its name may change and a replaced key starts without a cooldown.
+    # An HMAC of the key: renaming the key keeps its cooldown, and replacing it starts without one.
     mark: str
 
 
@@ -123,8 +123,8 @@ class Call:
     """Step: call this candidate now; `timeouts.total` is what is left for the whole request, in seconds.
 
     `without_params` are parameters to leave out. `without_capabilities` are capabilities to treat as missing, `*` for
-    all but text. `limit_name` is the token limit's name in this call, None for the provider's usual one. `key` is the
-    key to use if the provider has several.
+    all but text. `limit_name` is the name under which the token limit is sent, None for the provider's usual name.
+    `key` is the key to use if the provider has several.
     """
 
     candidate: PlannedCandidate
@@ -219,7 +219,7 @@ class Attempt:
 
 @value_class
 class RunResult(Generic[T]):
-    """A successful run: the answer, its call, and every attempt, the answering one last."""
+    """A successful run: the answer, its call, and every attempt; the last attempt is the successful one."""
 
     answer: T
     call: Call

@@ -21,7 +21,7 @@ FAILURES_IN_A_ROW = 3
 STEP_SECONDS = 30.0
 MAX_COOLDOWN_SECONDS = 300.0
 NONSENSE_SECONDS = 60.0
-"""Cooldown for a rate limit whose Retry-After makes no sense."""
+"""Cooldown in seconds for a rate limit with an implausible Retry-After."""
 PAYMENT_SECONDS = 600.0
 STRETCH = 0.1
 """Maximum random extension of a cooldown, as a fraction; it is never shortened."""
@@ -40,7 +40,10 @@ class Cooling:
 
 
 class Cooldowns(Protocol):
-    """Port; methods are quick and never fail a request, and a shared store answers from its local mirror."""
+    """Interface of cooldowns.
+
+    Methods must be fast and must not raise, so an implementation that shares state answers from a local copy.
+    """
 
     def look(self, provider: str, model: str) -> Cooling | None:
         """Return the running cooldown of the candidate or its provider, without claiming the probe."""

@@ -1,6 +1,6 @@
 """How requests end: the classification stored in the log and used for every count.
 
-Outcomes caused by the caller count as failures neither of the installation nor of a provider.
+Failures caused by the caller are not counted as failures of the installation or of a provider.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BROKEN = "internal_error"
 UNAVAILABLE = "unavailable"
 DRAINED = "server_draining"
 OVERLOADED = "overloaded"
-"""Outcomes without a candidate: no route, an internal error, no database, a server that stops or is full."""
+"""Outcomes without a candidate: no route, an internal error, no database, a server that is stopping or overloaded."""
 
 
 class RequestEnding(StrEnum):
@@ -34,7 +34,7 @@ FAILURES = frozenset(
         *(ALL_FAILED, ABORTED, BROKEN, NO_ROUTE, UNAVAILABLE, DRAINED, OVERLOADED),
     }
 )
-"""Outcomes of requests that should have been answered; every other outcome without an answer is due to the caller."""
+"""Outcomes of requests that should have been answered; any other failure is due to the caller."""
 ENDINGS = {OK: RequestEnding.ANSWERED, CANCELLED: RequestEnding.CANCELLED} | dict.fromkeys(
     FAILURES, RequestEnding.FAILED
 )

@@ -36,12 +36,14 @@ UNCALLED = frozenset(
         *(SkipReason.OTHER_PROTOCOL, SkipReason.OTHER_MODEL),
     }
 )
-"""Skips that say nothing about a provider's state, and so do not affect an exhausted chain's status."""
+"""Reasons for skipping a candidate that do not depend on its provider's state, and so do not affect the status of an
+exhausted chain.
+"""
 
 UNTAKEN = frozenset({SkipReason.WOULD_DROP, Fault.UNSUPPORTED_PARAMETER})
 """Outcomes of candidates that do not accept the whole request."""
 UNUSABLE = frozenset({SkipReason.NO_KEY, SkipReason.ORIGIN_REFUSED})
-"""Skips of a provider that no request can use."""
+"""Reasons for skipping a provider that no request can use."""
 
 
 class Retriable(Protocol):
@@ -104,7 +106,10 @@ class CallNotSupportedError(RouterError):
 
 
 def error_of_exhaustion(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
-    """Return the error of an exhausted chain: the request's own if only its contents prevented calls."""
+    """Return the error for an exhausted chain.
+
+    It says that the request is at fault if only the request's own contents kept candidates from being called.
+    """
     outcomes = {attempt.outcome for attempt in attempts}
     if SkipReason.OTHER_PROTOCOL in outcomes and outcomes <= UNCALLED:
         return CallNotSupportedError(attempts)
@@ -122,11 +127,11 @@ class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the n
         status, code = caller_of(failure)
         super().__init__(_refusal(failure, attempts), attempts, status, code)
         self.failure = failure
-        self.retry_after = failure.retry_after  # another candidate's wait says nothing about this refusal
+        self.retry_after = failure.retry_after  # the wait of an earlier candidate does not apply to this refusal
 
 
 def exhausted_status(attempts: Iterable[Attempt]) -> int:
-    """Return an exhausted chain's status: 429 if all attempts were 429, 504 if all timed out, else 502."""
+    """Return an exhausted chain's status: 429 if all attempts were rate-limited, 504 if all timed out, else 502."""
     # A cooling candidate counts as the fault that caused the cooldown. Candidates that were never callable do not
     # count.
     causes = {attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED}

@@ -56,8 +56,8 @@ class KeyPools:
     def choose(self, provider: str, keys: Sequence[PoolKey], affinity: str, refused: Collection[str]) -> PoolKey | None:
         """Return the key to use, or None if every usable key was refused during this attempt."""
         with self._lock:
-            # A first call is always made: if all keys are cooling down, with the first to recover, and rate-limited
-            # keys before refused ones.
+            # The first call of an attempt is always made. If all keys are cooling down, it uses the one that recovers
+            # first, and a rate-limited key before a refused one.
             usable = [key for key in keys if key.mark not in refused and self.look(provider, key) is None]
             if not usable and refused:
                 return None
@@ -69,7 +69,7 @@ class KeyPools:
             self._count(provider, keys, usable, key)
             if affinity:
                 self._keep(provider, affinity, key)
-            # Claims the probe, if the key's cooldown is over.
+            # Claims the single call that probes the key once its cooldown is over.
             self.health.enter(provider, key.mark)
             return key
 
@@ -144,9 +144,9 @@ class KeyPools:
             self.health.release_probe(provider, key.mark)
 
     def last_word(self, provider: str, keys: Sequence[PoolKey], failure: Failure) -> Failure:
-        """Return the failure to report when no key is left: `failure`, unless some key is refused only for a while."""
-        # A key on cooldown counts as the failure behind it. So one invalid key among rate-limited keys makes no request
-        # fail for good: the limit that ends first decides.
+        """Return the failure to report when no key is left, preferably that of a temporarily refused key."""
+        # Otherwise a single invalid key would make a request fail for good while others are only rate-limited. Of
+        # those, the one that recovers first decides the wait.
         cooldowns = [cooling for key in keys if (cooling := self.look(provider, key)) is not None]
         limited = [cooling for cooling in cooldowns if _is_limited(cooling.failure)]
         if not limited:
@@ -157,5 +157,5 @@ class KeyPools:
 
 
 def _is_limited(failure: Failure) -> bool:
-    """Return whether a key is refused only for a while."""
+    """Return whether the key can be used again after a while."""
     return TABLE[failure.fault].key_effect not in (Effect.NONE, Effect.LONG)

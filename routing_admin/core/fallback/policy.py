@@ -41,10 +41,10 @@ class Verdict:
 
 
 UNAVAILABLE = 503
-"""Status by which routes decide about a fire drill, which simulates an unavailable provider."""
+"""Status that a fire drill simulates; a route's rules for this status apply to it."""
 
 SEED_RAISES = frozenset({400, 401, 403})
-"""Statuses after which `strict` calls no other candidate, whatever the provider adds (MMR-P10)."""
+"""Statuses after which `strict` calls no other candidate, whatever else the response says (MMR-P10)."""
 
 STATUS_WORD = re.compile(r"[1-9][0-9]{2}")
 
@@ -176,7 +176,7 @@ def is_long(seconds: float, time_left: float) -> bool:
 
 
 def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Failure:
-    """Return the failure with a valid wait, and a 429 classified by whether the wait is short enough to retry."""
+    """Return the failure with a validated wait; a 429 is also classified by whether that wait is worthwhile."""
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)
     # `strict` retries every 429, whatever its wait.
@@ -189,7 +189,7 @@ def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Fail
 def pause(
     failure: Failure, retry_number: int, preset: ErrorPreset, time_left: float, random: Callable[[], float]
 ) -> float | None:
-    """Return the seconds before retry n of the same candidate, or None if the next candidate is better."""
+    """Return the seconds before retry n of the same candidate, or None to call the next candidate instead."""
     seconds = named_wait(failure)
     if seconds is not None and not is_long(seconds, time_left):
         return seconds

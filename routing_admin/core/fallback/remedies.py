@@ -12,7 +12,7 @@ from capabilities.core.translatable import translatable
 
 
 class Remedy(StrEnum):
-    """The page on which to act, by the name of its URL."""
+    """The page on which to act; the value is the name of its URL."""
 
     NONE = ""
     PROVIDER = "provider"

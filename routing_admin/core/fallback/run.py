@@ -45,7 +45,7 @@ logger = logging.getLogger("routing_admin.routing")
 T = TypeVar("T")
 
 CLOCK_SLACK = 0.02
-"""Seconds by which a timer may fire before the clock shows its time."""
+"""Tolerance in seconds for timers, which may fire slightly before the clock reaches their time."""
 
 
 class FallbackRun(Generic[T]):
@@ -79,7 +79,7 @@ class FallbackRun(Generic[T]):
                 continue
             if self.attempts and self._time_left() <= 0:
                 raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
-            # A last resort gets a single try.
+            # The last resort, a candidate called although it is cooling down, is not retried.
             retries = 0 if candidate == last_resort else self.plan.policy.retries
             result = yield from self._ask(candidate, retries)
             if result is not None:
@@ -172,7 +172,7 @@ class FallbackRun(Generic[T]):
         return refine_wait(failure, self.plan.policy.preset, self._time_left())
 
     def _next_key(self, trial: CandidateRun, key: PoolKey, failure: Failure) -> Failure | None:
-        """Return None if another key of the provider is used next, else the failure that counts."""
+        """Choose the provider's next key and return None, or return the failure to report if no key is left."""
         pools, candidate = self._context.pools, trial.candidate
         pools.record(candidate.provider, key, failure)
         if not is_of_key(failure.fault):

@@ -66,8 +66,8 @@ Script = Mapping[int, Sequence[str]]
 """Outcomes of each candidate's tries by its position in the chain; the last repeats, `200` if there are none."""
 
 
-# Fire drills: an administrator lets a provider fail for a while, to see whether chains hold. During a drill the
-# provider is not called and no state is kept. A drill ends by the clock alone, even if the process that started it
+# Fire drills: an administrator lets a provider fail for a while, to test whether its routes fall back. During a drill
+# the provider is not called and no state is kept. A drill ends by the clock alone, even if the process that started it
 # stops, and a clock that is set back does not prolong it.
 
 CHOICES = (30, 60, 300)

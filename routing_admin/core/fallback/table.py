@@ -115,7 +115,7 @@ class FaultRow:
 
     status: int = 502
     code: str = BUSY
-    """Status and code that the caller sees if this fault is raised."""
+    """Status and code that the caller gets if this fault is raised."""
     exhausted: int = 502
     """Status if every candidate of a chain ended with this fault: 429 for rate limits, 504 for timeouts."""
 
@@ -138,7 +138,7 @@ class FaultRow:
 
     @property
     def is_want_of_quota(self) -> bool:
-        """Whether a call cannot end the cooldown, so that there is no last-resort try."""
+        """Whether only time ends the limit, so that calling the candidate as a last resort is pointless."""
         return Group.RATE_LIMIT in self.groups or Group.QUOTA in self.groups
 
 

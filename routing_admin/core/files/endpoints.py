@@ -89,8 +89,8 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
-# A service's base URL is its provider's, as its file spells it. A base URL that leads elsewhere would pair one
-# provider's key with another host, also in exports, so it is dropped unless it is only another spelling.
+# A service's base URL is that of its provider, in the spelling of its own file. A base URL of another host would pair
+# the provider's key with that host, also in exports, so only other spellings are kept.
 
 
 def base_url_of(service: ServiceSpec, provider: ProviderSpec | None) -> str:
@@ -104,7 +104,7 @@ def own_base(provider: ProviderSpec) -> str:
 
 
 def spelling_of(url: str, provider: ProviderSpec | None) -> str:
-    """Return a service's spelling of its provider's base URL, empty for the provider's own spelling."""
+    """Return the service's own spelling of its provider's base URL, or "" if it does not differ."""
     if provider is None or url == own_base(provider) or base_of(url) != base_of(provider.endpoint):
         return ""
     return url

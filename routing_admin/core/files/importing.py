@@ -213,7 +213,7 @@ def problems_of(
 
 
 def with_stored_keys(configuration: Configuration, key_context: KeyContext) -> KeyContext:
-    """Return the context in which a provider with a stored key does not lack its variable."""
+    """Return the context with a value for the variable of each stored key, so that none is reported as missing."""
     if key_context.env is None:
         return key_context
     variables = {

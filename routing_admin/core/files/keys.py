@@ -70,18 +70,18 @@ def further_keys_from_file(
         # Unnamed keys count from 2: the first key is the provider's own.
         name = entry.get("name") or str(number)
         key, plaintext = key_from_file(entry["apiKey"], endpoint, variable, by_name.get(name), fingerprint)
-        if key.kind is KeyKind.NONE:  # a further key that is not needed would be no key
+        if key.kind is KeyKind.NONE:  # a further key without a value would be no key at all
             key = KeySpec(KeyKind.ENV, variable)
         keys.append(replace(key, name=name, enabled=entry.get("enabled") is not False))
         plaintexts += [plaintext] if plaintext is not None else []
     return tuple(keys), tuple(plaintexts)
 
 
-# Warnings about keys and endpoints in the present environment.
+# Warnings about keys and endpoints that depend on the environment.
 
 
 def never_refused(endpoint: str) -> str | None:
-    """Accept every endpoint, where the allowed origins of a deployment are unknown."""
+    """Accept every endpoint; used where the origins that a deployment allows are unknown."""
     return None
 
 

@@ -78,7 +78,7 @@ def write_provider(provider: ProviderSpec) -> dict[str, Any]:
     """Return the entry of `providers`, with keys as `${…}`."""
 
     def same(raw: Mapping[str, Any]) -> bool:
-        # An empty key field is no longer true once the provider has a key.
+        # The file's empty key field is outdated once the provider has a key.
         if raw["apiKey"] == "" and provider.key.kind is not KeyKind.NONE:
             return False
         if bool(raw.get("keys")) != bool(provider.more_keys):

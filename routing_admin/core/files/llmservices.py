@@ -29,7 +29,7 @@ from routing_admin.core.files.llm_routing import key_text
 
 SIDES = ("input", "output")
 NO = " no"
-"""Suffix of the source for a capability that the model lacks."""
+"""Suffix that marks a capability as missing from the model, in its source."""
 WORDS = (*(source.value for source in Source), *(f"{source.value}{NO}" for source in Source))
 
 FIELD = "capabilitySources"

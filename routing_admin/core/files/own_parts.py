@@ -148,7 +148,7 @@ def agents(path: str, value: Any) -> Iterator[Problem]:
 
 
 def texts(longest_name: int, longest: int) -> Check:
-    """Return a check for an object that maps names to strings, with maximum lengths."""
+    """Return a check for an object that maps names to strings; both have maximum lengths."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         yield from rule.mapping(path, value)

@@ -1,4 +1,4 @@
-"""Match services with providers: by name, else each distinct base URL and key is a provider.
+"""Match services with providers: by name, else by base URL and key.
 
 Repeated imports give the same result: the first choice is a provider with that base URL and key, the second is the
 provider that the same services used before, and the last is a new provider. A new provider is named after its host.
@@ -156,7 +156,7 @@ def _find_by_key(
 def _find_former(
     current: Configuration, address: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
-    """Return the provider that one of these services used at the same base: its key changed or is kept."""
+    """Return the provider, at this base URL, that one of these services used before; its key may have changed."""
     for name in _providers_before(current, entries):
         provider = current.provider(name)
         if provider and name not in names and base_of(provider.endpoint) == address.base:
@@ -179,9 +179,9 @@ def _providers_before(current: Configuration, entries: list[Mapping[str, Any]]) 
     return list(dict.fromkeys(service.provider for service in current.services if service.id in ids))
 
 
-# An export has to let an import find each provider, and the provider of each service, again. The seeds' files identify
-# a service's provider by base URL and key alone. Where that is ambiguous (two providers at one base URL, a provider
-# with more than its services would introduce), exports name the provider.
+# After an import, every provider and service of an export has to be recognised. The seeds' files identify a service's
+# provider by base URL and key alone. Where that is not enough (two providers at one base URL, or settings that no
+# service's entry contains), exports name the provider.
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class WrittenIdentity:
 
 
 def identity_of(configuration: Configuration) -> WrittenIdentity:
-    """Return the seeds' minimum if an import of it restores every provider and service, else everything."""
+    """Return the minimum of the seeds' format if importing it restores every provider and service, else everything."""
     used = {candidate.provider for route in configuration.routes for candidate in route.candidates}
     listed = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)
     if _tell_all(configuration, listed):
@@ -219,7 +219,7 @@ def _tell_all(configuration: Configuration, providers: tuple[ProviderSpec, ...])
 
 
 def without_stored_keys(configuration: Configuration) -> Configuration:
-    """Return the configuration as an installation without the stored keys imports it."""
+    """Return the configuration as it would be imported by an installation that lacks the stored keys."""
     return replace(configuration, providers=tuple(map(_as_imported, configuration.providers)))
 
 

@@ -47,7 +47,7 @@ def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut
     if completion is None or is_cut:
         received = answer_tokens(reply)
         rest = None if total is None or prompt is None or is_cut else max(total - prompt, 0)
-        # Of an answer that was cut off, the provider reported its beginning at best, so everything received is counted.
+        # The report of an answer that was cut off covers its beginning at best, so count what was received.
         completion = max(completion or 0, received) if rest is None else rest
     if prompt is None:
         prompt = question if total is None else max(total - completion, 0)
@@ -76,7 +76,7 @@ def nanos_of(usage: Usage, price: Price | None, currency: str) -> int | None:
 
 
 def counted_nanos(usage: Usage, price: Price | None, limits: AgentLimits) -> int:
-    """Return the cost that a budget counts, using the budget's own price where no other is known, else 0."""
+    """Return the cost to charge to a budget: by `price`, else by the budget's own price, else 0."""
     nanos = nanos_of(usage, price, limits.currency)
     if nanos is None:
         nanos = nanos_of(usage, limits.own_price, limits.currency)

@@ -51,7 +51,7 @@ REACHED: Mapping[Meter, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedNeed:
-    """The limit that a request would exceed: `who` has `left` and the request needs `need`."""
+    """A limit that a request would exceed: `left` is what `who` may still use, `need` what the request requires."""
 
     who: str
     meter: Meter

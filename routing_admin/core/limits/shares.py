@@ -72,9 +72,8 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 
 
 GRANT_DIVISOR = 16
-"""A process draws 1/16 of what is left, or what its calls need if that is more.
-
-So no process holds much that others lack, and near the limit each draws only what its calls need.
+"""A process draws 1/16 of what is left, or what its calls need if that is more. So no process holds much that others
+need, and near the limit each draws only what its calls need.
 """
 
 
@@ -125,9 +124,10 @@ class Share:
         return replace(self, granted=granted, drawn=drawn, last=last or self.last, extension=0)
 
     def extend(self) -> Share | None:
-        """Return the share extended by what a draw would have granted, at least by the size of the last draw.
+        """Return the share extended without the ledger.
 
-        Return None if the share was already extended since the ledger last responded, or if nothing was ever drawn.
+        It grows by what a draw would have granted, and at least by the size of the last draw. Return None if it was
+        already extended since the ledger last responded, or if nothing was ever drawn.
         """
         left = self.limit - max(self.drawn, self.granted)
         extension = min(left, max(self.last, left // GRANT_DIVISOR))
@@ -139,7 +139,7 @@ class Share:
 
 
 def size_of_grant(limit: int, drawn: int, want: int, least: int) -> int:
-    """Return the size of a grant: 0 if less than `least` is left, else up to what is wanted or more."""
+    """Return how much to grant: at least `want` as far as it is left, or 0 if less than `least` is left."""
     left = limit - drawn
     # While much is left, grant more than is wanted so that the next calls need no exchange.
     return 0 if left < max(least, 1) else min(left, max(want, left // GRANT_DIVISOR))
@@ -147,11 +147,11 @@ def size_of_grant(limit: int, drawn: int, want: int, least: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One process's report and request for one limit of a holder (named as in `limit_holders`).
+    """What one process reports and requests for one limit of a holder (named as in `limit_holders`).
 
-    `granted` is what the process holds. `committed` is what it used or reserved, possibly more than that. `reported` is
+    `granted` is what the process holds. `committed` is what it used or reserved, which may exceed that. `reported` is
     the commitment of its previous order. `give` is returned to the ledger, `want` is requested, and `least` is the
-    smallest grant that would help.
+    smallest useful grant.
     """
 
     holder: str

@@ -23,7 +23,7 @@ KINDS: Mapping[str, str] = {
     "video": translatable("videos"),
     "file": translatable("files"),
 }
-"""What a model with each capability of `MEDIA` reads."""
+"""Capability of `MEDIA` → the content that a model with it can read."""
 Notice = tuple[Gravity, str]
 ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
 
@@ -47,7 +47,7 @@ def consequences(
 
 
 class _Reach:
-    """A configuration with the candidates that each route and agent can reach; each route is checked once."""
+    """A configuration with the candidates available to each route and agent; each route is checked only once."""
 
     def __init__(self, configuration: Configuration, unusable: Mapping[str, Unusable]) -> None:
         self.configuration = configuration
@@ -112,7 +112,7 @@ def _changed_providers(before: Configuration, after: Configuration) -> set[str]:
 
 
 def _differ(first: object, second: object) -> bool:
-    # Most parts of two configurations are the same object, so identity is checked first.
+    # Two configurations share most of their objects, so compare identity first.
     return first is not second and first != second
 
 

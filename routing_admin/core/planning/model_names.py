@@ -1,6 +1,6 @@
 """Resolve model names by the table in docs/data-plane.md, in its order, and check which a caller may use.
 
-What a caller may use are routes and services, whatever name leads to them.
+Permissions apply to routes and services, whatever name leads to them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def is_target(configuration: Configuration, name: str) -> bool:
 
 
 MAX_PROVIDER_NAME = 200
-"""Maximum length of a provider name: a slash after that many characters cannot end one."""
+"""Maximum length of a provider name: a slash further on cannot be the one that ends it."""
 
 
 def provider_and_model(configuration: Configuration, name: str) -> tuple[str, str] | None:
@@ -157,7 +157,6 @@ class ModelNotAllowedError(LookupError):
         self.sentence = translatable(
             "This key cannot use '%(name)s'. It can use: %(allowed)s. An administrator can allow more.",
             name=name[:200],
-            # An ellipsis replaces further names.
             allowed=(*allowed[:MAX_NAMES], *("…" for _ in allowed[MAX_NAMES : MAX_NAMES + 1])),
         )
         super().__init__(self.sentence)

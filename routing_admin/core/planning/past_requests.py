@@ -91,8 +91,8 @@ class PastRequest:
     def shape(self, room: int) -> tuple[Any, ...]:
         """Return a key that is equal for requests that every chain treats alike.
 
-        `room` is the number of bytes on the wire that fit every candidate. Below it, exact sizes are left out of the
-        key.
+        `room` is the number of bytes on the wire that fit every candidate. For files that fit, exact sizes are left out
+        of the key.
         """
         is_small = sum(wire_bytes(file.size) for file in self.files) <= room
         tries = [(key, attempt.outcome, attempt.status or 0, attempt.drops) for key, attempt in self.tries.items()]

@@ -1,4 +1,4 @@
-"""Plan a request's run: its route, chain, parameters and language, and what would become of each candidate now."""
+"""Plan a request: its route, chain, parameters and language, and what each candidate would do with it now."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ from routing_admin.core.planning.past_requests import CandidateKey, PastRequest,
 WORDS = TextStyle()
 """Placeholder style; the wording changes no decision."""
 UNLIMITED = 1 << 62
-"""Bytes where no limit is known."""
+"""Size limit in bytes where none is known."""
 NO_READER = Reader(Slots())
-"""Reader of a candidate that is not called."""
+"""Stand-in for the capabilities of a candidate that is not called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class WalkEnd(StrEnum):
 class Walk:
     """A request's path along a chain: the first and the last candidate called, "" if none was called.
 
-    `place` is the position of the last candidate, None without an answer. `forms` says how it gets each file,
+    `place` is the position of the last candidate, None without an answer. `forms` says in what form it gets each file,
     `has_reader` whether any candidate gets the file itself instead of a description.
     """
 
@@ -176,7 +176,7 @@ SKIPS: Mapping[str, Callable[[WalkPlace, WalkChain], _Stride]] = {
         lambda _, __: _Stride.UNKNOWN,
     ),
 }
-"""Present behaviour of a candidate that was skipped then, as the present configuration decides."""
+"""How a candidate that was skipped then is treated under the present configuration."""
 
 
 class DifferenceKind(StrEnum):

@@ -1,1 +1,1 @@
-"""The seed programs' names for parts of this program; no other module imports them."""
+"""The interface of the seed programs, by their names, over this program's parts; no other module imports it."""

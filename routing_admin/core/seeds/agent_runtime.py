@@ -30,7 +30,7 @@ class AgentRuntime:
 
     @property
     def router(self) -> CapabilityRouter:
-        """A router whose descriptions name other agents, never this one."""
+        """A router that suggests other agents in its descriptions, but never this one."""
         adapter = ContentAdapter(
             self.registry, self.directory, self.language, can_read=self.can_read, agent_id=self.agent.id
         )
