@@ -129,10 +129,7 @@ def endpoint(path: str, write: WriteError = body_of) -> Callable[[View], View]:
 
 
 def enter_limited(principal: Principal, size: int) -> Reservation | None:
-    """Reserve the agent's limits for a call of `size` bytes, in a thread. Return None if the agent has no limits.
-
-    Raise `GatewayError`: 429 if a limit is reached, 503 if the limits are unavailable.
-    """
+    """Reserve a call of `size` bytes from the agent's limits, in a thread; return None if the agent has no limits."""
     reservation = reservation_of(principal.holders)
     try:
         if reservation is not None:
@@ -148,7 +145,10 @@ def size_of(request: HttpRequest) -> int:
 
 
 def open_endpoint(*methods: str, write: WriteError = body_of) -> Callable[[View], View]:
-    """Wrap a view without authenticating calls: `write` formats errors, no CSRF check, a short lock timeout."""
+    """Wrap a view that needs no authentication.
+
+    `write` formats errors, CSRF tokens are not checked, and the view gets the gateway's short lock timeout.
+    """
 
     def wrap(view: View) -> View:
         @csrf_exempt

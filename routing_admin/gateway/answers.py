@@ -32,7 +32,7 @@ from routing_admin.limits.reservations import LimitReachedError, Reservation
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import Stream
 
-# The second header keeps nginx from buffering the stream.
+# The second header tells nginx not to buffer the stream.
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
@@ -185,7 +185,7 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
         }
 
     def write_error(error: GatewayError) -> bytes:
-        alone = replace(admitted.parsed, choice=None)  # the error is the only event
+        alone = replace(admitted.parsed, choice=None)  # the error is the whole stream, not one answer of several
         events = admitted.api.events(alone, admitted.name or alone.model, "")
         return events.write_error(error, call.request_id)
 

@@ -46,9 +46,9 @@ CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
 )
 """Chat APIs by path; Gemini's paths contain the model's name and are matched separately."""
 SLOWEST_READER_SECONDS = 60.0
-"""How long a caller may read nothing of a pending response."""
+"""Maximum time for which a caller may stop reading the response."""
 WATCH_AFTER_SECONDS = 0.02
-"""Calls answered sooner are not watched for a disconnect, as watching takes another task."""
+"""Calls answered sooner are not watched for a disconnect, because the watch costs a task."""
 FOREVER = float(60 * 60 * 24 * 365)
 
 Message = MutableMapping[str, Any]
@@ -84,7 +84,8 @@ async def answer_call(api: ChatApi, scope: MutableMapping[str, Any], receive: Re
 async def _answer_body(
     api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: RequestBytes
 ) -> None:
-    # A cancellation by the watch ends the call silently; any other cancellation, such as the server's, is passed on.
+    # When the caller disconnects, the watch cancels this task and the call ends silently. Any other cancellation, such
+    # as a server shutdown, is passed on.
     watch, slot, keep_alive = _Watch(receive), Slot(calls()), KeepAlive(send)
     try:
         await _send_reply(await _reply_to(api, scope, body, slot, keep_alive), send, keep_alive)
@@ -97,7 +98,7 @@ async def _answer_body(
 
 
 async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, room: Slot) -> RequestBytes | None:
-    # None means that the caller disconnected before the end. A body past the limit is not read any further.
+    # Returns None if the caller disconnected before the end. A body over the limit is not read any further.
     announced = announced_length(scope)
     # Large bodies are only accepted with a valid key, checked before memory is spent on them.
     is_known = announced > UNKNOWN_BYTES
@@ -117,7 +118,7 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, roo
 
 
 async def _find_known(scope: Mapping[str, Any]) -> str:
-    # A large body counts against its agent, or against the caller's IP address if the valid key is not in the cache.
+    # A large body counts against its agent, or against the caller's IP address if its valid key is not in the cache.
     headers = headers_of_scope(scope)
     caller = cached_principal(headers)
     if isinstance(caller, Principal):

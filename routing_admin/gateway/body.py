@@ -27,7 +27,7 @@ from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError,
 PARAM_CHARS = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PACKED_BLOCK = 1024
-"""Bytes decompressed at once, which expand to at most a MiB."""
+"""Compressed bytes processed at a time, which expand to at most 1 MiB."""
 
 
 def is_packed(call: HttpCall) -> bool:
@@ -36,7 +36,7 @@ def is_packed(call: HttpCall) -> bool:
 
 
 class _Unpacker:
-    """Decompress a gzip or deflate body in steps, up to the limit.
+    """Decompress a gzip or deflate body in steps, within the size limit.
 
     Raise `BadRequestError`: 415 for another encoding, 413 past the limit, 400 for invalid data.
     """
@@ -104,7 +104,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
             pass
     if len(call.body.data) > limit:
         raise _too_large(limit)
-    # This check follows that of the size, because a body past the limit is not read to its end either.
+    # Checked after the size, because a body over the limit was not read to its end either.
     if call.body.broken:
         message = translatable("The body is incomplete. Send it again.")
         raise BadRequestError(message, None, "invalid_json")

@@ -149,7 +149,7 @@ async def _reply(api: ChatApi, call: HttpCall, work: Callable[[], Awaitable[Http
     except Exception as error:  # API clients must never get an HTML error page
         refusal = error_of_fault(error)
     reply = reply_of(refusal, call.request_id, api.error)
-    # Gemini reports a blocked prompt as a 200 without candidates.
+    # Gemini reports a blocked prompt as a 200 response without candidates.
     if api.blocked is not None and refusal.code == BLOCKED:
         reply.headers["Content-Type"], reply.body = api.blocked(refusal)
         reply.status = 200
@@ -186,12 +186,12 @@ async def _complete(api: ChatApi, call: HttpCall) -> HttpReply:
 
 
 async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
-    # Nearly everything is in memory. What needs the database or files runs in a thread.
+    # Most calls need only memory; whatever needs the database or files runs in a thread.
     principal = admit_known_caller(call.method, call.query, call.headers, api.path)
     if principal is None:
         principal = await look_up_caller(call, api.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
-    # Slots for heavy work and for the extraction process are shared fairly between requesters, known by this name.
+    # Slots for heavy work and for the extraction process are shared fairly between agents, by this name.
     requester.set(principal.key_owner)
     reservation = reservation_of(principal.holders) if principal.holders else None
     try:
@@ -278,7 +278,7 @@ def _decide(
         stream=chat_call.stream,
         keep=partial(store_inline, actor),
         service=target.service,
-        # A strict caller prefers another candidate to one that would ignore a field.
+        # A caller that forbids dropped fields needs a candidate that does not ignore any.
         refuses_drops=call.headers.get("x-routing-strict", "").strip().lower() == "true",
         direct=target.direct or chat_call.passing is not None,
         passing=chat_call.passing,

@@ -1,4 +1,4 @@
-"""The description of a chat API: how a vendor's calls are parsed, and how answers, events and errors are written.
+"""Description of a chat API: how to parse a vendor's calls, and how to write answers, events and errors.
 
 Each API parses its own format into the canonical request. Keys, plans, the fallback chain and the log are common to
 all, see `calls`.
@@ -26,7 +26,7 @@ from routing_admin.request_log.kept_answers import Turn
 
 SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
-"""A body up to this size is examined faster than a thread is entered and left."""
+"""Bodies up to this size, in bytes, are examined without a thread, because switching to one would take longer."""
 MAX_ANSWERS = 8
 """Maximum answers to one request, each of which is an upstream call."""
 
@@ -126,7 +126,7 @@ class AnswerEvents(Protocol):
 
     @property
     def turn(self) -> AnsweredTurn:
-        """What the next turn of the conversation may need from the answer."""
+        """What the next turn of the conversation may need from this answer."""
 
     @property
     def origin(self) -> str: ...

@@ -31,10 +31,10 @@ from routing_admin.request_log.recorder import RequestRecorder, facts_of_fault
 from routing_admin.request_log.tracing import tracing
 
 KNOWN = (GatewayError, OverloadedError, DrainingError)
-"""Errors that have their own status and code."""
+"""Errors with a status and code of their own."""
 ABANDONED = translatable("Another answer to the same request failed, so this one was stopped.")
 Abandon = Callable[[BaseException], None]
-"""Record that the other calls of a request were stopped because one failed."""
+"""Records that the other calls of a request were stopped because one failed."""
 
 
 async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:

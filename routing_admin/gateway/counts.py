@@ -1,4 +1,4 @@
-"""Limit the messages, parts and tools of a call: each takes time during which other agents wait."""
+"""Limit the messages, parts and tools of a call, because examining them delays other agents."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from routing_admin.gateway.fields import Object
 
 PARTS, DECLARED = "parts", ("functionDeclarations", "function_declarations")
 INSIDE = ("content", "output", "tool_calls", "source", "summary", *(PARTS, "functionResponse", "function_response"))
-"""Fields of a message, item or part that have further parts; the last three are Gemini's."""
+"""Fields of a message, item or part that contain further parts; the last three are Gemini's."""
 
 MANY = 300
-"""Items that take up to 30 ms: an image URL that is described instead of sent takes 100 microseconds."""
+"""Number of items above which a call counts as crowded: they may take 30 ms, since an image URL that is described
+instead of sent takes 100 microseconds.
+"""
 
 
 def check_counts(body: Object, messages: str) -> None:

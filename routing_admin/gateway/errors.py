@@ -41,7 +41,7 @@ class GatewayError(Exception):
 
 
 class BadRequestError(GatewayError):
-    """The request is invalid at `param`, such as `messages[0].content[1].image_url.url`."""
+    """The request is invalid at `param`, a path such as `messages[0].content[1].image_url.url`."""
 
     def __init__(self, message: str, param: str | None = None, code: str = "invalid_value", status: int = 400) -> None:
         super().__init__(status, code, message, param)
@@ -73,7 +73,7 @@ def type_of(status: int) -> str:
 
 
 def body_of(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """Return the error as JSON, with the attempts if a chain was run."""
+    """Return the error as JSON, with all attempts if candidates were called."""
     fields: dict[str, Any] = {
         "message": error.message,
         # OpenAI reports an unknown model with this type and status 404.

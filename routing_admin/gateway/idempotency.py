@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 HEADER = "idempotency-key"
 REPLAYED, ORIGINAL, NOT_STORED = "x-routing-replayed", "x-routing-original-request-id", "x-routing-not-stored"
-"""Headers of a replayed outcome, of its original call, and of the reason why an outcome was not stored."""
+"""Response headers: that an outcome is replayed, the id of its original request, and why an outcome is not stored."""
 KEY = re.compile(r"[\x20-\x7e]{1,255}")
 STORED = frozenset({400, 413, 415, 422})
 """Errors that depend on the request alone; these and every 2xx are stored."""
@@ -198,12 +198,12 @@ class _ActiveClaim:
     async def _renew(self) -> None:
         is_claimed = True
         while is_claimed:
-            # The lease is renewed early enough for another attempt before it expires.
+            # Renew after a third of the lease, which leaves time for another try.
             await asyncio.sleep(LEASE.total_seconds() / 3)
             try:
                 is_claimed = await run_in_thread(self._call, partial(renew_claim, self._claim))
             except Exception as error:
-                # The database may be back before the lease expires.
+                # Retry: the database may respond again before the lease expires.
                 if not is_unavailable(error):
                     raise
 
@@ -222,7 +222,7 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
         except BaseException:
             await self._end()
             raise
-        # An outcome larger than this is not stored, so it is not held in memory.
+        # An outcome over this size is not stored, so it is not collected in memory.
         if self._size <= OUTCOME_BYTES:
             self._pieces.append(block)
         self._size += len(block)
@@ -231,7 +231,7 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
     async def athrow(self, *problem: Any) -> bytes:
         return await self._blocks.athrow(*problem)
 
-    # The key is also released if no block was ever read.
+    # Also releases the key of a stream that was never read.
     async def aclose(self) -> None:
         await self._blocks.aclose()
         await self._end()

@@ -55,7 +55,7 @@ class KeepAlive:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._start_task)
 
     async def stop(self) -> None:
-        """Stop sending; a message in progress is either completed or dropped."""
+        """Stop sending; a comment that is being sent is either completed or dropped."""
         if self._timer is None:
             return
         self._timer.cancel()
@@ -81,7 +81,7 @@ class KeepAlive:
         headers = header_pairs(self._make_headers())
         self._sent = frozenset(name for name, _ in headers)
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        self.has_begun = True  # only now: a server that is cancelled while it waits to write has sent nothing
+        self.has_begun = True  # after the send: a server cancelled while it waits has sent nothing
         self._begun()
         while True:
             await self._send({"type": "http.response.body", "body": self._block, "more_body": True})

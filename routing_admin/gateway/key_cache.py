@@ -26,7 +26,8 @@ from routing_admin.configuration.stamped_cache import OUTAGE_SECONDS, StampedCac
 from routing_admin.platform.databases.unavailable import is_unavailable
 
 ENTRY_SECONDS = 20.0
-"""Less than the minute after which a key's last use is recorded again."""
+"""Seconds for which an entry is fresh. The last use of a key is recorded at most once a minute, so this must be less.
+"""
 MAX_ENTRIES = 1000
 
 
@@ -40,7 +41,10 @@ class _CachedKey:
 
 
 class KeyCache:
-    """Cache of keys; `clock` must be the clock of `newest`, `now` is compared with keys' expiry."""
+    """Cache of keys.
+
+    `clock` is in monotonic seconds, the same clock as that of `newest`; `now` is for the expiry of keys.
+    """
 
     def __init__(
         self,
@@ -77,7 +81,7 @@ class KeyCache:
         return entry if entry and entry.stamp == self._newest.stamp() and self._is_unexpired(entry.principal) else None
 
     def _is_current(self, entry: _CachedKey) -> bool:
-        # A fresh entry counts, and during an outage any entry of the current stamp.
+        # An entry counts while it is fresh and, during a database outage, as long as its stamp is current.
         return self._clock() < entry.until or self._bridges_outage(self._newest.unread_since())
 
     def _bridges_outage(self, outage: object = True) -> bool:

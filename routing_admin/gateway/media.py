@@ -55,7 +55,7 @@ DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
 ANY_IMAGE, ANY_AUDIO = FilePart(Kind.IMAGE, "image/*"), FilePart(Kind.AUDIO, "audio/*")
 ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
-"""Descriptions of files of which only the kind is known."""
+"""Descriptions of files of which nothing but the kind is known."""
 URL_CHARS = 8192
 OPENAI_PREFIX = "file-"
 PIECE_CHARS = 4 * 1024 * 1024
@@ -91,13 +91,13 @@ class References:
 
 
 def find_by_either_id(find: Callable[[str], T | None], ref: str) -> T | None:
-    """Look up a reference, with or without OpenAI's prefix, on which some clients insist."""
+    """Look up a reference, with or without OpenAI's prefix, which some clients require."""
     row = find(ref)
     return find(ref.removeprefix(OPENAI_PREFIX)) if row is None and ref.startswith(OPENAI_PREFIX) else row
 
 
 def _gone_part(ref: str, description: FilePart) -> FilePart:
-    # A string that cannot be an artifact's id may still serve as a file name.
+    # A reference that cannot be an artifact's id is shown as the file's name.
     bare = artifact_id(ref)
     filename = description.filename or (None if bare else clean_filename(ref))
     return replace(description, artifact_id=bare, filename=filename, unreadable=MissingError.code)

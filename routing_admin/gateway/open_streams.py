@@ -36,7 +36,7 @@ class KeyEndedError(Exception):
 
 @dataclass(eq=False, slots=True)
 class OpenStream:
-    """An open stream, whose key was last checked under `stamp`; `waiting` is its wait for the next block."""
+    """An open stream; its key was last checked under `stamp`, and `waiting` is its wait for the next block."""
 
     principal: Principal
     stamp: int

@@ -1,7 +1,7 @@
 """Encode a thought's origin in ids and signatures that callers send back.
 
-A caller returns `reasoning_details` and `extra_content` unchanged or drops them; it would not return our own fields.
-So a thought's id contains its origin and position, and a signature is prefixed with its origin.
+Callers return `reasoning_details` and `extra_content` unchanged or not at all, and would drop fields of our own. So a
+thought's id contains its origin and position, and a signature is prefixed with its origin.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def read_signature(text: str | None) -> tuple[str | None, str]:
     return labelled[2], labelled[1]
 
 
-# Thoughts of any vendor in one opaque string, for callers that return it unread.
+# Pack the thoughts of any vendor into one opaque string, for callers that return it unread.
 
 CARRIER = "routing:"
 """Prefix of such a string; no vendor's base64 can begin with it."""

@@ -56,7 +56,7 @@ class AnswerStream:
         return self.finish is not None and self.failure is None and self.fault is None
 
     async def blocks(self) -> AsyncGenerator[bytes, None]:
-        """Yield server-sent events, those of one upstream block together.
+        """Yield server-sent events; those made from one upstream block are joined.
 
         If the answer breaks off, the last event is an error, without finish reason and `[DONE]`.
         """
@@ -66,7 +66,7 @@ class AnswerStream:
             open_stream = open_streams().add(self.principal, self.dispatch.planned.state.stamp, waiting)
         try:
             batches = aiter(self.result.answer)
-            # Text is only collected if something needs it afterwards.
+            # Text is only collected if it is needed afterwards.
             records = (
                 self.reservation is not None
                 or self.dispatch.planned.state.record_bodies
@@ -74,7 +74,7 @@ class AnswerStream:
             )
             delta = self._record_delta if records else self.events.write_delta
             while True:
-                # A stream that never waits would not notice that the server is draining.
+                # Without this check, a stream that never waits would not notice that the server is draining.
                 draining().check()
                 if open_stream is not None:
                     open_stream.check()
@@ -96,7 +96,7 @@ class AnswerStream:
             if self.finish is None:
                 self.ended_by = error
                 yield self.events.write_error(GatewayError(error.status, error.code, error.message), self.request_id)
-        except Exception as error:  # a bug of ours: report it to the caller, and do not log it as the provider's
+        except Exception as error:  # a bug of ours: report it to the caller, but do not log it as the provider's
             self.fault = error
             yield self.events.write_error(error_of_fault(error), self.request_id)
         finally:

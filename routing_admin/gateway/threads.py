@@ -31,7 +31,7 @@ async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
 
 
 async def run_in_own_share(call: HttpCall, work: Callable[[], T], *, is_heavy: bool = False) -> T:
-    """Run `work` in a thread of the agent's share, so that one agent's files never block all threads.
+    """Run `work` in a thread from the agent's share, so that one agent's files never occupy all threads.
 
     `is_heavy` work runs alone; raise `OverloadedError` if other heavy work takes too long.
     """
@@ -45,7 +45,7 @@ def _alone(work: Callable[[], T]) -> T:
 
 
 def _with_rows(work: Callable[[], T]) -> T:
-    # These threads outlive the call, so their database connections must be renewed.
+    # These threads outlive the call, so stale database connections must be renewed.
     with borrowed_connections():
         try:
             return work()

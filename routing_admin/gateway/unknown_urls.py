@@ -1,4 +1,4 @@
-"""404 for URLs that almost match the data plane, in the caller's format and naming the right URL."""
+"""Respond with 404 to URLs that almost match the data plane, in the caller's format, and name the right URL."""
 
 from __future__ import annotations
 

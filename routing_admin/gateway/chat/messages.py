@@ -46,9 +46,9 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     }
 )
 PLAIN = 2
-"""Number of fields of a message or part that has only a role or type, and content."""
+"""Number of fields of a message or part that has only its role or type, and its content."""
 FUNCTION = "function"
-"""Role of a result in the old function API, which names the function instead of the call."""
+"""Role of a function's result in the old function API; such a message names the function instead of the call."""
 
 
 @value_class
@@ -176,7 +176,7 @@ def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
         if isinstance(part, dict) and part.get("type") in THINKING:
             thoughts += thoughts_of_block(part, text_length, 0)
             continue
-        # A thought's position is counted in characters of text before it.
+        # A thought's position is the number of characters of text before it.
         text_length += len(str(part.get("text") or "")) if isinstance(part, dict) else 0
         other_parts.append(part)
     return (

@@ -35,7 +35,7 @@ def whole_media_json(media: Sequence[Media]) -> dict[str, Any]:
 
 
 def media_json(media: Iterable[Media]) -> dict[str, list[dict[str, Any]]]:
-    """Return the fields for images and files, the images numbered."""
+    """Return the message fields for images and files; images are numbered."""
     images: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
     for item in media:
@@ -49,7 +49,8 @@ def media_json(media: Iterable[Media]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _sound_json(sound: Media) -> dict[str, Any]:
-    # OpenAI's clients require all four fields. Audio that its vendor does not store expires at once.
+    # OpenAI's clients require all four fields. Audio without an expiry has no copy at its vendor, so it expires at
+    # once.
     return {
         "id": sound.id or new_id("audio_"),
         "data": sound.data,
@@ -73,7 +74,7 @@ def _reference(media: Media) -> dict[str, str]:
 
 DONE = b"data: [DONE]\n\n"
 OLD_REASONS: Mapping[str, str] = MappingProxyType({"tool_calls": "function_call"})
-"""Finish reasons that differ for callers of the old `functions` API."""
+"""Finish reasons that have another name in the old `functions` API."""
 
 
 def completion_id() -> str:
@@ -81,7 +82,7 @@ def completion_id() -> str:
 
 
 def usage_json(usage: Usage) -> dict[str, Any] | None:
-    """Return the provider's token counts, or None if it reported none."""
+    """Return the token counts that the provider reported, or None if it reported none."""
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
     if prompt is None and completion is None and usage.total_tokens is None:
         return None
@@ -131,10 +132,10 @@ TOKEN_DETAILS: tuple[tuple[str, tuple[tuple[str, Callable[[Usage], Any]], ...]],
 
 
 def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: bool = False) -> dict[str, Any]:
-    """Return a whole answer under the name `model`; the provider's own name for it is not disclosed.
+    """Return a complete answer as JSON, under the model name `model`; the provider's own name is not disclosed.
 
-    `origin` marks reasoning that the model wants back. `old_calls` writes the first call as `function_call`, for a
-    caller that sent `functions`.
+    `origin` labels reasoning that the next turn has to return to the same model. `old_calls` writes the first call as
+    `function_call`, for a caller that sent `functions`.
     """
     message: dict[str, Any] = {
         "role": "assistant",

@@ -37,7 +37,7 @@ class GeminiChunks:
     """The chunks of one answer, as server-sent events or, with `as_list`, elements of one JSON list.
 
     If the answer is one of several (`choice`), each element is preceded by a comma and the list is wrapped elsewhere.
-    `calls` collects calls until their arguments are complete. Later calls wait behind an incomplete call. `thoughts`
+    `calls` collects calls until their arguments are complete. Calls after an incomplete one wait for it. `thoughts`
     holds signatures for the next part. `is_grounded`: the model's own grounding metadata was sent, so ours is not.
     """
 

@@ -1,4 +1,4 @@
-"""Read what proto JSON allows beyond plain JSON: snake_case names, one object for a list, two base64 alphabets."""
+"""Read JSON as protobuf allows it: snake_case names, one object instead of a list, two base64 alphabets."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def _read_stops(value: Any) -> tuple[str, ...]:
 
 
 def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
-    # Options for which chat completions have fields, and options that only Gemini has.
+    # Options that chat completions also have, and options that only Gemini has.
     extra = {openai_name: config.get(name) for name, openai_name in OPENAI_NAMES.items()}
     top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # proto JSON may write it as 40.0
     extra["top_k"] = int(top_k) if top_k else None

@@ -22,8 +22,9 @@ from routing_admin.gateway.reasoning_signatures import label_signature, pack_tho
 from routing_admin.platform.server.answers import google_error
 from routing_admin.platform.server.request_id import new_id
 
-# Reasoning that a model wants back, as a part's `thoughtSignature`. A signature is opaque to Gemini's clients. Ours
-# contains the signature of the part's own call and the preceding thoughts of any vendor, each with its origin.
+# Reasoning that has to be returned to its model is sent as a part's `thoughtSignature`, which is opaque to Gemini's
+# clients. Our signatures contain the signature of the part's own call and the preceding thoughts of any vendor, each
+# with its origin.
 
 FORMAT = "routing-1"
 """First line of our signatures, before the call's signature and the packed thoughts, one line each."""
@@ -31,7 +32,7 @@ FORMAT = "routing-1"
 
 @value_class
 class PartSignature:
-    """A returned signature: thoughts, and the signature of the part's own call with its origin."""
+    """A signature that a caller returned: thoughts, and the signature of the part's own call with its origin."""
 
     thoughts: tuple[ReasoningBlock, ...] = ()
     proof: str | None = None
@@ -47,7 +48,7 @@ def write_signature(thoughts: Sequence[ReasoningBlock], proof: str | None, origi
 
 
 def read_part_signature(text: str | None, offset: int, calls: int, *, of_call: bool) -> PartSignature:
-    """Parse a signature that follows `offset` characters and `calls` calls; any but ours is Gemini's own."""
+    """Parse a signature that follows `offset` characters of text and `calls` calls; a foreign one is Gemini's own."""
     if not text:
         return PartSignature()
     format_, _, rest = decode_text(text).partition("\n")

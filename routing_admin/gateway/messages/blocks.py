@@ -129,7 +129,7 @@ class BlockMessageReader:
         return Message(Role.TOOL, tuple(parts), tool_call_id=call_id, is_error=is_error)
 
     def _read_answer(self, blocks: list[Object], path: str) -> Message:
-        # Reasoning keeps its position among text and calls, as Anthropic wants it back in place.
+        # Reasoning keeps its position among text and calls, because Anthropic requires it.
         text, mark = "", None
         calls: list[ToolCall] = []
         thoughts: list[ReasoningBlock] = []

@@ -34,7 +34,7 @@ from routing_admin.gateway.messages.thinking_blocks import UNSIGNED, block_of_th
 from routing_admin.gateway.reasoning_signatures import label_signature
 
 COMPLETION_CHECKS = 8
-"""How often one call's arguments are parsed to find their end; after that it stays open until the next call."""
+"""How often one call's arguments are parsed to find their end; after that the call stays open until the next one."""
 
 
 class BlockKind(StrEnum):
@@ -60,10 +60,11 @@ class CallBlock:
     checked: int = 0
 
     def is_complete(self, *, followed: bool) -> bool:
-        """Return whether the arguments are a whole object, after which nothing can follow.
+        """Return whether the arguments are a complete object, after which nothing can follow.
 
-        A custom tool's arguments, and arguments that never begin (hosts send "" for a tool without parameters), end
-        where the arguments of a later call begin (`followed`), because vendors send calls one after another.
+        A custom tool's arguments have no recognisable end, and a tool without parameters may get none at all (hosts
+        send ""). Because vendors send calls one after another, both are complete once arguments of a later call have
+        begun (`followed`).
         """
         if self.custom or not self.pieces:
             return followed

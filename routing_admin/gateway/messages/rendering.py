@@ -68,7 +68,7 @@ TIERS = ("standard", "priority", "batch")
 OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
 """Anthropic's stop reasons without a canonical equivalent, on which its clients act."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
-"""End of an unfinished message. Only these two may be null; what Anthropic omits is also omitted here."""
+"""End of an unfinished message. Only these two fields may be null; others are left out, as Anthropic does."""
 
 
 def message_id() -> str:

@@ -23,12 +23,14 @@ from routing_admin.request_log.kept_answers import KeptTooLargeError, kept_answe
 T = TypeVar("T")
 REFERENCE, PREVIOUS = "item_reference", "previous_response_id"
 ITEM_ID = re.compile(r"[a-z]{2,4}_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})[0-9a-f]{2,4}")
-"""Ids of `ResponseHead.item_id`: the answer's key, which begins with its creation time, and the item's index."""
+"""Ids made by `ResponseHead.item_id`: the answer's key, which begins with its creation time, then the item's index."""
 ANSWER_ID = re.compile(r"resp_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})")
 VENDORS_ID = re.compile(r"[A-Za-z]{1,20}_[\w-]{1,230}", re.ASCII)
-"""Id that OpenAI gave an item, such as `ws_…` for a search. The item is stored under it, as OpenAI wants it back."""
+"""An id that OpenAI gave to an item, such as `ws_…` for a search. The item is stored under this id, because OpenAI
+requires it.
+"""
 RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8)
-"""Seconds to wait for an answer that another process is still writing."""
+"""Seconds to wait between tries for an answer that another process is still writing."""
 MAX_ANSWER = 900
 """Longest duration of an answer in seconds."""
 
@@ -48,9 +50,9 @@ TOO_LARGE = translatable(
 
 @value_class
 class Earlier:
-    """The conversation up to an answer, in place of its id: the first `count` items of the input.
+    """An earlier conversation that was inserted into the input in place of an answer's id.
 
-    `before` are the keys of its answers.
+    `count` is the number of its items, `before` the keys of its answers.
     """
 
     id: str

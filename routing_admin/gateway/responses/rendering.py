@@ -23,11 +23,10 @@ from routing_admin.platform.server.request_id import new_id
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Finish reasons of an incomplete answer → names in Responses."""
 NO_NAMESPACES: Mapping[str, tuple[str, str]] = MappingProxyType({})
-"""Default without namespaces."""
 ERROR_CODES: Mapping[int, str] = MappingProxyType({408: "server_error", 429: "rate_limit_exceeded"})
-"""OpenAI's error codes; any other 4xx is an invalid prompt, any other 5xx a server error."""
+"""Status → OpenAI's error code; any other 4xx is an invalid prompt, any other 5xx a server error."""
 SAMPLING_DEFAULT = 1.0
-"""OpenAI's default temperature and top_p; a response must contain a number."""
+"""OpenAI's default for temperature and top_p, because a response must contain a number."""
 
 
 @dataclass(frozen=True, slots=True)

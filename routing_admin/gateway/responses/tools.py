@@ -25,7 +25,7 @@ FUNCTION, CUSTOM, NAMESPACE = "function", "custom", "namespace"
 PROTOCOL = "openai-responses"
 FUNCTION_KEYS = FUNCTION_FIELDS[PROTOCOL].keys() | {"type", "name", "description", "parameters", "strict"}
 ADDED = "additional_tools"
-"""Type of an input item that adds tools, as a developer message adds text."""
+"""Type of an input item that adds tools in the middle of a conversation."""
 MAX_NAME_LENGTH = 64
 """Maximum length of a tool's name that every vendor accepts."""
 
@@ -112,7 +112,7 @@ def _list_tool_lists(body: Object, earlier: int) -> Iterator[tuple[Any, str]]:
 
 
 def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:
-    """Return the tool choice, in which a tool's name is flat; raise `BadRequestError`.
+    """Return the tool choice, in which a tool is named without a nested object; raise `BadRequestError`.
 
     A choice of OpenAI's own tools is added to `vendor`.
     """
