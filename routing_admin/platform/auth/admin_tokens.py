@@ -1,4 +1,4 @@
-"""Authenticate administrators' scripts by tokens, which are looked up by their public part as agents' keys are."""
+"""Authenticate administrators' scripts by tokens, which are looked up by their public part, like agents' keys."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:
     match = TOKEN.fullmatch(token)
     row = AdminToken.objects.select_related("owner").filter(public_id=match[1]).first() if match else None
     if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
-        # The same response for every kind of invalid token.
+        # Every kind of invalid token gets the same response.
         return BAD_TOKEN
     living = row.revoked_at is None and row.expires_at > timezone.now()
     if not (living and row.owner.is_active and row.owner.is_staff):

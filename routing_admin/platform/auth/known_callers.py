@@ -45,6 +45,6 @@ def _has_good_key(headers: Mapping[str, str]) -> bool:
 def _is_signed_in(headers: Mapping[str, str]) -> bool:
     key = parse_cookie(headers.get("cookie", "")).get(settings.SESSION_COOKIE_NAME)
     request = HttpRequest()
-    # A session without a key is empty.
+    # An empty session has no key.
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(key)
     return get_user(request).is_authenticated

@@ -64,11 +64,11 @@ def _check_known_call(match: ResolverMatch) -> None:
 
 def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase | None:
     if not request.user.is_authenticated:
-        # The pages' own login, where failed sign-ins are limited.
+        # The redirect leads to our own login page, which limits failed sign-ins.
         return redirect_to_login(request.get_full_path())
     if not request.user.is_superuser:
         raise PermissionDenied
-    # A superuser may look at rows and sign out, but do nothing else.
+    # A superuser may look at rows and sign out, but nothing else.
     is_allowed = request.method in READING or match.url_name == "logout"
     return None if is_allowed else HttpResponseNotAllowed(("GET", "HEAD"))
 

@@ -1,7 +1,7 @@
 """Record where and when each session was last used: collected in memory, so that no page waits for a write.
 
-Django's store has the sessions and their users. The rows of this module name a session by a digest of its key.
-Program and system are guessed from the user agent when it is shown.
+Django's store has the sessions and their users. This module's rows identify a session by a digest of its key. Program
+and system are guessed from the user agent when it is shown.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 EVERY = timedelta(minutes=1)
 """Shortest interval between two records of a session."""
 MAX_AGENT = 300
-"""Characters kept of a user agent."""
+"""Maximum length of a stored user agent; the rest is cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def sessions_of(user_id: int) -> Iterator[tuple[str, Session]]:
 
 
 class SessionActivity:
-    """Activity seen by this process and not written yet, by the session's digest."""
+    """Activity noted by this process and not yet written, keyed by the session's digest."""
 
     def __init__(self) -> None:
         self._noted: dict[str, SessionUse] = {}
@@ -76,7 +76,7 @@ class SessionActivity:
         return dict(self._noted)
 
     def write(self) -> bool:
-        """Write the noted activity in one transaction; return False, and keep it, if the database rejects it."""
+        """Write the noted activity in one transaction; if the database rejects it, keep it and return False."""
         with self._writing:
             noted = self.waiting()
             try:
@@ -105,7 +105,10 @@ session_activity = owned(SessionActivity)
 
 
 class SessionActivityMiddleware:
-    """Note the session of signed-in users. Placed outside the session middleware, which has saved the key by then."""
+    """Note the session of signed-in users.
+
+    It wraps the session middleware, so it sees the key of a session that was just saved.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -135,7 +138,8 @@ PROGRAMS = (
     ("curl", "curl"),
     ("python", "Python"),
 )
-"""Words in user agents and the program they indicate; the first match counts, since most also name others."""
+"""Text in a user agent, and the program it indicates. The first match counts, because most programs also name others.
+"""
 
 SYSTEMS = (
     ("iPhone", "iPhone"),

@@ -2,8 +2,8 @@
 
 No account is ever locked for all addresses, so an attacker cannot lock out an administrator. An attempt is counted
 before the password is checked, and removed if the password was right, so parallel attempts in any number of processes
-cannot exceed the limit. Links to agents' own pages are counted separately in the same way, by their public part. Only
-invalid links count.
+cannot exceed the limit. Invalid links to agents' own pages are counted separately in the same way, by the public part
+of the link.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Limit:
 NAME_AND_ADDRESS = Limit(5, timedelta(minutes=15))
 ADDRESS = Limit(50, timedelta(hours=1))
 LOCK = 0x7369676E
-"""Number of the PostgreSQL advisory lock for which attempts queue."""
+"""Number of the PostgreSQL advisory lock that makes attempts wait for one another."""
 
 
 def seconds_to_wait(failed: Iterable[datetime], limit: Limit, now: datetime) -> int:

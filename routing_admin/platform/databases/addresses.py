@@ -34,10 +34,8 @@ NAMED: dict[str, Any] = {
 }
 """Defaults of libpq parameters."""
 POOL = {"min_size": 1, "max_size": 20, "num_workers": 2, "reconnect_timeout": 1.0, "max_idle": 300.0}
-"""Pool of a serving process, one each for the configuration and the request log.
-
-`reconnect_timeout` is short: a failing pool reports its error soon, and the next caller starts a new attempt instead of
-waiting for a growing backoff.
+"""Pool of a serving process, one for the configuration and one for the request log. `reconnect_timeout` is short: a
+failing pool reports its error soon, and the next caller starts a new attempt instead of waiting for a growing backoff.
 """
 FORM = "postgres://user:password@host:5432/name"
 """Several hosts are separated by commas: `host1:5432,host2:5432`."""
@@ -53,7 +51,7 @@ def databases(url: str, data_dir: Path) -> dict[str, dict[str, Any]]:
     database, logs = database_files(url, data_dir)
     return {
         "default": _sqlite_database(database, "FULL", checkpoint_pages=1000),
-        # While the log's indexes grow, their pages change repeatedly. With rare checkpoints each page is moved once.
+        # Growing indexes change the same pages repeatedly. Rare checkpoints write each page to the database only once.
         "logs": _sqlite_database(logs, "NORMAL", checkpoint_pages=8000),
     }
 
@@ -63,7 +61,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
         "journal_mode=WAL",
         f"synchronous={synchronous}",
         "journal_size_limit=67108864",
-        # Pages collected in the write-ahead log before they are moved to the database.
+        # Number of pages collected in the write-ahead log before they are written to the database.
         f"wal_autocheckpoint={checkpoint_pages}",
         "cache_size=-8000",
     )
@@ -72,7 +70,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
         "NAME": path,
         "OPTIONS": {
             "timeout": 5,
-            # Writers wait for one another instead of failing.
+            # Writers then wait for one another instead of failing.
             "transaction_mode": "IMMEDIATE",
             "init_command": ";".join(f"PRAGMA {pragma}" for pragma in pragmas),
         },

@@ -1,4 +1,7 @@
-"""Explain database errors to operators in one line: what, where, and what to do. Never contains a password."""
+"""Explain database errors to operators in one line: what, where, and what to do.
+
+Explanations never contain a password.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ CORRECT = "or correct host and port in DATABASE_URL"
 
 
 def explain_failure(error: BaseException, alias: str = "default") -> str | None:
-    """Return the explanation of a database error, or None for errors that an operator cannot fix."""
+    """Return the explanation of a database error, or None if an operator cannot fix its cause."""
     if isinstance(error, ImportError | ImproperlyConfigured):
         return DRIVER if "psycopg" in str(error) or "pq wrapper" in str(error) else None
     if not isinstance(error, DatabaseError | InterfaceError):
@@ -129,7 +132,7 @@ def _first_line(error: BaseException) -> str:
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 
-# Probes for readiness, metrics and alerts: whether the databases accept writes.
+# Readiness, metrics and alerts use these checks of whether the databases accept writes.
 
 INSERT = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {table} WHERE 1 = 0"
 UPDATE = "UPDATE {table} SET {column} = {column} WHERE 1 = 0"
@@ -149,7 +152,7 @@ def check_writable() -> None:
     """
     for alias, probes in PROBES.items():
         try:
-            # This is done outside the lock timeout, since a busy pool may need longer.
+            # Not limited by the lock timeout, because a busy pool may need longer.
             connections[alias].ensure_connection()
             with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
                 for name, statement in probes:
@@ -190,5 +193,5 @@ def is_pooled() -> bool:
 
 
 def pool_connections() -> None:
-    """Make threads borrow connections from a pool from now on; this has no effect on engines without pools."""
+    """Make threads borrow connections from a pool from now on, if the engine has pools."""
     _pooled().set()

@@ -39,13 +39,16 @@ def wait_seconds(default: float) -> float:
 
 
 class _LastTimeout:
-    """Time of the last lock timeout, by the monotonic clock."""
+    """When the last lock timeout occurred, in monotonic seconds."""
 
     at = float("-inf")
 
 
 def queued_work(work: Callable[[], T]) -> Callable[[], T]:
-    """Wrap `work` for a busy thread; its timeout is shortened if earlier calls timed out while it was queued."""
+    """Wrap `work` for a thread that may be busy.
+
+    Its lock timeout is shortened if earlier work timed out while it was queued.
+    """
     limit, requested_at = _limit.get(), time.monotonic()
 
     def run() -> T:

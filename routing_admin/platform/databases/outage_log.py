@@ -1,4 +1,4 @@
-"""Log a lasting failure only once, and when it ends the number of failed attempts."""
+"""Log a lasting failure only once and, when it ends, the number of failed attempts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing_admin.platform.databases.unavailable import fault_of, is_unavailabl
 
 @dataclass(slots=True)
 class OutageLog:
-    """Failures of `operation`, a repeated kind of work."""
+    """Failures of one repeated kind of work, which is named by `operation`."""
 
     log: logging.Logger
     operation: str

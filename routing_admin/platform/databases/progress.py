@@ -1,4 +1,4 @@
-"""Show progress of long work with the time left: one changing line on a terminal, otherwise a new line now and then."""
+"""Show the progress of long work and the time left: one changing line on a terminal, else a line every few seconds."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from capabilities.runtime import owned
 QUIET_SECONDS = 3.0
 """Work that takes less time shows no progress."""
 LINE_SECONDS = 5.0
-"""Interval of lines outside a terminal."""
+"""Interval between lines if the output is not a terminal."""
 TERMINAL_SECONDS = 0.5
 
 
 @dataclass(slots=True)
 class WorkProgress:
-    """Progress of a piece of work; `total` 0 means unknown."""
+    """Progress of a piece of work; `total` is 0 if unknown."""
 
     name: str
     total: int
@@ -41,7 +41,7 @@ class WorkProgress:
         self.show()
 
     def show(self) -> None:
-        """Show progress, if the interval has passed."""
+        """Show the progress, unless it was shown a moment ago."""
         now = self.clock()
         if self.out is None or now < self._next:
             return
@@ -97,7 +97,7 @@ def progress_of(name: str, total: int = 0) -> Iterator[WorkProgress]:
 
 @contextmanager
 def watched(name: str, total: int, measure: Callable[[], int]) -> Iterator[None]:
-    """Show progress of one long call in the block; a thread measures it, since the call cannot report it."""
+    """Show the progress of one long call in the block; a thread measures it, because the call cannot report it."""
     ended = threading.Event()
     with progress_of(name, total) as counter:
 

@@ -121,7 +121,7 @@ def drop_connections() -> None:
 
 @contextmanager
 def one_moment(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """Read a consistent snapshot of a database without blocking writers.
+    """Show the block one consistent snapshot of a database, without blocking writers.
 
     An open transaction is used as it is.
     """
@@ -130,7 +130,7 @@ def one_moment(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
         yield
         return
     with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic(alias):
-        # By default each statement sees its own snapshot.
+        # By default each statement would see a snapshot of its own.
         if connection.vendor == POSTGRESQL:
             connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

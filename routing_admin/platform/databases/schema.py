@@ -25,7 +25,7 @@ APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 
 
 class NewerSchemaError(Exception):
-    """A newer version of the program wrote the rows; the message says which and what to do."""
+    """The database was migrated by a newer version of the program; the message says which, and what to do."""
 
 
 def list_applied(using: str = DEFAULT_DB_ALIAS) -> list[Migration]:
@@ -131,7 +131,8 @@ def list_pending() -> list[Migration]:
 
 @dataclass(slots=True)
 class _MigrationStatements:
-    """Count executed statements of migrations, each by the number of rows in the table that it names."""
+    """Measure the progress of migrations in rows: each executed statement counts the rows of the table that it names.
+    """
 
     rows: Mapping[str, int]
     total: int

@@ -14,7 +14,7 @@ from capabilities.core.translatable import Translatable, translatable
 
 
 class DatabaseFault(StrEnum):
-    """Cause of an error; all but the last two are outages, after which the same call can succeed unchanged."""
+    """Cause of an error. All but the last two are outages: the same call can succeed later, unchanged."""
 
     DOWN = "down"
     LOCKED = "locked"
@@ -108,7 +108,7 @@ def is_unavailable(error: BaseException | None) -> bool:
 
 
 def is_of_values(error: BaseException) -> bool:
-    """Return whether a row's own values caused the error, so that the other rows can be written."""
+    """Return whether the values of a row caused the error, so that other rows can still be written."""
     if isinstance(error, DatabaseError | InterfaceError):
         return fault_of(error) is DatabaseFault.VALUE
     return isinstance(error, TypeError | ValueError | ArithmeticError | LookupError | AttributeError | RecursionError)
@@ -127,7 +127,7 @@ def fault_of(error: BaseException) -> DatabaseFault | None:
 
 
 def _fault_by_words(error: BaseException, text: str) -> DatabaseFault | None:
-    # This is for errors without a code, or with a code that says little.
+    # For errors without a code, or with a code that is too general.
     if "is full" in text or "No space left" in text:
         return DatabaseFault.FULL
     if any(phrase in text for phrase in NO_TABLE):

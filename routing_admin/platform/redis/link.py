@@ -107,7 +107,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ANSWER_SECONDS = 1.0
-"""Timeout of the threads that use Redis; requests never wait for it."""
+"""Timeout of the background threads that use Redis; requests never wait for it."""
 FIRST_PAUSE, MAX_PAUSE = 0.25, 1.0
 """Delay between retries during an outage."""
 
@@ -132,7 +132,7 @@ class RedisLink:
         self.lead_to(url)
 
     def lead_to(self, url: str) -> None:
-        """Switch to another server with an unknown state; for tests."""
+        """Switch to another server; only tests use this."""
         self.url, self._up = url, False
         self._outage: Outage | None = None
         self._pause, self._again_at = FIRST_PAUSE, 0.0
@@ -155,13 +155,13 @@ class RedisLink:
         return ":".join((self.prefix, *parts))
 
     def ask(self, work: Callable[[redis.Redis], T]) -> T:
-        """Return the result of `work`. Raise `RedisUnavailableError`, at once during an outage."""
+        """Return the result of `work`, or raise `RedisUnavailableError`, which takes no time during an outage."""
         if self._client is None or not self._up:
             raise RedisUnavailableError(str(self._outage.sentence) if self._outage else "Redis was not asked yet.")
         return self._try(work, self._client)
 
     def beat(self) -> bool:
-        """Return whether the server takes writes; during an outage it is retried only after a delay."""
+        """Return whether the server accepts writes; during an outage it is only retried after a delay."""
         if self._client is None or (not self._up and self._clock() < self._again_at):
             return False
         try:
@@ -173,7 +173,7 @@ class RedisLink:
         return True
 
     def look(self) -> Outage | None:
-        """Retry at once, and return the outage if it lasts."""
+        """Retry now, and return the outage if it continues."""
         self._again_at = 0.0
         self.beat()
         return self._outage
@@ -199,7 +199,7 @@ class RedisLink:
         sentence = sentence_of(error, self.url)
         self._pause = min(self._pause * 2, MAX_PAUSE) if not self._up else FIRST_PAUSE
         self._again_at = self._clock() + self._pause
-        # One log line per template, since the reasons in it vary.
+        # Log each template once, because the reasons inserted into it vary.
         if self._outage is None or self._outage.sentence.template != sentence.template:
             log.error("%s Until it answers, this process does without it.", sentence)
             self._outage = Outage(self._outage.since if self._outage else timezone.now(), sentence)
@@ -228,7 +228,7 @@ def _client(url: str) -> redis.Redis:
 
 
 def prefix_of(secret: str) -> str:
-    # All processes of an installation share its secret, and no other installation does.
+    # All processes of an installation share this secret, and no other installation has it.
     return f"routing-admin:{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
 
 

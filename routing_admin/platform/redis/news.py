@@ -1,7 +1,7 @@
 """Messages between processes through Redis streams, written and read outside of requests.
 
 A message is rendered when it is sent, and only the latest per subject is sent. During an outage messages wait until
-Redis is back. A process that starts, or reconnects, reads what the streams still have.
+Redis is back. A process that starts or reconnects reads everything that the streams still contain.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import redis
 
 MAX_WAITING = 10_000
-"""Subjects with messages to send; the oldest are dropped."""
+"""Maximum number of subjects with messages to send; the oldest are dropped."""
 BATCH = 500
 BLOCK_MILLISECONDS = 500
 """How long one read waits for messages."""
@@ -75,7 +75,7 @@ class News:
             self.send()
 
     def is_waiting(self, topic: str, subject: str) -> bool:
-        """Return whether a message about the subject is queued, so that others' earlier messages are outdated."""
+        """Return whether a message about the subject is queued, which outdates earlier messages of other processes."""
         return (topic, subject) in self._waiting
 
     def is_own(self, fields: Fields) -> bool:
@@ -113,7 +113,7 @@ class News:
             found, now = self.link.ask(self._read)
         except RedisUnavailableError:
             for topic in self._topics.values():
-                # Once Redis is back, everything that the streams have is read.
+                # Once Redis is back, read everything that the streams still contain.
                 topic.read_to = BEGINNING
             return False
         by_key = {topic.key: topic for topic in self._topics.values()}

@@ -1,7 +1,7 @@
 """File in the data directory for alerts that begin while the database is unavailable.
 
-The file has its full size from the start and is overwritten in place, so it can store an alert even on a full disk. The
-processes of a machine share it, and lock it while they change it.
+The file has its full size from the start and is overwritten in place, so it can store an alert even on a full disk. All
+processes of a machine share it, and each locks it to change it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOMENTS = frozenset({"first_seen_at", "last_seen_at", "expires_at", "sent_at", "
 
 @dataclass(slots=True)
 class KeptAlert:
-    """An alert with the fields of its future row."""
+    """A stored alert, with the fields of the database row that it will become."""
 
     kind: str
     subject: str
@@ -62,7 +62,7 @@ class AlertFile:
 
     @contextmanager
     def edit(self) -> Iterator[Kept]:
-        """Yield the alerts for changes by one process at a time; unchanged if the block raises."""
+        """Yield the alerts to be changed, for one process at a time; discard the changes if the block raises."""
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError:

@@ -1,7 +1,8 @@
 """Compress pages and JSON with gzip, but no streams.
 
-A page contains its CSRF secret next to text that the author of a link may control. Its length reveals nothing (BREACH,
-RFC 9110 §17.8): the secret is masked differently in each page, and the gzip header contains a random number of bytes.
+A page contains its CSRF secret next to text that the author of a link may control. The compressed length must not
+reveal the secret (BREACH, RFC 9110 §17.8), so the secret is masked differently in each page, and the gzip header has a
+random length.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 HEALTH_CONNECTIONS = 32
 """Additional connections accepted for health checks once the limit is reached."""
 ROOM_TRIES = 64
-"""Oldest connections checked for one that can be closed to make room."""
+"""How many of the oldest connections are checked for one that can be closed to make room."""
 WARNING_SECONDS = 60.0
 """Minimum interval between log lines about refused connections."""
 
@@ -31,9 +31,10 @@ WARNING_SECONDS = 60.0
 class ConnectionLimits:
     """Limits on what one caller may use.
 
-    A request's head has to arrive within `head_seconds` of the connection's opening, or of the first byte of the next
-    request, and within `head_bytes`. Its body has to arrive within `body_seconds`, or at `body_rate` bytes a second in
-    each such period. `proxies` is the number of proxies in front, see `ROUTING_ADMIN_TRUSTED_PROXIES`.
+    A request's head must be complete within `head_seconds` and have at most `head_bytes`; the time starts with the
+    connection or with the first byte of the next request. Its body must be complete within `body_seconds`, or arrive at
+    `body_rate` bytes per second in each such period. `proxies` is the number of proxies in front, see
+    `ROUTING_ADMIN_TRUSTED_PROXIES`.
     """
 
     head_seconds: float = 10.0
@@ -41,22 +42,22 @@ class ConnectionLimits:
     body_seconds: float = 30.0
     body_rate: int = 4 * 1024
     unread_seconds: float = 60.0
-    """How long a caller may read nothing of the rest of its response once the connection is being closed."""
+    """How long a caller may stop reading its response once the connection is being closed."""
     per_address: int = 256
     total: int = 10_000
     proxies: int = 0
 
 
 class Connection(Protocol):
-    """The operations on an open connection whose address has too many connections."""
+    """What `Connections` needs to know of an open connection, and how to close it."""
 
     @property
     def waits_for_head(self) -> bool:
-        """Return whether the connection waits for the head of a request, or for the rest of it."""
+        """Whether a request is expected, or its head is still incomplete."""
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no request is being read or answered."""
+        """Whether no request is being read or answered."""
 
     def make_room(self) -> None: ...
 
@@ -84,7 +85,7 @@ class Connections:
         return sum(not connection.waits_for_head and not connection.is_idle for connection in self._all)
 
     def add(self, connection: Connection) -> bool:
-        """Count a connection until `remove`; return False if the process has its maximum and none can be closed."""
+        """Count a connection until `remove`; return False if the process is at its limit and none can be closed."""
         full = len(self._all) >= self.limits.total
         self._all[connection] = None
         if not full or self._make_room_in_all():
@@ -96,11 +97,11 @@ class Connections:
         self._all.pop(connection, None)
 
     def has_room_for_health(self) -> bool:
-        """Return whether a connection that was not admitted may stay for health checks."""
+        """Return whether a connection over the limit may stay open for health checks."""
         return len(self._all) <= self.limits.total + HEALTH_CONNECTIONS
 
     def enter(self, connection: Connection, address: str) -> bool:
-        """Count a connection for `address`; return False if the address has its maximum and none can be closed."""
+        """Count a connection for `address`; return False if the address is at its limit and none can be closed."""
         peers = self._open.setdefault(place_of(address), {})
         if len(peers) >= self.limits.per_address and not self._make_room(peers):
             self._note_refusal(f"the address {place_of(address)} has its {self.limits.per_address}")
@@ -122,7 +123,7 @@ class Connections:
                 self._note_refusal(f"this process has its {self.limits.total} connections")
                 connection.make_room()
                 return True
-            # Busy connections go to the end, so the next search starts with others.
+            # Busy connections move to the end, so that the next search starts with others.
             self._all[connection] = self._all.pop(connection)
         return False
 

@@ -1,4 +1,4 @@
-"""End of a process: requests in flight may finish, and those that take too long get an error, not a cut connection.
+"""End a process: requests in progress may finish, and those that take too long get an error, not a cut connection.
 
 The server cancels the remaining requests `ROUTING_ADMIN_DRAIN_SECONDS` after SIGTERM. Shortly before, everything that
 still waits for a provider is ended in order: a stream by an error event, any other response by a 503.
@@ -67,7 +67,7 @@ class WaitingPeriod:
             raise self._reason or DrainingError() from None
 
     def give_up(self, reason: Exception | None = None) -> None:
-        """End the wait by raising the reason in its task, by default a `DrainingError`."""
+        """End the wait: its task gets `reason` as an exception, by default a `DrainingError`."""
         if self in self._waiting and self._task is not None:
             self._reason = reason or DrainingError()
             self._task.cancel()
@@ -101,7 +101,7 @@ class Draining:
         self.give_up()
 
     def give_up(self) -> None:
-        """End all current waits, on whichever thread's loop."""
+        """End all current waits, also those on other threads' event loops."""
         for period, loop in tuple(self._waiting.items()):
             loop.call_soon_threadsafe(period.give_up)
 
@@ -115,7 +115,7 @@ class Draining:
 
             def begin_draining(number: int, frame: FrameType | None, before: object = before) -> None:
                 loop.call_soon_threadsafe(self.schedule_end)
-                # The server's own handler runs as well.
+                # Also run the server's own handler.
                 if callable(before):
                     before(number, frame)
 
@@ -144,13 +144,13 @@ class ProcessMark:
             self._handle = os.open(folder / f".{name}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(self._handle, fcntl.LOCK_EX)
             os.write(self._handle, program_version().encode())
-            # Renamed once locked, since others only check files with this name.
+            # The file is locked before it gets this name, because other processes only check files with this name.
             self._path = (folder / f".{name}").rename(folder / name)
         except OSError as error:
             log.warning("a crash of this process will not be noticed: %s", error)
 
     def remove(self) -> None:
-        """Remove the file: from now on, the end of this process is not a crash."""
+        """Remove the file, so that the end of this process does not count as a crash."""
         path, self._path = self._path, None
         if path is not None:
             path.unlink(missing_ok=True)
@@ -164,7 +164,7 @@ class ProcessMark:
 
 def _is_left_behind(path: Path) -> bool:
     with suppress(OSError), hold_unless_locked(path) as is_free:
-        # If it is locked, its process is alive, or another process is removing it.
+        # If it is locked, its process is still alive, or another process is just removing it.
         if is_free:
             path.unlink()
             return True
@@ -175,7 +175,7 @@ process_mark = owned(ProcessMark)
 
 
 def find_other_version() -> str | None:
-    """Return another version of the program that serves this data directory now."""
+    """Return another version of the program that also serves this data directory now, or None."""
     for path in (Path(settings.DATA_DIR) / "processes").glob("[0-9]*"):
         with suppress(OSError):
             version = path.read_text()

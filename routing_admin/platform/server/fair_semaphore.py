@@ -19,11 +19,11 @@ from capabilities.runtime import owned
 from routing_admin.platform.server.draining import draining
 
 QUEUE_SHARE = 4
-"""Slots per place in the queue."""
+"""The queue is a quarter as long as there are slots."""
 LARGE_BODIES_MIB = 1024
 """Memory for large bodies in a process; parsing a body takes about as much again."""
 THREADS = 16
-"""Threads that work on files of calls, each with a connection; fewer than a database pool has."""
+"""Threads that work on files of calls, each with a database connection; fewer than a pool has."""
 WAIT_SECONDS = 2.0
 """How long a request waits for a slot."""
 
@@ -49,7 +49,7 @@ class FairSemaphore:
         return len(self._waiters)
 
     def take(self, name: str, count: int = 1) -> bool:
-        """Take slots until `leave` if they are free for that name, and return whether they were."""
+        """Take slots and return True if enough are free for that name; `leave` returns them."""
         free = self.most - self.in_use
         own = self._own.get(name, 0) + count
         # With a SHARE of 3, one name alone gets at most three quarters of all slots.
@@ -62,7 +62,7 @@ class FairSemaphore:
     async def wait(self, name: str) -> None:
         """Wait for a slot. Raise `OverloadedError` or `DrainingError`."""
         ahead = sum(waiting_name == name for waiting_name, _ in self._waiters)
-        # The queue is shared by the same rule as the slots.
+        # The queue is divided between names by the same rule as the slots.
         if ahead >= SHARE * (self.queue - self.waiting):
             self.refused += 1
             raise OverloadedError
@@ -103,7 +103,7 @@ class FairSemaphore:
         return self._own.get(name, 0), self._turns.get(name, 0)
 
     def _leave_queue(self, name: str, granted: asyncio.Future[None]) -> None:
-        # The slot was granted at the last moment, so it is released.
+        # The slot was granted just as the wait ended, so it is released.
         if granted.done() and not granted.cancelled():
             self.leave(name)
         else:
@@ -153,31 +153,37 @@ class Slot:
 
 @owned
 def calls() -> FairSemaphore:
-    """Return the slots of chat calls, by agent."""
+    """Return the slots of chat calls, shared between agents."""
     return FairSemaphore(settings.MAX_CALLS, settings.MAX_CALLS // QUEUE_SHARE)
 
 
 @owned
 def requests() -> FairSemaphore:
-    """Return the slots of all other requests, a thread each; by agent if the key is cached, else by address."""
+    """Return the slots of all other requests, each of which needs a thread.
+
+    They are shared between agents if the key is cached, else between addresses.
+    """
     return FairSemaphore(settings.MAX_REQUESTS, settings.MAX_REQUESTS // QUEUE_SHARE)
 
 
 @owned
 def bodies() -> FairSemaphore:
-    """Return the slots for large bodies of chat calls, in MiB, until they are answered; by agent or address."""
+    """Return the slots for large bodies of chat calls, one per MiB, held until the call is answered.
+
+    They are shared between agents, or addresses.
+    """
     return FairSemaphore(LARGE_BODIES_MIB, 0)
 
 
 @owned
 def parses() -> FairSemaphore:
-    """Return the slot for unpacking and parsing large bodies of chat calls, one at a time; by agent."""
+    """Return the single slot for decompressing and parsing large bodies of chat calls, shared between agents."""
     return FairSemaphore(1, 64, 30.0)
 
 
 @owned
 def threads() -> FairSemaphore:
-    """Return the slots of threads that may wait for a file's extraction, by agent; calls wait up to an hour."""
+    """Return the slots of threads that may wait up to an hour for a file's extraction, shared between agents."""
     return FairSemaphore(THREADS, 8 * settings.MAX_CALLS, 3600.0)
 
 
@@ -194,7 +200,7 @@ async def slot(semaphore: FairSemaphore, name: str) -> AsyncIterator[None]:
 
 @owned
 def lookups() -> FairSemaphore:
-    """Return the slots of callers whose key has to be looked up in the database, by address."""
+    """Return the slots of callers whose key has to be looked up in the database, shared between addresses."""
     return FairSemaphore(settings.MAX_REQUESTS, 0)
 
 

@@ -1,4 +1,4 @@
-"""Locks on files and folders, released by the system when the process ends, however it ends."""
+"""Locks on files and folders, which the system releases when the process ends for whatever reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Health checks for load balancers, without a key and without details that would help an attacker.
 
-They tell whether this process can answer calls and which dependencies work. Each check of a dependency runs in its own
-thread, one at a time: a dependency that hangs delays one probe by `PROBE_SECONDS`, and occupies one thread.
+They say whether this process can answer calls and which dependencies work. Each dependency is checked in a thread of
+its own, one check at a time. If it hangs, it delays one probe by `PROBE_SECONDS` and occupies one thread.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def check_dependencies() -> dict[str, str]:
 
 
 def state_of_server() -> str:
-    """Return `ok` while calls can be answered, even if only from memory; otherwise return the reason why not."""
+    """Return `ok` while calls can be answered, even if only from memory; otherwise return the reason."""
     if draining().has_begun:
         return "draining"
     if not server_hooks().has_configuration():

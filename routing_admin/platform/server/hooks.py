@@ -22,8 +22,8 @@ class Hooks:
     """Sources of metrics, and readiness checks.
 
     `families` describe the whole installation and are read at each scrape. `process_families` describe this process and
-    are published every second, so they must not query a database. `filters` remove series of what is no longer
-    configured.
+    are published every second, so they must not query a database. `filters` remove the series of objects that are no
+    longer configured.
     """
 
     families: Sources

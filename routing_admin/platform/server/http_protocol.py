@@ -84,7 +84,7 @@ class Protocol(RequestReader):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # The timer runs only while a request is incomplete.
+        # The timer only runs while a request is incomplete.
         if not self._whole or self.cycle.response_complete:
             self._watch(len(data))
         elif self._timer is not None:
@@ -103,7 +103,7 @@ class Protocol(RequestReader):
         self._close()
 
     def shutdown(self) -> None:
-        # Running requests are answered; a request may still be on its way over an idle connection.
+        # Running requests are still answered, and idle connections wait for a request that may be under way.
         if self.cycle is None or self.cycle.response_complete:
             self._ends = True
             self.loop.call_later(LAST_REQUEST_SECONDS, super().shutdown)
@@ -160,7 +160,7 @@ class Protocol(RequestReader):
         part, limits = self._timed, self._limits
         if self.transport.is_closing():
             return
-        # The caller is not to blame if the server has not read what was sent, or if enough has arrived.
+        # Do not blame the caller if the server has not yet read what was sent, or if enough has arrived.
         if self._lets_wait(part) or self._comes_fast_enough(part):
             self._time(part)
         elif part is HEAD:
@@ -191,7 +191,7 @@ class Protocol(RequestReader):
             self._drop_unread()
 
     def _drop_unread(self, before: int | None = None) -> None:
-        # The rest of a response is kept only as long as the caller reads some of it.
+        # Once closing, the rest of a response is only kept while the caller keeps reading it.
         left, closing = self.transport.get_write_buffer_size(), self.transport.is_closing()
         if left and closing and before is not None and left >= before:
             self.transport.abort()
@@ -240,7 +240,7 @@ def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
                 is_open = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
                 cycle.chunked_encoding = False if is_open else None
             elif is_open:
-                # uvicorn checks lengths: each piece is declared to be all that it expects.
+                # uvicorn checks the declared length, so each piece is declared to be all that is left.
                 cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 

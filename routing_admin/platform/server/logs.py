@@ -1,4 +1,4 @@
-"""The server's log: readable lines, or one JSON object per line, never with a secret."""
+"""Format the server's log as readable lines or as one JSON object per line, without secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RedactFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = redact(_cut(record.getMessage(), LINE_CHARACTERS)), ()
-        # The traceback is formatted in this method, so that it is also redacted.
+        # Format the traceback here, so that it is also redacted.
         if record.exc_info and not record.exc_text:
             record.exc_text = redact(_cut(TRACEBACKS.formatException(record.exc_info), TRACEBACK_CHARACTERS))
         return True

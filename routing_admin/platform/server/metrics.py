@@ -68,7 +68,10 @@ class MetricFamily:
 
 
 def number(name: str, explanation: str, value: float | None, *, only_grows: bool = False) -> MetricFamily:
-    """Return a family of our own with one unlabelled number, without it for None; a counter if it `only_grows`."""
+    """Return a family of our own with one unlabelled number, or with none if `value` is None.
+
+    It is a counter if it `only_grows`, else a gauge.
+    """
     values: dict[Labels, Value] = {} if value is None else {(): value}
     return MetricFamily(name=f"routing_admin_{name}", explanation=explanation, values=values, only_grows=only_grows)
 
@@ -177,7 +180,7 @@ class RequestMetrics:
         self._attempts.add(1, route, provider, model, outcome)
 
     def observe_call(self, operation: str, provider: str, model: str, error: str, seconds: float) -> None:
-        """Record the duration of a call; `error` is the fault's code, or "" for success."""
+        """Record the duration of a provider's call; `error` is the fault's code, or "" for success."""
         self._duration.observe(seconds, operation, provider, model, error)
 
     def count_tokens(self, route: str, operation: str, provider: str, model: str, tokens: dict[str, int]) -> None:

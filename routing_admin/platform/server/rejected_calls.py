@@ -1,7 +1,7 @@
-"""Keep a few rejected calls for minutes: invalid keys and unknown paths, which are in no request log.
+"""Keep a few rejected calls for minutes: invalid keys and unknown paths, which the request log does not contain.
 
 They show an administrator waiting for the first call of a new key that one arrived, and why it failed. They are
-collected in memory and written outside of requests, so few at a time that a flood costs nothing.
+collected in memory and written in the background, at most a few at a time, so a flood costs nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PUBLIC = re.compile(r"ra_([0-9a-z]{8})(?:_|$)")
 
 
 class KeyShape(StrEnum):
-    """What a caller's key looks like."""
+    """Kinds of keys that callers send."""
 
     NONE = "none"
     OURS = "ra"
@@ -47,7 +47,7 @@ def shape_of(key: str) -> KeyShape:
 
 
 class RejectedCalls:
-    """Calls noted by this process and not written yet; `clock` is monotonic."""
+    """Rejected calls that this process has not yet written; `clock` is in monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._noted = clock, list[RejectedCall]()

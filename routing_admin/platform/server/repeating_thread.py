@@ -15,7 +15,7 @@ END_SECONDS = 10
 
 
 class RepeatingThread:
-    """Call `work` every `pause` seconds; `close` runs in the thread when it ends, to release resources.
+    """Thread that calls `work` every `pause` seconds, and `close` at its end, to release resources.
 
     With `on_demand` the thread sleeps until `demand` is called, and then works once after a pause.
     """
@@ -35,8 +35,8 @@ class RepeatingThread:
         self._outage = OutageLog(log, f"the work of the thread {name}")
 
     def demand(self) -> None:
-        """Request a round of work, which sees everything handed over before the call."""
-        # Reading the flag is cheap; setting it takes a lock and wakes the thread.
+        """Request a round of work, which will see everything that was handed over before this call."""
+        # Check the flag first: setting it would take a lock and wake the thread.
         if not self._demanded.is_set():
             self._demanded.set()
 
@@ -60,7 +60,7 @@ class RepeatingThread:
             try:
                 self._work()
             except Exception as error:
-                # Errors include an unavailable database; the next round retries.
+                # Errors include a database outage; the next round tries again.
                 self._outage.note(error)
             else:
                 self._outage.end()

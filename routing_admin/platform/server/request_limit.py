@@ -31,7 +31,7 @@ IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
 
 ANOTHER_LINK = "Get a new one with store_artifact or POST /api/v1/uploads."
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
-"""Setting that determines the limits of bodies."""
+"""Setting that limits the bodies."""
 
 
 DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -160,7 +160,7 @@ async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
 
 
 def headers_of_scope(scope: Any) -> dict[str, str]:
-    """Return the headers by lower-case name; the values of a repeated header are joined by a comma."""
+    """Return the headers by lower-case name; the values of a repeated header are joined by commas."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -169,7 +169,7 @@ def headers_of_scope(scope: Any) -> dict[str, str]:
 
 
 def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> App:
-    """Wrap the application to share its threads fairly between callers, and to answer 503 if none becomes free.
+    """Wrap the application to share its threads fairly between callers; without a free one it responds with 503.
 
     `agent_of` returns the agent of a cached key; other requests count by IP address.
     """

@@ -22,7 +22,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 class HeadProblem(NamedTuple):
-    """Response to a request that is rejected before it reaches the application."""
+    """Response to a request that is rejected before it reaches the application: status, code and message."""
 
     status: int
     code: str
@@ -55,12 +55,12 @@ def head_problem(version: str, method: bytes, headers: Headers, names: Sequence[
 
 
 def head_length(url: bytes, headers: Headers) -> int:
-    """Return the bytes of a head in its usual form."""
+    """Return the length of a head in bytes when written without optional white space."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def head_without_upgrade(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:
-    """Return the head of the same request without its upgrade to another protocol."""
+    """Return the head of the same request without the request to upgrade to another protocol."""
     remaining = [(name, value) for name, value in headers if name != b"upgrade"]
     lines = b"".join(b"%b: %b\r\n" % pair for pair in remaining)
     return b"%b %b HTTP/%b\r\n%b\r\n" % (method, url, version.encode(), lines)
@@ -80,16 +80,16 @@ MAX_PIPELINED = 32
 
 
 class RequestReader(HttpToolsProtocol):
-    """Connection that parses, rejects and starts requests; its subclass `Protocol` adds timeouts."""
+    """Connection that parses requests and starts or rejects them; its subclass `Protocol` adds timeouts."""
 
     _max_head = 65_536
     _whole = False
     """Whether the newest request is complete."""
     _received = 0
-    """Bytes of the current part since its second block."""
+    """Bytes received of the current part, without its first block."""
     _block = 0
     _framing = 0
-    """Bytes of a chunked body's framing, minus those of the body itself."""
+    """Bytes that frame a chunked body (sizes, extensions, trailers), minus the bytes of the body."""
     _problem: HeadProblem | None = None
     _running: RequestResponseCycle | None = None
     """The request being answered; `cycle` is the newest, which may wait behind it."""
@@ -159,7 +159,7 @@ class RequestReader(HttpToolsProtocol):
         while True:
             try:
                 self.parser.feed_data(data)
-            # RFC 9110, 7.8 allows ignoring an upgrade: the request is read as one without, body included.
+            # RFC 9110, 7.8 allows ignoring an upgrade: the request is then read as usual, including its body.
             except httptools.HttpParserUpgrade as upgrade:
                 parser = self.parser
                 head = head_without_upgrade(parser.get_method(), self.url, parser.get_http_version(), self.headers)

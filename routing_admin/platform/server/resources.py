@@ -26,8 +26,8 @@ M_ARENA_MAX = -8
 def settle() -> None:
     """Freeze loaded objects for the garbage collector, and limit the C library to two memory arenas.
 
-    Call this once all modules are loaded. Threads started later share one arena besides the event loop's, so memory
-    that one thread frees serves the next. With a single arena, the log's writer and the loop would wait for each other.
+    Call this once all modules are loaded. Threads started later share the second arena, so memory freed by one thread
+    is used by the next. With a single arena, the log's writer and the event loop would wait for each other.
     """
     gc.collect()
     gc.freeze()
@@ -49,18 +49,19 @@ def count_tasks() -> int:
     return sum(len(asyncio.all_tasks(loop)) for loop in _loops())
 
 
-# How long a computing thread keeps the interpreter while others wait for it.
+# How long a thread that computes keeps the interpreter while others wait for it.
 
 SHORT_SWITCH_SECONDS = 0.001
 """Thread switch interval while pages, files or large bodies are computed in threads.
 
-A call releases the interpreter about ten times, and waits this long each time. Python's 5 ms otherwise, since short
-intervals cost 15 % of a small call's CPU under load: the log's writer then takes turns with the loop more often.
+A call releases the interpreter about ten times, and then waits this long each time. At other times Python's 5 ms apply,
+because short intervals cost 15 % of a small call's CPU under load: the log's writer takes turns with the loop more
+often.
 """
 
 
 class _ShortSwitches:
-    """Count the threads that compute for long; they share one interval."""
+    """Number of threads that compute for long; all of them use the same switch interval."""
 
     def __init__(self) -> None:
         self._count, self._usual, self._lock = 0, sys.getswitchinterval(), threading.Lock()
@@ -85,7 +86,7 @@ def short_switches() -> Iterator[None]:
         switches.change(-1)
 
 
-# File descriptors that the process may open, and the part of them that its callers may use.
+# Limits on file descriptors: those that the process may open, and the share that callers may use.
 
 MAX_DESCRIPTORS = 32_768
 RESERVED_DESCRIPTORS = 128

@@ -56,7 +56,7 @@ def is_metrics_port(scope: Mapping[str, Any]) -> bool:
 
 
 async def answer_scrape(scope: Any, send: Send) -> None:
-    """Answer a request at the metrics port, whatever host it names."""
+    """Answer a request at the metrics port, regardless of its `Host` header."""
     headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers_of_scope(scope).items()}
     status, kind, body = 200, CONTENT_TYPE, b""
     if scope["path"] != PATH or scope["method"] not in ("GET", "HEAD"):
@@ -70,11 +70,11 @@ async def answer_scrape(scope: Any, send: Send) -> None:
 
 
 def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
-    """Return whether the caller has the token, or is this machine and not a proxy on it."""
+    """Return whether the caller has the token or runs on this machine, without a proxy in between."""
     token, authorization = settings.METRICS_TOKEN, meta.get("HTTP_AUTHORIZATION", "")
     if token and constant_time_compare(authorization, f"Bearer {token}"):
         return True
-    # A proxy on this machine that is not configured may forward another client's request.
+    # A proxy on this machine that is not configured as such may forward another client's request.
     if not proxies and any(name in meta for name in FORWARDED):
         return False
     try:

@@ -1,7 +1,7 @@
 """Serve static files under names with a hash of their content, compressed, and cached forever.
 
-collectstatic is not needed: names are made from the files where they are, and a requested name is only valid while the
-file has that hash. collectstatic produces the same names.
+collectstatic is not needed, but would produce the same names: they are made from the files in place, and a name is only
+valid while its file has that hash.
 """
 
 from __future__ import annotations

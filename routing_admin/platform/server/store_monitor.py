@@ -1,4 +1,4 @@
-"""Check periodically whether the artifact bucket answers, so that a page says so before a call fails."""
+"""Check periodically whether the artifact bucket responds, so that a page shows an outage before a call fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAUSE_SECONDS = 5.0
 
 
 class StoreMonitor:
-    """Check in a background thread; there are no checks if artifacts are local files."""
+    """Check the bucket in a background thread; local artifacts are not checked."""
 
     def __init__(self) -> None:
         self._thread = RepeatingThread("artifact-store", PAUSE_SECONDS, self.look, lambda: None)
@@ -48,7 +48,7 @@ class StoreMonitor:
 store_monitor = owned(StoreMonitor)
 
 
-# Free disk space for what this installation writes.
+# Free disk space for the files that this installation writes.
 
 LOW_BYTES = 256 * 1024 * 1024
 """Below this the dashboard shows a warning."""

@@ -28,8 +28,9 @@ log = logging.getLogger(__name__)
 DAYS_SECONDS = 600.0
 """How often partitions of the days ahead are checked, if the request log has any."""
 PAUSE_SECONDS = 0.4
-"""Delay between rounds. Together with a check that waits for a lock in vain, it is still less than the maximum age of a
-check."""
+"""Delay between rounds. Even after a check that waited for a lock in vain, the next one is in time for the maximum age
+of a check.
+"""
 
 
 @dataclass(slots=True)
@@ -39,9 +40,9 @@ class Upkeep:
     uses: LastUses = field(default_factory=last_uses)
     refusals: NotedRefusals = field(default_factory=noted_refusals)
     first: list[Callable[[], object]] = field(default_factory=list)
-    """What each round starts with: reading the configuration again."""
+    """Work at the start of each round, which loads the current configuration."""
     further: list[Callable[[], object]] = field(default_factory=list)
-    """Work of higher packages in each round, once the configuration is current."""
+    """Work of higher packages in each round, after the configuration was loaded."""
     _days_due: float = float("-inf")
     _thread: RepeatingThread = field(init=False)
 
@@ -52,7 +53,7 @@ class Upkeep:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the rounds and write everything noted; losses are logged."""
+        """Stop the rounds and write everything noted; what cannot be written is logged."""
         self._thread.stop()
         self.refusals.write()
         session_activity().write()
@@ -66,7 +67,7 @@ class Upkeep:
         read_secrets_again()
         for job in self.first:
             job()
-        # What the database does not accept at once is written in a later round.
+        # What the database does not accept now is written in a later round.
         with lock_timeout(LOOK_WAIT_SECONDS):
             self.uses.write()
             self.refusals.write()

@@ -1,6 +1,7 @@
 """Serve URLs that clients get slightly wrong: doubled or trailing slashes, a missing or another version.
 
-The ASGI application corrects the path before it chooses a handler. The middleware does so when Django runs alone.
+The ASGI application corrects the path before it chooses a handler. Without it, the middleware corrects the path in
+Django.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ELSEWHERE = {
     "/v1beta/openai/chat/completions": CHAT,
     "/api/v1": "/api/v1/",
 }
-"""Paths that do not exist → the only path that they can mean."""
+"""Paths that do not exist, and the only existing path that each can mean."""
 OF_PROGRAMS = re.compile(r"/+(?:api/+)?(?:v1(?:alpha|beta1?)?(?:/.*)?|chat/+completions/*|models/.+:[a-zA-Z]+/*)", re.S)
 GEMINI = re.compile(
     r"/(?:api/)?(?:v1\w*/)*(?:(?:projects/[^/]+/locations/[^/]+/)?publishers/[^/]+/)?"
@@ -39,7 +40,7 @@ def meant_path(path: str) -> str:
 
 
 class NearMissesMiddleware:
-    """Serve the meant path without a redirect, which clients would follow with a GET."""
+    """Serve the corrected path without a redirect, which clients would follow with a GET."""
 
     sync_capable = True
     async_capable = False

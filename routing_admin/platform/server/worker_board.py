@@ -1,9 +1,9 @@
-"""Share metrics between the processes of one server, so that any of them can answer a scrape for all.
+"""Share metrics between the processes of one server, so that each of them can answer a scrape for all.
 
 Each process writes its numbers to the file of its slot, in a folder in memory that `serve` creates and removes, and
-locks the slot while it lives. Counts of a dead process remain in the sum, and its successor in the slot continues from
-them; its gauges no longer count. The answering process also reports its own numbers as last written. Otherwise a count
-could be newer in one scrape than in the next, and Prometheus takes a falling counter for a restart.
+locks the slot while it lives. When a process dies, its counts remain in the sum and its successor in the slot continues
+them; its gauges are dropped. The answering process reports its own numbers as it last wrote them. Otherwise a count
+could be higher in one scrape than in the next, and Prometheus takes a falling counter for a restart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ FOLDER_VARIABLE = "_ROUTING_ADMIN_WORKER_BOARD"
 """Environment variable with the folder, for the processes that `serve` starts."""
 PREFIX = "routing-admin-workers-"
 PUBLISH_SECONDS = 1.0
-"""Maximum age of other processes' numbers, and how much of a process's counts is lost if it is killed."""
+"""Seconds by which the numbers of other processes may be out of date, and by which counts may be lost with a killed
+process.
+"""
 MAX_CPU_SHARE = 0.01
 
 

@@ -87,7 +87,7 @@ class DatabaseFeatures(features.DatabaseFeatures):
 
 
 class DatabaseOperations(operations.DatabaseOperations):
-    """Operations that write JSON without what PostgreSQL cannot store."""
+    """Operations that remove from JSON what PostgreSQL cannot store."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
         return Jsonb(value, dumps=lambda document: write_json(document, encoder))
@@ -134,13 +134,13 @@ class DatabaseWrapper(DjangoWrapper):
             raise OperationalError(str(refusal)) from timeout
 
     def ensure_connection(self) -> None:
-        # The server closed the connection, and the error has already been raised, so connect again.
+        # The server closed the connection, and the caller has already got the error, so connect again.
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:
             self.close()
         super().ensure_connection()
 
     def close_if_unusable_or_obsolete(self) -> None:
-        # Django would check a connection that the server has closed by opening another one.
+        # For a connection closed by the server, Django would open another one just to check it.
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:
             self.close()
         super().close_if_unusable_or_obsolete()

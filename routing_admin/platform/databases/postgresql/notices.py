@@ -1,4 +1,4 @@
-"""Listen for PostgreSQL's notifications of configuration changes; they are hints, and missing some does no harm."""
+"""Listen for PostgreSQL's notifications of configuration changes, which only make a reload happen sooner."""
 
 from __future__ import annotations
 

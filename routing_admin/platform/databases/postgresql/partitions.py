@@ -17,7 +17,7 @@ from capabilities.runtime import owned
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 AHEAD = 3
-"""Days created in advance, in case a clock or the upkeep is late."""
+"""Days created in advance, in case a clock is wrong or the background upkeep is late."""
 LOCK = 0x64617973
 """Number of the advisory lock held while days are created or dropped."""
 DAY_NAME = re.compile(r"_(\d{8})$")
@@ -41,7 +41,7 @@ class DailyTable:
 
 @dataclass(slots=True)
 class _Days:
-    """Start of the first day and end of the last, as this process last found them."""
+    """Start of the first day and end of the last, as this process knows them."""
 
     bounds: tuple[datetime, datetime] | None = None
 
@@ -53,9 +53,9 @@ ATTEMPTS = DailyTable("routing_admin_attemptlog", "at", "request_id, position")
 
 
 def make_days(now: datetime) -> int:
-    """Create missing partitions from yesterday to `AHEAD` days ahead, and return their number; PostgreSQL only.
+    """Create missing partitions from yesterday to `AHEAD` days ahead, and return their number.
 
-    Raise the database's errors.
+    Only for PostgreSQL. Raise the database's errors.
     """
     connection = connections[LOGS]
     if connection.vendor != POSTGRESQL:
@@ -84,9 +84,10 @@ def days_there() -> tuple[datetime, datetime] | None:
 
 
 def drop_days(before: datetime) -> int:
-    """Drop the days that had ended by then, delete older rows elsewhere, and return the number of requests.
+    """Drop the partitions of days that had ended by `before`, and older rows of the default partitions.
 
-    Requests are kept for up to a day beyond that time. Raise the database's errors.
+    Return the number of requests that were deleted; others are kept for up to a day longer. Raise the database's
+    errors.
     """
     total: int = 0
     for day in _days_before(before):

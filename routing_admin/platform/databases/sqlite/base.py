@@ -18,8 +18,8 @@ from routing_admin.platform.databases.lock_timeout import wait_seconds
 class Cursor(base.SQLiteCursorWrapper):
     """Cursor that closes its statement when it fails.
 
-    Otherwise the statement is closed when its error is garbage collected, in any thread. That thread, possibly the
-    event loop's, then blocks as long as the connection waits for a lock (CPython 3.11.7, measured).
+    Otherwise the statement is closed when its error is garbage-collected, in any thread. If that is the event loop's
+    thread, it blocks for as long as the connection waits for a lock (CPython 3.11.7, measured).
     """
 
     def execute(self, query: str, params: Any = None) -> Any:
@@ -64,7 +64,7 @@ def make_private(path: str) -> None:
     """Create an empty file readable only by its owner, if there is none; SQLite's other files inherit its mode."""
     if path == ":memory:" or path.startswith("file:"):
         return
-    # If this fails, the file exists, or SQLite will report why it cannot be created.
+    # If this fails, either the file exists or SQLite will report why it cannot be created.
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
@@ -113,7 +113,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 ROOM = {"cache_size": -200_000, "wal_autocheckpoint": 8000}
-"""Settings for work on many rows: pages that change repeatedly are written once."""
+"""Settings for work on many rows, with which a page that changes repeatedly is written only once."""
 
 
 @contextmanager
