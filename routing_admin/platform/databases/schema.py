@@ -131,8 +131,7 @@ def list_pending() -> list[Migration]:
 
 @dataclass(slots=True)
 class _MigrationStatements:
-    """Measure the progress of migrations in rows: each executed statement counts the rows of the table that it names.
-    """
+    """Measure the progress of migrations in rows: a statement counts the rows of the table that it names."""
 
     rows: Mapping[str, int]
     total: int
