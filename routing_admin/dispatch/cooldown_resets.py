@@ -25,7 +25,7 @@ def forget_failures(run_context: RunContext, providers: Iterable[str]) -> None:
 
 
 ProviderTargets = Mapping[str, tuple[str, ...]]
-"""Endpoint, proxy and keys of each provider; keys as marks, which do not reveal them."""
+"""Endpoint, proxy and keys of each provider, with marks in place of keys so that none is revealed."""
 
 
 @dataclass(slots=True)
@@ -37,12 +37,12 @@ class CooldownResets:
     targets: ProviderTargets = field(default_factory=dict)
 
     def look(self) -> None:
-        """Apply the resets requested since the last call of `look`."""
+        """Apply the resets that were requested since the last call."""
         state = snapshot.newest().fresh()
         if state is None or state.stamp == self.stamp:
             return
         head, targets = find_head(), targets_of(state)
-        # On the first call this process has no failures to forget.
+        # On the first call this process has no failures yet.
         if self.stamp is not None:
             requested = [
                 name for details in list_details_since(FRESH_START, self.number) for name in details["providers"]

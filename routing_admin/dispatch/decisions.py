@@ -1,4 +1,4 @@
-"""Cache what depends on the configuration alone, per snapshot: model names, plans, endpoints.
+"""Cache decisions that depend on the configuration alone: model names, plans, endpoints.
 
 Agents repeat a few requests over and over. A snapshot is immutable, so decisions based on it stay valid; the next
 snapshot starts with an empty cache.
@@ -21,18 +21,19 @@ from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
 from routing_admin.dispatch.model_endpoints import endpoint_at, without_describing
 
 MAX_DECISIONS = 2000
-"""Cached decisions of each kind; callers choose names and parameters, so there is no natural limit."""
+"""Maximum number of cached decisions of each kind, because callers choose names and parameters."""
 
 T = TypeVar("T")
 
 
 class Decisions:
-    """Decisions for one snapshot."""
+    """Cached decisions for one snapshot."""
 
     def __init__(self, state: Snapshot) -> None:
         self._state = state
         self._names: dict[Hashable, NamedRoute] = {}
-        # Keys contain `id(route)`, so each value keeps its route alive: no other object can get that id.
+        # The keys contain `id(route)`, so each value keeps its route alive; otherwise another route could get the same
+        # id.
         self._plans: dict[Hashable, tuple[RouteSpec, Plan]] = {}
         self._endpoints: dict[Hashable, tuple[RouteSpec, ServiceSpec | None, ModelEndpoint]] = {}
         self.unusable = unusable_of(state)
@@ -67,7 +68,7 @@ class Decisions:
 
     def endpoint(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> ModelEndpoint:
         """Return a candidate's endpoint. Raise `LookupError` if its provider does not exist."""
-        # Routes without their own rules for the model share its endpoint.
+        # Routes without rules of their own for the model share its endpoint.
         has_own_rules = bool(route.candidates[candidate.index].extra_body or route.content)
         target_key: Hashable = (id(route), candidate.index) if has_own_rules else (candidate.provider, candidate.model)
         key = (target_key, id(service))
@@ -98,7 +99,7 @@ class Decisions:
             extra_body=route.candidates[candidate.index].extra_body,
             content=route.content or None,
         )
-        # The describing model gets no descriptions by other models.
+        # The describing model itself gets no descriptions by other models.
         if route.task_type == DESCRIBE_ROUTE:
             return without_describing(endpoint)
         return endpoint
@@ -128,4 +129,4 @@ def pools_of(state: Snapshot) -> dict[str, tuple[PoolKey, ...]]:
 
 
 decisions_of: Callable[[Snapshot], Decisions] = lru_cache(maxsize=2)(Decisions)
-"""Return the decisions for a snapshot; those of the last two are cached."""
+"""Return the decisions for a snapshot; only those of the last two snapshots are cached."""

@@ -33,7 +33,7 @@ MAX_SECONDS = 180.0
 
 
 class RouteDescriber:
-    """Has models describe files for agents; that takes time and costs tokens."""
+    """Let models describe files for agents, which takes time and costs tokens."""
 
     def describe(self, principal: Principal, request_id: str, file: FilePart, language: str) -> ModelDescription | None:
         """Return the description, requesting it if necessary; None if no model can be asked."""
@@ -73,7 +73,7 @@ class RouteDescriber:
         labels = list_label_holders(state.configuration, principal.key_owner, principal.labels)
         reservation = reservation_of((*principal.holders, *labels))
         return Describing(
-            # A failure is not stored, because there is no conversation. The next call asks a model again.
+            # Without a conversation, a failure is not stored, and the next call asks a model again.
             Dispatch(planned, request_id=request_id, reservation=reservation),
             recorder,
             record_answer,

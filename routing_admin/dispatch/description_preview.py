@@ -35,7 +35,7 @@ def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Read
 
 
 def find_refusal(file: FilePart) -> Reason | None:
-    """Return the first describing model's reason not to describe the file, or None if any of them can."""
+    """Return why the first describing model cannot describe the file, or None if any of them can."""
     describers = describers_of(snapshot.current())
     if not describers:
         return because(ReasonCode.NO_DESCRIBER)
@@ -52,9 +52,9 @@ def estimate_description(
 
 
 def have_described(planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> ModelDescription | None:
-    """Have the file of a previewed request described now; return the description, or None if no model describes it."""
+    """Let a model describe the file of a previewed request now; return None if none does."""
     describing = Describing(Dispatch(planned, request_id=request_id), recorder, record_answer)
-    # An earlier failure stays in effect for its conversation until a user asks again, which just happened.
+    # A failure is normally kept for its conversation. Here a user explicitly asks again.
     forget_failures(describing.descriptions.conversation)
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
     prepared = run_sync(describing.prepare(apply_params(planned.chat, call), planned.endpoint(0), call))

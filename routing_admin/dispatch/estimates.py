@@ -36,7 +36,7 @@ async def reserve_planned(reservation: Reservation, planned: PlannedRequest) -> 
                 nanos = nanos_of(usage, price_at(planned, candidate, currency), currency)
                 if nanos is None:
                     unpriced.setdefault(currency, f"{candidate.provider}/{candidate.model}")
-                # Any candidate may answer, so the most expensive one is reserved.
+                # Any candidate may answer, so reserve the cost of the most expensive one.
                 max_costs[currency] = max(max_costs[currency], nanos or 0)
         await reservation.reserve(prompt_tokens, answer_tokens, max_costs, unpriced)
 
@@ -74,7 +74,7 @@ def charge_failures(reservation: Reservation, planned: PlannedRequest, attempts:
 def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
     """Return the estimated tokens of the request and of its answer."""
     if planned.plan.verbatim:
-        # A request that passes through has no known structure: count all of its text.
+        # A request that is passed through has an unknown structure, so all of its text is counted.
         return sum(text_tokens(text).tokens for text in _texts_of(planned.chat.extra)), 0
     max_tokens = planned.chat.max_tokens or planned.route.max_tokens
     return estimate_call(planned.chat, planned.plan.candidates[0].model, max_tokens)
@@ -105,15 +105,16 @@ def _texts_of(value: Any) -> Iterator[str]:
 # Exact token counts from the provider that would be called first, if it has a counter.
 
 SHORT = Timeouts(connect=2, first_content=4, between=2, total=5)
-"""The caller waits for the count before it sends anything, and an estimate is available."""
+"""Seconds to wait for the provider's count. The caller waits for it before sending anything, and an estimate would do.
+"""
 COUNTER_RETRY_SECONDS = 60
-"""How long a counter is not called again after it returned no number."""
+"""How long a counter is not called again after it failed to return a number."""
 MAX_REMEMBERED = 1000
 
 
 @dataclass(slots=True)
 class SilentCounters:
-    """Models whose counter returned no number recently; `clock` is in seconds."""
+    """Models whose token counter recently failed to return a number; `clock` is in seconds."""
 
     clock: Callable[[], float] = time.monotonic
     since: dict[tuple[str, str], float] = field(default_factory=dict)

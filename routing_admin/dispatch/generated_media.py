@@ -19,7 +19,7 @@ from capabilities.json_bodies import upload_limit
 log = logging.getLogger(__name__)
 
 KeepMedia = Callable[[Media, str], Media]
-"""(media, name of the candidate that made it) → the same with its artifact id, or unchanged."""
+"""Called with generated media and the candidate's name; returns the media with an artifact id, or unchanged."""
 
 
 def store_generated(actor: Actor, media: Media, maker: str) -> Media:
@@ -39,7 +39,7 @@ def store_generated(actor: Actor, media: Media, maker: str) -> Media:
             declared=media.mime_type,
             metadata={"generatedBy": maker},
         )
-    # Whatever the store raises, the answer is complete and paid for, so it is delivered.
+    # Whatever the store raises, the answer is complete and already paid for, so it is delivered.
     except Exception as error:
         log.warning("what %s made could not be stored: %s", maker, type(error).__name__)
         return media
@@ -65,7 +65,7 @@ def _join(pieces: Sequence[Media]) -> Media:
     if len(pieces) == 1:
         return pieces[0]
     try:
-        # Each piece is separate base64 with its own padding, so pieces are decoded before they are joined.
+        # Each piece is base64 with padding of its own, so decode the pieces before joining them.
         data = pybase64.b64encode(b"".join(pybase64.b64decode(piece.data, validate=True) for piece in pieces)).decode()
     except ValueError:
         data = "".join(piece.data for piece in pieces)

@@ -1,6 +1,6 @@
-"""Store models' refusals in rows, off the request path, for restarts and other processes.
+"""Store the parameters that models refused, for restarts and other processes; requests never wait for this.
 
-A refusal is deleted once nothing configured leads to its model, or once the provider's URL has changed.
+A refusal is deleted once no configured route or service leads to its model, or once the provider's URL has changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from routing_admin.core.fallback.memory import Memory, ModelKey, Refused
 from routing_admin.dispatch.send import process_run_context
 
 READ_SECONDS = 5.0
-"""Interval at which a process reads what others learned or forgot."""
+"""Interval between reads of what other processes have learned or forgotten."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class KeptRefusals:
 
     def _write(self, memory: Memory) -> None:
         for place in tuple(self._changed):
-            # Discard before reading, so that a change made meanwhile is marked again.
+            # Clear the mark before reading, so that a change in between is marked again.
             self._changed.discard(place)
             if place not in self._addresses and place not in self._stored:
                 continue
@@ -74,7 +74,7 @@ class KeptRefusals:
     def _read(self, memory: Memory) -> None:
         stored = read_refusals(self._addresses)
         for place in stored.keys() | self._stored.keys():
-            # What this process learned and has not written yet is newer than the rows.
+            # A change that this process has not yet written is newer than the rows.
             if place not in self._changed and stored.get(place, {}) != memory.lasting(*place):
                 memory.take_over(*place, stored.get(place, {}))
         self._stored = stored
@@ -106,7 +106,7 @@ def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
 
 
 def forget_refusal(provider: str, model: str, name: str) -> None:
-    """Send this parameter again, in every process. Raise on database errors."""
+    """Send this parameter again, in every process. Raise the database's errors."""
     kept_refusals().look()  # load the rows first, so that the deletion reaches them
     process_run_context().memory.forget(provider, model, name)
     kept_refusals().look()

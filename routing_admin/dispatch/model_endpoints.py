@@ -176,7 +176,7 @@ def note_of(key: KeyState) -> KeyNote:
 
 
 def list_key_notes() -> Mapping[str, KeyNote]:
-    """Return the source of each provider's key now, by provider."""
+    """Return where each provider's key comes from now, by provider name."""
     return {name: note_of(key) for name, key in snapshot.current().keys.items()}
 
 
@@ -191,7 +191,7 @@ def default_endpoints(state: Snapshot) -> tuple[ModelEndpoint, ...]:
 
 
 def readers_of(state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False) -> list[str]:
-    """Return the ids of agents whose model reads this file itself, except the requesting agent `but`.
+    """Return the ids of agents whose model can read this file itself, except the requesting agent `but`.
 
     `only_configured` leaves out agents created at run time, whose number changes constantly.
     """

@@ -26,7 +26,7 @@ from routing_admin.dispatch.decisions import decisions_of
 from routing_admin.dispatch.model_endpoints import readers_of, without_describing
 from routing_admin.request_log.recorder import RequestRecorder
 
-# Skip candidates that are too small for a request, if the route says so and another candidate fits.
+# Skip candidates whose context is too small for a request, if the route allows this and another candidate fits.
 
 
 def pass_overflowed_by(
@@ -37,7 +37,7 @@ def pass_overflowed_by(
     obstacles = {
         candidate.index: _find_obstacle(candidate, chat, style, endpoint(candidate.index)) for candidate in called
     }
-    # An estimate alone refuses nothing: if it fits no candidate, the models decide for themselves.
+    # An estimate alone must not refuse a request: if it seems to fit no candidate, let the models decide.
     if all(obstacles.values()):
         return plan
     candidates = tuple(_judge_overflow(candidate, obstacles.get(candidate.index)) for candidate in plan.candidates)
@@ -56,10 +56,10 @@ def _judge_overflow(candidate: PlannedCandidate, obstacle: Translatable | None) 
 
 
 WOULD_DROP = translatable("It would leave out %(names)s.")
-"""Reason for skipping a candidate when nothing may be dropped."""
+"""Reason for skipping a candidate on a route that forbids dropping anything."""
 
 Keep = Callable[[FilePart], FilePart]
-"""Stores media from inside a request, so that its description can contain a reference; returns the part with it."""
+"""Stores media that came inside a request and returns the part with its reference, for its description."""
 
 
 @value_class
@@ -90,9 +90,9 @@ class PlannedRequest:
         return endpoint if self.passing is None else replace(endpoint, protocol=self.passing)
 
     def with_affinity(self, conversation: str, agent: str) -> PlannedRequest:
-        """Return the request bound to one key for its whole conversation.
+        """Return the request with an id of its conversation, whose calls all use the same one of a provider's keys.
 
-        The conversation is identified by the agent's `conversation`, else by its opening.
+        The id is made from the agent's own name for it, `conversation`, else from the conversation's opening.
         """
         opening = "" if self.plan.verbatim else opening_of(self.chat)  # only chats are conversations
         name = f"{agent} {conversation}" if conversation else opening
@@ -199,7 +199,8 @@ def prepare_for(
         stream=planned.stream,
         without_capabilities=call.without_capabilities,
     )
-    # Media that becomes text has to be stored first, so that the text can name it. So the request is prepared twice.
+    # Media that becomes text must be stored first, so that the text can contain its reference. That is known only after
+    # a first attempt, so the request may be prepared twice.
     prepared = prepare_chat(chat)
     if isinstance(prepared, CannotRead) or planned.keep is None:
         return prepared
@@ -216,7 +217,7 @@ def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str
 def _needs_name(delivery: PartDelivery) -> bool:
     if delivery.file.artifact_id or delivery.file.content is None or delivery.file.unreadable:
         return False
-    # A description or a part of a file needs a reference by which the whole file can be fetched.
+    # A description or an excerpt of a file must contain a reference to the whole file.
     is_cut = delivery.delivery.loss is not None
     return delivery.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or is_cut
 

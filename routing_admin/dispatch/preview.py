@@ -56,7 +56,7 @@ TYPE_MISMATCH = "type_mismatch"
 class DescriptionPreview:
     """A description by another model: its describer, its state, and the estimated tokens.
 
-    `fault` says why there is none after a failed attempt.
+    After a failed attempt, `fault` says why there is none.
     """
 
     describer: str
@@ -281,7 +281,7 @@ def _first_delivery(prepared: Prepared | Adapted | CannotRead) -> PartDelivery:
 
 
 def lead_by_default(state: Snapshot, chat: ChatRequest, language: str | None) -> ChatRequest:
-    """Return the request with the default route's directive and parameters."""
+    """Return the request with the default route's language directive and parameters."""
     route = default_route_to(state.configuration)
     plan = plan_route(state.configuration, route, RoutingQuery(language=language))
     return inject_directive(replace(chat, temperature=route.temperature, max_tokens=route.max_tokens), plan.directive)

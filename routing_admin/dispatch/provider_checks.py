@@ -35,7 +35,7 @@ T = TypeVar("T", bound=Hashable)
 
 QUICK = Timeouts(connect=5, first_content=20, between=10, total=30)
 PATIENT = Timeouts(connect=5, first_content=60, between=30, total=90)
-"""Timeouts for requests about which a model may reason for long."""
+"""Longer timeouts for requests about which a model may reason."""
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
 MAX_MODELS = 5000
 MAX_OPTIONS = 4
@@ -137,7 +137,7 @@ class ProviderChecker:
         return result
 
     async def _greet_with_options(self, endpoint: ModelEndpoint, spec: ProviderSpec) -> CheckResult:
-        # Send the greeting again without what was refused; the result names the quirks that were needed.
+        # Send the greeting again, adapted to the refusal; the result names the quirks that were needed.
         options: dict[str, Any] = {}
         while True:
             adjusted = replace(endpoint, target=replace(endpoint.target, quirks={**endpoint.target.quirks, **options}))

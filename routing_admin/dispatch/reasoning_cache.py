@@ -24,7 +24,7 @@ MAX_CHARACTERS = 32 * 1024 * 1024
 
 @dataclass(slots=True)
 class AnsweredTurn:
-    """Reasoning and signatures of an answer that its next turn may need."""
+    """The reasoning and signatures of an answer that the next turn has to send back."""
 
     reasoning: list[str] = field(default_factory=list)
     thoughts: list[ReasoningBlock] = field(default_factory=list)
@@ -40,7 +40,7 @@ class AnsweredTurn:
 
     @property
     def worth_keeping(self) -> bool:
-        """Whether it called tools and has reasoning or a signature to send back."""
+        """Whether the turn called tools, and has reasoning or a signature to send back."""
         signed = any(self.signatures.values())
         return bool(self.signatures and (self.reasoning or self.thoughts or signed))
 
@@ -52,7 +52,7 @@ def turn_of(answer: Answer) -> AnsweredTurn:
 
 @dataclass(frozen=True, slots=True)
 class KeptTurn:
-    """A cached turn; `signatures` are by tool call id."""
+    """A cached turn; `signatures` are keyed by tool call id."""
 
     reasoning: str | None
     thoughts: tuple[ReasoningBlock, ...]
@@ -83,7 +83,7 @@ class ReasoningCache:
         )
         with self._lock:
             for call_id in cached.signatures:
-                # Forget an older turn first, so that its characters are not counted twice.
+                # Remove an older version of the turn first, so that its characters are not counted twice.
                 self._forget((agent, call_id))
                 self._turns[agent, call_id] = cached
                 self._characters += cached.characters

@@ -51,7 +51,10 @@ async def record_answer(
 
 
 async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Stream]:
-    """Return the stream at its first content; the caller logs its end. Raise `RouterError`, which is logged."""
+    """Return the stream once it has content; the caller logs its end.
+
+    Raise `RouterError`, which is logged.
+    """
     done = await _record(dispatch.open(), dispatch, recorder)
     recorder.mark_first_content()
     return done
@@ -63,11 +66,11 @@ def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> RunResu
 
 async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
     prepared = dispatch.prepared
-    # The describing model gets no descriptions by other models.
+    # The describing model itself gets no descriptions by other models.
     if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:
         dispatch.begin_describing = partial(Describing, dispatch, recorder, record_answer)
     try:
-        # Waiting ends with the server's drain time.
+        # The wait ends at the latest when the server's drain time is over.
         with draining().limit():
             return await work
     except RouterError as error:
@@ -82,7 +85,7 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
     except Exception as error:
         recorder.end(dispatch.attempts, prepared, **facts_of_fault(error))
         raise
-    # Break the reference cycle, so that the request's files are freed with it.
+    # Break the reference cycle now, so that the request's files are freed at once.
     finally:
         dispatch.delivered_failures = dispatch.describing.delivered_failures if dispatch.describing else None
         dispatch.begin_describing = dispatch.describing = None

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class Transport(Protocol):
-    """Port for calls to providers; `proxy` is the provider's setting."""
+    """Interface for calls to providers; `proxy` is the provider's setting."""
 
     async def call(
         self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
@@ -107,7 +107,7 @@ R = TypeVar("R")
 
 
 class InThread(Protocol):
-    """Run work in a thread, because it may read or store files."""
+    """Runs work in a thread, because it may read or store files."""
 
     async def __call__(self, work: Callable[[], R], /) -> R: ...
 
@@ -189,7 +189,7 @@ class Dispatch:
             chat = apply_params(self.planned.chat, call)
             try:
                 reply = await self._try(call, chat, send)
-            # The bytes were deleted after planning: tell the model instead of failing.
+            # The bytes were deleted after planning: describe the file as missing instead of failing.
             except UnreadableError:
                 reply = await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
             empty_answer = empty_answer_of(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None
@@ -212,7 +212,7 @@ class Dispatch:
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[call.candidate.index] = prepared
         if endpoint.passes:
-            # Callers' headers are added after the log's copy was taken.
+            # Headers of the caller are added after the copy for the log was taken.
             headers = {**self.caller_headers, "x-request-id": self.request_id}
             prepared = with_forwarded_headers(prepared, endpoint.passes, headers)
         timeouts = call.timeouts
@@ -247,7 +247,7 @@ def empty_answer_of(failed: Failure, chat: ChatRequest) -> Answer | None:
 
 
 def shorten(timeouts: Timeouts, seconds: float) -> Timeouts:
-    """Return the timeouts for a call that starts `seconds` late."""
+    """Return what is left of the timeouts for a call that starts `seconds` late."""
     total = max(timeouts.total - seconds, 0.0)
     return replace(timeouts, total=total, first_content=min(timeouts.first_content, total))
 
@@ -273,12 +273,12 @@ def pass_through(planned: PlannedRequest, passing: Passing) -> PlannedRequest:
     """Return the request so that it is sent unchanged to the candidates that support the call."""
     supported = (candidate for candidate in planned.plan.candidates if candidate.protocol == SPEAKS)
     first = next(supported, None)
-    # Where results of models cannot be mixed, the first candidate's model is the only one, even while it cannot be
-    # called: the same route always gives results of the same model.
+    # Where the results of different models must not be mixed (as with embeddings), only the first candidate's model is
+    # used, even while it cannot be called.
     required_model = first.model if first is not None and passing.operation.same_model else None
     candidates = tuple(_judge(candidate, passing, required_model) for candidate in planned.plan.candidates)
     plan = replace(planned.plan, candidates=candidates, verbatim=True, language="")
-    # The log records the fields as a message, and of files only type and name.
+    # The log stores the fields as a message, and of files only type and name.
     chat = _as_message(planned.chat) if planned.state.record_bodies else planned.chat
     return replace(planned, plan=plan, chat=chat)
 
@@ -297,7 +297,7 @@ def _as_message(chat: ChatRequest) -> ChatRequest:
 
 
 def _judge(candidate: PlannedCandidate, passing: Passing, required_model: str | None) -> PlannedCandidate:
-    """Return the candidate, skipped if it does not support the call or its model is not `required_model`."""
+    """Return the candidate, skipped if it does not support the call or has another model than `required_model`."""
     call = f"/v1{passing.operation.path}"
     if candidate.skip is SkipReason.MISSING:
         return candidate
@@ -332,7 +332,7 @@ def share_health(run_context: RunContext, news: News) -> None:
 
 
 class SharedCooldowns:
-    """Cooldowns of a topic; for each candidate the latest state applies, whichever process found it."""
+    """Cooldowns shared through one topic; the latest state of each candidate applies, whichever process sent it."""
 
     def __init__(self, topic: str, cooldowns: LocalCooldowns, news: News) -> None:
         self._topic, self._cooldowns, self._news = topic, cooldowns, news
@@ -349,8 +349,8 @@ class SharedCooldowns:
         return {"key": json.dumps(key), "ailment": json.dumps(asdict(cooldown)) if cooldown else NO_COOLDOWN}
 
     def adopt(self, fields: Fields, age: float) -> None:
-        """Adopt another process's state from `age` seconds ago."""
-        # This process has a newer state that is not sent yet.
+        """Adopt a state that another process sent `age` seconds ago."""
+        # The state of this process is newer, and is about to be sent.
         if self._news.is_waiting(self._topic, fields["key"]):
             return
         provider, model = json.loads(fields["key"])
@@ -373,7 +373,7 @@ def _cooldown_of(value: Mapping[str, Any], age: float) -> CooldownState:
 
 
 class SharedConversations:
-    """The key of each conversation."""
+    """The key that each conversation uses, shared through one topic."""
 
     def __init__(self, pools: KeyPools, news: News) -> None:
         self._pools, self._news = pools, news
@@ -390,6 +390,6 @@ class SharedConversations:
         return {"provider": provider, "affinity": affinity, "mark": self._pools.mark_of(provider, affinity)}
 
     def adopt(self, fields: Fields, age: float) -> None:
-        """Adopt another process's choice from `age` seconds ago."""
+        """Adopt a choice that another process made `age` seconds ago."""
         if not self._news.is_own(fields):
             self._pools.take_over(fields["provider"], fields["affinity"], fields["mark"], age)

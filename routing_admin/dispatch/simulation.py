@@ -38,9 +38,9 @@ class Stop:
     """One candidate of the simulation: its payload and its result.
 
     Times are in milliseconds of the simulated clock. `payload` has `<N bytes>` in place of file data, None if the
-    candidate cannot be prepared for. `wire` is the protocol, `url` the target, `bytes` the length of the body.
-    `attempt` is None if the run did not get that far. `prefix` says what one more such file would change in the next
-    turn, empty without files.
+    request cannot be prepared for the candidate. `wire` is the protocol, `url` the target, `bytes` the length of the
+    body. `attempt` is None if the run did not get that far. `prefix` says what one more such file would change in the
+    next turn, empty without files.
     """
 
     candidate: PlannedCandidate
@@ -143,7 +143,7 @@ def simulate(
     clock = _Clock()
     memory_copy = (process_run_context().memory if memory is None else memory).copy(clock)
     play = _Play(planned, _check_script(script or {}), memory_copy, clock)
-    # Cooldowns without jitter and the mean backoff: a simulation always gives the same result.
+    # Cooldowns have no jitter and waits are always average, so a simulation always gives the same result.
     run_context = replace(local_context(clock, lambda: 0.0, memory_copy), random=lambda: 0.5)
     run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
     try:

@@ -1,1 +1,1 @@
-"""Models' descriptions of files, stored so that each is requested once and prompt prefixes stay stable."""
+"""Models' descriptions of files, stored so that each is requested once and prompt prefixes stay the same."""

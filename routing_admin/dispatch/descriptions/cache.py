@@ -1,4 +1,4 @@
-"""Cache the descriptions of one request's files, stored and newly requested."""
+"""Cache the descriptions of one request's files, both stored and newly requested ones."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 @dataclass(slots=True)
 class DescriptionCache:
-    """Descriptions of a request's files for all its candidates; it reads the database, so use it in threads.
+    """Descriptions of a request's files for all its candidates.
 
-    The keys of `outcomes` and `calls` are digests of description keys.
+    It reads the database, so call it in threads. `outcomes` and `calls` are keyed by digests of description keys.
     """
 
     planned: PlannedRequest
     outcomes: dict[str, DescriptionOutcome] = field(default_factory=dict)
     calls: dict[str, DescriberCall] = field(default_factory=dict)
     lookups: dict[str, tuple[DescriptionKey, str]] = field(default_factory=dict)
-    """Each requested key, with the id of the first answer after its file, empty if there is none."""
+    """Description keys that were looked up, each with the id of the first answer after the file, empty if there is
+    none.
+    """
     _conversation: str = ""
     _digests: dict[int, str] = field(default_factory=dict)
 
@@ -64,7 +66,7 @@ class DescriptionCache:
         return digest
 
     def find(self, reader: Reader, file: FilePart, describer: str, message: int) -> ModelDescription:
-        """Return the stored description, its failure, or `NOT_ASKED`. Raise `UnreadableError` if the bytes are gone."""
+        """Return the description, its failure, or `NOT_ASKED`. Raise `UnreadableError` if the bytes are gone."""
         key = self.key_of(reader, file, describer, message)
         self.lookups.setdefault(key.digest, (key, self.answer_id_after(message)))
         outcome = self.outcomes.get(key.digest) or self._look_up(key)
@@ -88,14 +90,14 @@ class DescriptionCache:
         return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
     def settle(self) -> None:
-        """Store delivered outcomes as final where the stored rows differ."""
+        """Make outcomes that a model has received final, where the stored rows still differ."""
         for digest, (key, answered) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.unsettled:
                 settle_description(key, self.conversation, outcome, answered)
 
     def settle_answer(self, answered: str) -> None:
-        """Store delivered failures for the conversation that continues with this answer."""
+        """Store failures that a model has received, for the conversation that continues with its answer."""
         for digest, (key, earlier) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.fault and not earlier:
@@ -107,7 +109,7 @@ class DescriptionCache:
         except Exception as error:
             if not is_unavailable(error):
                 raise
-            # While rows cannot be stored no model is asked, because other requests would pay for the same description
+            # While rows cannot be stored, no model is asked: the result would be lost, and other requests would pay
             # again.
             outcome = DescriptionOutcome(describer=key.describer, fault=UNAVAILABLE)
         if outcome is not None:
@@ -130,7 +132,7 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """Deduplicate concurrent calls of this process across event loops: one call asks, the others await its result."""
+    """Deduplicate concurrent calls in this process, across event loops: one call asks, the others await its result."""
 
     def __init__(self) -> None:
         self._flights: dict[str, Future[T | None]] = {}

@@ -47,11 +47,11 @@ MAX_AT_ONCE = 3
 """Files of one request that are described concurrently."""
 MAX_SECONDS = 90.0
 TIME_SHARE = 0.5
-"""A candidate waits for descriptions up to `MAX_SECONDS`, and at most this share of its time left."""
+"""A candidate waits for descriptions for at most `MAX_SECONDS`, and for at most this share of its remaining time."""
 SLACK_SECONDS = 1.0
 NO_TIME, NO_DESCRIBER = "deadline_exceeded", "no_describer"
 OWN_FAULTS = frozenset({NO_TIME, NO_DESCRIBER, UNAVAILABLE, BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED})
-"""Faults of the caller, which do not apply to another caller waiting for the same description."""
+"""Faults that concern only the caller, not others who wait for the same description."""
 
 Record = Callable[["Dispatch", RequestRecorder], Awaitable[RunResult[Answer]]]
 
@@ -92,7 +92,7 @@ class Describing:
 
     @property
     def delivered_failures(self) -> DescriptionCache | None:
-        """The cache, if a model got failures that have to be kept, else None."""
+        """The cache, if a model received failed descriptions that its conversation has to keep, else None."""
         has_failures = self.keeps_failures and any(outcome.fault for outcome in self.descriptions.outcomes.values())
         return self.descriptions if has_failures else None
 
@@ -126,7 +126,7 @@ class Describing:
         work = partial(self.descriptions.key_of, reader, delivery.file, delivery.delivery.describer, delivery.message)
         try:
             return await self.dispatch.in_thread(work)
-        except UnreadableError:  # deleted meanwhile: the next lookup reports it
+        except UnreadableError:  # deleted in the meantime: the next lookup reports it
             return None
 
     async def _ask(self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float) -> None:
@@ -180,7 +180,7 @@ class Describing:
             raise LookupError("there is no route that describes")
         chat = describing_chat(file, question, language)
         if route.max_tokens or any(candidate.max_tokens for candidate in route.candidates):
-            # The request's limit would take precedence over the route's.
+            # Otherwise the request's own limit would take precedence over the route's.
             chat = replace(chat, max_tokens=None)
         planned = plan_request(state, route, chat, agent=self.dispatch.planned.agent, direct=True)
         timeouts = planned.plan.timeouts
@@ -219,7 +219,7 @@ class Describing:
 
 
 async def note_answer(dispatch: Dispatch, text: str, calls: Iterable[str]) -> None:
-    """Store failed descriptions that a model got for the conversation that continues with its answer."""
+    """Store the failed descriptions that a model received, for the conversation that continues with its answer."""
     if (descriptions := dispatch.delivered_failures) is not None:
         await write_rows(dispatch, partial(descriptions.settle_answer, descriptions.conversation_after(text, calls)))
 

@@ -1,8 +1,8 @@
-"""Store descriptions in rows so that what a conversation got stays the same.
+"""Store descriptions in rows, so that a conversation always gets the same text for a file.
 
-A description is shared by all callers with the same key. A failure is kept for conversations with the same opening,
-which ask again after `ASK_AGAIN`. Once an answer has followed, the failure is kept for good under that answer: the
-conversation continues with it, and the prefix that models read must not change.
+A description is shared by all callers with the same key. A failure is kept for all conversations with the same opening,
+which ask again after `ASK_AGAIN`. Once a model has answered after reading the failure, it is kept for good under that
+answer: the conversation continues with it, and the prefix that models read must not change.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from routing_admin.models import FileDescription
 
 EVERY_CONVERSATION = ""
 ASK_AGAIN = timedelta(minutes=5)
-"""How long conversations with the same opening do not ask again after a failure."""
+"""How long a failure keeps conversations with the same opening from asking again."""
 SEEN_AGAIN = timedelta(hours=12)
-"""Interval for updating a description's last use."""
+"""Minimum interval between updates of a description's last use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptionOutcome:
     """A description by `describer`, or the fault that prevented it, with the tokens used.
 
-    `unsettled` means that other rows still differ; `settle_description` resolves that after delivery.
+    `unsettled` means that rows have to be updated by `settle_description` once a model has received this outcome.
     """
 
     describer: str
@@ -39,7 +39,7 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
     """Return the conversation's stored outcome, or None if a model has to be asked.
 
     `conversation` is the id of the conversation's opening, `answered` that of the first answer after the file, or "" if
-    there is none. Without an answer, no model has yet got anything that has to stay the same.
+    there is none. Without an answer, the outcome may still change, because no model has read it yet.
     """
     matches = FileDescription.objects.filter(
         digest=key.digest, conversation__in={EVERY_CONVERSATION, conversation, answered}
@@ -47,11 +47,11 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
     rows = {match.conversation: match for match in matches}
     description, failure, now = rows.get(EVERY_CONVERSATION), rows.get(conversation), datetime.now(UTC)
     if answered:
-        # An answer followed, so the conversation keeps what its model got.
+        # A model has answered, so the conversation keeps what that model received.
         row = rows.get(answered) or failure or description
         unsettled = row is not None and row is failure
     else:
-        # No model got anything yet, so a description replaces a failure, and an old failure expires.
+        # No model has received anything yet, so a description replaces a failure, and an old failure expires.
         row = description or (failure if failure and now - failure.created_at < ASK_AGAIN else None)
         unsettled = failure is not None and description is not None
     if row is None:
@@ -71,18 +71,21 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
 def keep_description(
     key: DescriptionKey, conversation: str, outcome: DescriptionOutcome, answered: str = ""
 ) -> DescriptionOutcome:
-    """Store an outcome and return the outcome valid for the conversation: an earlier outcome takes precedence."""
+    """Store an outcome and return the one to use in the conversation; an earlier outcome takes precedence."""
     earlier = find_description(key, conversation, answered)
     if earlier is not None:
         return earlier
-    if not answered:  # an expired failure, after which the model was asked again
+    if not answered:  # The earlier failure has expired, and the model was asked again.
         FileDescription.objects.filter(digest=key.digest, conversation=conversation).delete()
     _write(key, (answered or conversation) if outcome.fault else EVERY_CONVERSATION, outcome)
     return find_description(key, conversation, answered) or outcome
 
 
 def settle_description(key: DescriptionKey, conversation: str, outcome: DescriptionOutcome, answered: str) -> None:
-    """Make a delivered outcome final: a failure under that answer, a description for the opening."""
+    """Make final what a model has received.
+
+    A failure is kept under its answer; for a description, the failures that it replaces are deleted.
+    """
     if outcome.fault:
         _write(key, answered, outcome)
     else:
@@ -103,7 +106,7 @@ def _write(key: DescriptionKey, conversation: str, outcome: DescriptionOutcome) 
         created_at=now,
         used_at=now,
     )
-    # Another process may have stored the same key meanwhile: its row stays.
+    # If another process has stored the same key meanwhile, its row is kept.
     FileDescription.objects.bulk_create([row], ignore_conflicts=True)
 
 
@@ -113,7 +116,7 @@ def prune_descriptions(before: datetime) -> int:
 
 
 def forget_failures(conversation: str) -> None:
-    """Delete a conversation's failures, so that it asks again."""
+    """Delete a conversation's failures, so that a model is asked again."""
     FileDescription.objects.filter(conversation=conversation).exclude(fault="").delete()
 
 
