@@ -12,19 +12,19 @@ from capabilities.core.message import Blob
 from capabilities.core.wire import BodyPiece, MediaData, piece_length
 
 BLOCK = 3 * 64 * 1024
-"""Bytes of a file encoded at once: a multiple of three, so that blocks join without padding between them."""
+"""Bytes of a file encoded at a time: a multiple of three, so that no padding is needed between blocks."""
 ANSWER_BYTES = 48 * 1024 * 1024
-"""Largest response: an image of the default maximum artifact size as base64, and text."""
+"""Maximum bytes of a response: an image of the default maximum artifact size in base64, and text."""
 STREAM_BYTES = 64 * 1024 * 1024
 LINE_BYTES = ANSWER_BYTES
 PACKED_BLOCK = 64 * 1024
-"""Compressed bytes unpacked at once; after the end of a gzip member, the rest of a block is copied."""
+"""Compressed bytes processed at a time; when a gzip member ends, the rest of its block is copied."""
 MAX_MEMBERS = 10_000
 """Maximum members of a gzip body: enough for files compressed in parallel, and a bound on floods of empty members."""
 
 
 Blocks = tuple[bytes, ...]
-"""A body in memory, as the parts in which it is written."""
+"""A body in memory, in the parts that are written to the connection."""
 
 
 class AnswerTooLargeError(Exception):
@@ -47,7 +47,7 @@ def request_blocks(pieces: Iterable[BodyPiece]) -> Iterator[bytes]:
 
 
 def media_blocks(blob: Blob) -> Iterator[bytes]:
-    """Yield the base64 of a file, regardless of the sizes of its blocks."""
+    """Yield the base64 of a file, whatever the sizes of its blocks."""
     rest = b""
     for block in blob.blocks():
         view = memoryview(rest + block if rest else block)
@@ -95,7 +95,7 @@ class CutEncodingError(BadEncodingError):
 
 
 class Decompressor:
-    """Decode a content encoding, with a bound on the result against decompression bombs.
+    """Decode a content encoding, with a limit on the result as a protection from decompression bombs.
 
     gzip may have several members, one after another (RFC 1952, 2.2).
     """
@@ -111,7 +111,7 @@ class Decompressor:
     def feed(self, block: bytes) -> bytes:
         """Return the plain bytes of a block.
 
-        Raise `AnswerTooLargeError` beyond the bound, `BadEncodingError` for invalid bytes or bytes after the end.
+        Raise `AnswerTooLargeError` beyond the limit, `BadEncodingError` for invalid bytes or bytes after the end.
         """
         if self._max_members == 0:
             self._count(block)

@@ -45,7 +45,7 @@ KEEP_ALIVE_SECONDS = 60.0
 DNS_SECONDS = 10
 """How long a resolved name is cached."""
 RESOLVE_SECONDS = 5.0
-"""Timeout of name resolution, which precedes the connect timeout."""
+"""Timeout of name resolution, in seconds, in addition to the connect timeout."""
 
 
 async def resolve(
@@ -55,7 +55,7 @@ async def resolve(
     family: socket.AddressFamily = socket.AF_INET,
     seconds: float = RESOLVE_SECONDS,
 ) -> list[ResolveResult]:
-    """Resolve a name with a timeout. Raise `gaierror` for a timeout, and the errors of the resolver."""
+    """Resolve a name within `seconds`. Raise `gaierror` after that, and the resolver's own errors."""
     try:
         async with asyncio.timeout(seconds):
             return await resolver.resolve(host, port, family)
@@ -76,7 +76,7 @@ class CheckedResolver(AbstractResolver):
         results = await resolve(self._inner, host, port, family)
         addresses = [result["host"] for result in results]
         refusals = [check_addresses(f"{scheme}://{host}:{port}", addresses, self._policy) for scheme in SCHEMES]
-        # The address has to be allowed for one of the schemes.
+        # The address is accepted if it is allowed for either scheme.
         if all(refusals):
             raise ForbiddenAddressError(refusals[0] or "")
         return results
@@ -86,7 +86,9 @@ class CheckedResolver(AbstractResolver):
 
 
 SCHEMES = ("https", "http")
-"""Resolvers do not know the scheme, which the check of the URL has already verified."""
+"""An address is accepted if it is allowed for any of these: resolvers do not know the scheme, which the check of the
+URL has already verified.
+"""
 
 
 @dataclass(slots=True)
@@ -170,7 +172,7 @@ class Upstream:
     async def call(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
-        """Return the outcome of a whole exchange; nothing that a provider does raises an error.
+        """Return the answer or the failure of a whole exchange; nothing that a provider does raises an exception.
 
         `proxy` is the provider's setting: `default`, `none` or a URL. Raise `UnreadableError` if a file of the request
         cannot be read.
@@ -198,11 +200,11 @@ class Upstream:
     def call_sync(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
-        """Do the same as `call` for code without an event loop."""
+        """Do the same as `call`, for code without an event loop."""
         return run_sync(self.call(request, protocol, timeouts, proxy))
 
     def limit_connections(self, max_open: int) -> None:
-        """Limit open connections per event loop, idle ones included; for loops without connections yet."""
+        """Limit the open connections per event loop, idle ones included; has no effect on loops with connections."""
         self._pools.max_open = max_open
 
     async def close(self) -> None:
@@ -254,7 +256,7 @@ def _decode(protocol: AnswerDecoder, head: UpstreamResponse, body: bytes) -> Ans
     try:
         return mend_outcome(protocol.decode(head.status, head.headers, body), body)
     except Exception as error:
-        # A bug of ours, but another candidate's answer may be readable.
+        # Even after a bug of ours, another candidate's answer may be readable, so this counts as a failure.
         return unreadable(error)
 
 
@@ -264,7 +266,7 @@ async def _read_unstreamed(
     body = await read_body(head, timeouts, timer)
     if isinstance(body, Failure):
         return body
-    # Instead of a stream: an error, or a whole answer of a provider that does not stream.
+    # The response is not a stream: an error, or the whole answer of a provider that does not stream.
     if head.status == 200 and not body:
         return failure(Fault.STREAM_EMPTY, 200)
     outcome = _decode(protocol, head, body)

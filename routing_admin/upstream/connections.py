@@ -34,7 +34,7 @@ STALE_CONNECTION_ERRORS = (
     ConnectionResetError,
     BrokenPipeError,
 )
-"""Errors of a call on a connection that the host had closed before any byte of the response."""
+"""Errors that occur if the host closed a pooled connection before sending any byte of the response."""
 
 
 class OpenConnections:
@@ -98,10 +98,10 @@ class ProviderConnection(ResponseHandler):
 
 
 class ProviderConnector(aiohttp.TCPConnector):
-    """Connector that creates `ProviderConnection`s, each as soon as there is room for it.
+    """Connector that creates `ProviderConnection`s, and makes room for them by closing idle connections.
 
-    `_factory` and `_create_connection` are private to aiohttp. It has no public way to set the class of connections,
-    nor to learn that no pooled connection fits. tests/upstream/test_kept_connections.py checks both.
+    `_factory` and `_create_connection` are private to aiohttp, which has no public way to set the class of connections,
+    or to learn that no pooled connection fits. tests/upstream/test_kept_connections.py checks both.
     """
 
     def __init__(self, connections: OpenConnections, **options: Any) -> None:
@@ -116,7 +116,7 @@ class ProviderConnector(aiohttp.TCPConnector):
         self.connections.connecting += 1
         try:
             if self.connections.close_idle():
-                # The loop closes them in its next iteration.
+                # The loop closes the connections in its next iteration.
                 await asyncio.sleep(0)
             return await super()._create_connection(req, traces, timeout)
         finally:
@@ -124,14 +124,14 @@ class ProviderConnector(aiohttp.TCPConnector):
 
 
 class _Opening(NamedTuple):
-    """Request head up to its length, and the aiohttp request that selects the connection."""
+    """The request head up to the body's length, and the aiohttp request by which a connection is selected."""
 
     target: aiohttp.ClientRequest
     head: bytes
 
 
 class Pool:
-    """Connections of one event loop through one proxy ("" for none), and calls over them."""
+    """Connections of one event loop through one proxy ("" for none), and the calls over them."""
 
     def __init__(self, connector: ProviderConnector, proxy: str = "") -> None:
         self._connector = connector
@@ -144,8 +144,8 @@ class Pool:
         """Send a request and return the response's head; `connect` is the connect timeout. Raise `CLIENT_ERRORS`.
 
         A host may close a pooled connection just as it is reused, without a response. The request is then sent once
-        more over a fresh connection. If that connection also closes, the host is at fault. It may have read the
-        request, so the request is not sent a third time.
+        more over a fresh connection. If that connection also closes, the host is at fault, and may already have acted
+        on the request, so the request is not sent a third time.
         """
         headers = {**request.headers, "accept-encoding": "identity"}
         opening, timeout = self._opening(request.method, request.url, tuple(headers.items())), _connect_timeout(connect)
@@ -174,7 +174,7 @@ class Pool:
             self._connections.take(protocol)
             if not (fresh and protocol.carried):
                 return connection, protocol
-            # This connection was idle as long as the closed one, and is as likely to be closed.
+            # It was idle for as long as the closed connection, and is as likely to be closed.
             connection.close()
 
     async def _exchange(
@@ -185,7 +185,8 @@ class Pool:
         def give_back() -> None:
             if connection.protocol is None or transport is None:
                 return
-            # The host answered before it read the whole request: what is left to send would precede the next one.
+            # The host answered before it read the whole request. The unsent rest would precede the next request on this
+            # connection.
             if (writing is not None and not writing.done()) or transport.get_write_buffer_size():
                 close()
                 return
@@ -236,7 +237,7 @@ async def _write(protocol: ProviderConnection, body: RequestBody) -> None:
         async for block in body:
             await writer.write(block)
     except Exception as error:
-        # Raised by the coroutine that waits for the response.
+        # The error is raised by the coroutine that waits for the response.
         wrapped = aiohttp.ClientOSError(f"the body was not sent: {error!r}")
         wrapped.__cause__ = error
         protocol.set_exception(wrapped)
@@ -246,7 +247,7 @@ def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tupl
     loop = asyncio.get_running_loop()
     target = aiohttp.ClientRequest(method, url_of(address), headers=dict(headers), proxy=proxy, loop=loop)
     request_target, sent_headers = target.url.raw_path_qs, dict(target.headers)
-    # For TLS the connector opens a tunnel instead.
+    # For TLS, the connector opens a tunnel through the proxy instead.
     if proxy is not None and not target.is_ssl():
         request_target = str(target.url)
         if proxy.raw_user is not None:

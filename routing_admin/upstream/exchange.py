@@ -27,7 +27,7 @@ from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 # A wait only changes the deadline. The timer is set again if it would fire too late or has fired too early.
 
 AHEAD_SECONDS = 5.0
-"""Longest delay to which the timer is set, so that a shorter wait that follows does not need another timer."""
+"""Maximum delay of the timer, so that a shorter wait that follows does not need another timer."""
 
 
 class WaitTooLongError(Exception):
@@ -77,7 +77,7 @@ class PhaseTimer:
         self._task, self._fired = None, False
         if kind is None or not fired or task is None:
             return
-        # Undo the cancellation, however the wait reacted to it.
+        # Undo the cancellation, whatever the cancelled wait raised.
         ended = task.uncancel() <= self._other_cancellations
         if ended and issubclass(kind, asyncio.CancelledError):
             raise WaitTooLongError(total=self._until >= self.deadline) from None
@@ -108,7 +108,7 @@ CODE_BYTES = 200
 AT_ONCE_BYTES = 4 * 1024 * 1024
 """Bodies up to this size are written at once, larger ones block by block, so that memory use is constant."""
 SLOWEST_BYTES = 1024
-"""Minimum bytes in a third of the timeout between contents (1 KiB in 10 s by default)."""
+"""Bytes that must arrive in each third of the timeout between contents (1 KiB in 10 s by default)."""
 
 
 async def send(
@@ -156,7 +156,7 @@ async def read_body(
     try:
         decompressor = Decompressor(head.headers.get("content-encoding", ""), max_bytes)
         while True:
-            # Buffered completely: no timeout needed.
+            # The whole body has already arrived, so no timeout is needed.
             if head.content.is_eof():
                 block = await head.block()
             else:
@@ -184,7 +184,7 @@ async def read_body(
         return failure(Fault.TOO_LARGE, head.status)
     except (BrokenBodyError, CutEncodingError) as broken:
         fault = broken.fault if isinstance(broken, BrokenBodyError) else Fault.TRUNCATED_BODY
-        # A partial error response is still used.
+        # A truncated error response is still used.
         return b"".join(texts) if head.status >= 400 else failure(fault, head.status)
     except BadEncodingError:
         return failure(Fault.BAD_CONTENT_TYPE, head.status)

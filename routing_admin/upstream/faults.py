@@ -65,10 +65,11 @@ ORDER: tuple[tuple[Fault, tuple[type[Exception], ...]], ...] = (
     (Fault.RESET_BEFORE_HEADERS, (OSError,)),
     (Fault.ORIGIN_REFUSED, (ValueError,)),
 )
-"""Checked from top to bottom: the first type found among the causes determines the fault.
+"""Exception types and their faults, checked from top to bottom: the first type found among the causes determines the
+fault.
 
 The client's own types precede those of its transport. The last rows are base classes, so that types added by a new
-version are faults, too. The client raises a bare ValueError for a URL or a header it cannot write.
+version also count as faults. The client raises a bare ValueError for a URL or a header that it cannot write.
 """
 
 CLIENT_ERRORS = tuple(kind for _, kinds in ORDER for kind in kinds)
@@ -90,7 +91,7 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def _within_handshake(causes: list[BaseException]) -> bool:
-    # The connection was accepted and then lost while still connecting, so it was lost in the TLS handshake.
+    # The connection was accepted and then lost before it could be used: the TLS handshake failed.
     connecting = any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes)
     return connecting and any(isinstance(cause, ConnectionResetError | ConnectionAbortedError) for cause in causes)
 

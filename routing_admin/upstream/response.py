@@ -14,9 +14,9 @@ from capabilities.core.wire import Fault
 from routing_admin.upstream.faults import CLIENT_ERRORS, fault_of
 
 OWN_BODY_FAULTS = frozenset({Fault.BAD_HTTP, Fault.TOO_LARGE})
-"""Faults of a broken body that are reported as such; all others count as truncation."""
+"""Faults that are reported as they are; a body broken in any other way counts as truncated."""
 READ_AFTER_END = "Connection closed."
-"""Message of aiohttp's bare RuntimeError for reading on after the connection closed within the body."""
+"""Message of the bare RuntimeError that aiohttp raises for reading after the connection was closed within the body."""
 
 
 class BrokenBodyError(Exception):
@@ -70,7 +70,7 @@ def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader)
     if closed is None:
         fail_pending_reads(closed)
         return
-    # One callback per connection, however many responses it carries.
+    # Add one callback per connection, however many responses it carries.
     closed.remove_done_callback(note_end)
     closed.add_done_callback(note_end)
     closed.add_done_callback(fail_pending_reads)
@@ -78,6 +78,6 @@ def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader)
 
 
 def note_end(closed: asyncio.Future[None]) -> None:
-    # Retrieving the exception keeps asyncio from logging it as never retrieved.
+    # Retrieve the exception, or asyncio would log it as never retrieved.
     if not closed.cancelled():
         closed.exception()

@@ -1,6 +1,6 @@
-"""Streamed responses: events as they arrive, committed at the first content, ended by a Finish or a Failure.
+"""Streamed responses: after the first content no other candidate is called; the last event is a Finish or a Failure.
 
-Events come in batches, one for each block of the provider's bytes, so that they are also sent on together.
+Events come in batches, one for each block of bytes from the provider, so that they are also sent on together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
 DRAIN_SECONDS = 0.25
 FAREWELL_SECONDS = 2.0
-"""How long usage and the final event are waited for after the finish reason; both follow it at once."""
+"""How long, after the finish reason, to wait for the usage and the final event, which normally follow at once."""
 
 UNREADABLE = translatable("The gateway could not read this answer (%(kind)s); its own log has the details.")
 log = logging.getLogger("routing_admin.upstream.streams")
@@ -48,7 +48,7 @@ class Stream:
         return self
 
     def __anext__(self) -> Awaitable[Batch]:
-        # The generator's own awaitable is returned without a wrapper, since a stream has many batches.
+        # Return the generator's own awaitable, because a wrapper would cost time for each of many batches.
         return self._begin() if self._head or self._rest is None else anext(self._rest)
 
     async def _begin(self) -> Batch:
@@ -103,7 +103,7 @@ def unreadable(error: Exception) -> Failure:
 
 
 def before_content(failed: Failure) -> Failure:
-    """Return a failure before the first content as a failure that allows a fallback to another candidate."""
+    """Return a failure before the first content as one after which another candidate may be called."""
     faults_before_content = {
         Fault.STREAM_TRUNCATED: Fault.STREAM_EMPTY,
         Fault.STREAM_BROKEN: Fault.RESET_BEFORE_HEADERS,
@@ -113,7 +113,7 @@ def before_content(failed: Failure) -> Failure:
 
 
 def after_content(event: Failure) -> Failure:
-    """Return a failure after the first content as a broken stream, whatever the provider calls it."""
+    """Return a failure after the first content as a broken stream, whatever fault the provider reported."""
     if TABLE[event.fault].after_content or event.fault is Fault.DEADLINE:
         return event
     return replace(event, fault=Fault.STREAM_BROKEN, code=event.code or event.fault.value)
@@ -148,7 +148,7 @@ async def event_batches(
             try:
                 events = decoder.feed(block) if isinstance(block, bytes) else _last_events(decoder, block)
             except Exception as error:
-                # A bug of ours, but another candidate's answer may be readable.
+                # Even after a bug of ours, another candidate's answer may be readable, so this counts as a failure.
                 if content:
                     raise
                 events, block = [unreadable(error)], None
@@ -185,14 +185,14 @@ def _timeout_failure(timeout: WaitTooLongError, *, content: bool) -> Failure:
 def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamEvent]:
     events = decoder.close()
     last = events[-1] if events else None
-    # A stream that broke after its finish reason is complete nevertheless.
+    # A stream that breaks after its finish reason still counts as complete.
     if failed is None or isinstance(last, Finish):
         return events
     return [failed.counted(last.usage) if isinstance(last, Failure) and last.usage else failed]
 
 
 class _BodyBlocks:
-    """Decompressed blocks of a body within the limits."""
+    """Decompressed blocks of a body, within the limits on size and time."""
 
     def __init__(self, head: UpstreamResponse) -> None:
         self._head = head
@@ -225,7 +225,7 @@ class _BodyBlocks:
 async def _drain(reader: _BodyBlocks, timer: PhaseTimer, event: StreamEvent) -> None:
     if not isinstance(event, Finish):
         return
-    # A connection that is read to the end of its response can serve the next call.
+    # A connection whose response was read to the end can serve the next call.
     until = asyncio.get_running_loop().time() + DRAIN_SECONDS
     try:
         with timer.until(until):
