@@ -13,19 +13,20 @@ from routing_admin.core.limits.sentences import duration_of
 from routing_admin.core.limits.shares import Share
 
 WARN_PERCENT = 80
-"""Budgets used up to this percentage are named in a warning header."""
+"""Budgets used to at least this percentage are named in a warning header."""
 PLAIN = " =.:@+-"
-"""Characters of a holder's name sent unquoted besides letters and digits; headers allow no other script."""
+"""Characters of a holder's name that are sent unquoted besides letters and digits; headers cannot carry other scripts.
+"""
 
 Held = Sequence[tuple[LimitHolder, Meter, Share]]
-"""Each limit that applies, with its share."""
+"""Each limit that applies to a call, with this process's share of it."""
 
 
 def headers_of(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
-    """Return rate limits under OpenAI's header names and budgets under ours, with a warning for budgets nearly used up.
+    """Return rate limits under OpenAI's header names, budgets under ours, and a warning for budgets nearly used up.
 
-    `unpriced` are the currencies in which the answer has no known price; budgets that allow it uncounted are named in
-    `x-routing-budget-uncounted`.
+    `unpriced` are the currencies in which the answer has no known price. Budgets that allowed the call without counting
+    its cost are then named in `x-routing-budget-uncounted`.
     """
     found: dict[str, str] = {}
     requests = [share for _, meter, share in held if meter is Meter.REQUESTS_PER_MINUTE]

@@ -12,16 +12,21 @@ from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Booking, Or
 REPORT_SECONDS = 2.0
 """How often usage is reported to the ledger, and how long a share may stay unused before it is returned."""
 PLACE_SECONDS = 0.1
-"""The same for the limit on concurrent calls."""
+"""The same two times for the limit on concurrent calls."""
 RENEW_SECONDS = 20.0
-"""How often an unchanged share is renewed; after `LEASE_SECONDS` without an answer it no longer counts."""
+"""How often an unchanged share is renewed; if the ledger does not answer for `LEASE_SECONDS`, the share is no longer
+valid.
+"""
 LEASE_SECONDS = 60.0
 NEVER = float("-inf")
 
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A call waiting for an amount since `since`; its `answer` will be the window, or None if too little is left."""
+    """A call waiting for an amount since `since`.
+
+    `answer` becomes the window of the amount, or None if the limit has too little left.
+    """
 
     cell: LocalQuota
     amount: int
@@ -54,11 +59,11 @@ class LocalQuota:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether the ledger knows everything and nothing unused is held, so there is nothing to do."""
+        """Return whether the ledger is up to date and nothing unused is held, so that no order is needed."""
         return not self.waiters and self.share.granted == self.share.committed == self.reported
 
     def turn(self, limit: int, now: datetime, zone: tzinfo) -> None:
-        """Move to the current window if this one has ended, and adopt a changed limit."""
+        """Start the current window if the last one has ended, and adopt a changed limit."""
         if self.share.window.is_over(now):
             window = window_at(PERIODS[self.meter], now, zone)
             self.share, self.reported, self.heard_at = self.share.move_to(window), 0, NEVER
@@ -76,11 +81,11 @@ class LocalQuota:
         return True
 
     def may_grow(self, amount: int) -> bool:
-        """Return whether drawing could still provide this much."""
+        """Return whether the ledger could still grant this much."""
         return self.share.limit - self.share.drawn >= amount
 
     def take_unasked(self, amount: int, clock: float) -> bool:
-        """Reserve an amount from the share, which is extended once while the ledger does not respond."""
+        """Reserve an amount without asking the ledger; the share may be extended once until the ledger responds."""
         if self.take(amount, clock):
             return True
         share = self.share.extend()
@@ -90,12 +95,12 @@ class LocalQuota:
         return self.take(amount, clock)
 
     def runs_low(self) -> bool:
-        """Return whether half of a share drawn for many calls is used, so that more should be drawn ahead."""
+        """Return whether half of the last draw is used, so that the next one should be requested in advance."""
         share = self.share
         return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * GRANT_DIVISOR
 
     def order(self, clock: float, *, report: bool = False) -> Order | None:
-        """Return what to report to and request from the ledger now, if anything; `report` reports all changes."""
+        """Return what to report to the ledger and request from it now, or None; `report` includes small changes."""
         share, stale = self.share, self._is_stale(clock)
         idle = clock - self.taken_at > (PLACE_SECONDS if self.is_of_moment else REPORT_SECONDS)
         free = max(0, share.free - share.extension)
@@ -119,7 +124,7 @@ class LocalQuota:
             self.reported, self.heard_at, self.in_demand = order.committed, clock, booking.in_demand
 
     def serve(self, clock: float) -> None:
-        """Grant waiting calls their amounts in order, and return None to calls that no draw can help."""
+        """Grant waiting calls their amounts in order; a call that the limit can no longer serve gets None."""
         waiting, self.waiters = self.waiters, []
         for waiter in waiting:
             if self.take(waiter.amount, clock):

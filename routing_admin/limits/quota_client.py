@@ -23,16 +23,16 @@ log = logging.getLogger(__name__)
 PAUSE_SECONDS = 0.1
 """Delay between rounds of the thread unless a call requests one."""
 AGAIN_SECONDS = 0.02
-"""The same while calls are waiting."""
+"""The same delay while calls are waiting."""
 MAX_ORDERS = 200
-"""Orders per transaction."""
+"""Maximum number of orders in a transaction."""
 MANY_CELLS = 1000
-"""Above this number, quotas of past windows are dropped."""
+"""Above this number of quotas, those of past windows are dropped."""
 END_SECONDS = 10
 WAIT_SECONDS = 1.0
-"""How long a call waits for its limits, all together; a busy machine may take most of this."""
+"""How long a call waits for all its limits together; a busy machine may need most of this."""
 PLACE_SECONDS = 0.5
-"""The same if only the limit on concurrent calls is exhausted."""
+"""The same if only the limit on concurrent calls has to be waited for."""
 
 
 class QuotaClient:
@@ -98,7 +98,7 @@ class QuotaClient:
             return sum(len(cell.waiters) for cell in self._active)
 
     def give_up(self, waiter: Waiter) -> Window | None:
-        """Return the window of a call that has waited long enough, granted late or from an extended share.
+        """Return the window of an amount that was granted at the last moment or taken from an extended share.
 
         Return None if the limit does not have that much left. Raise `TimeoutError` if the ledger did not respond in
         time.
@@ -108,7 +108,7 @@ class QuotaClient:
                 return waiter.answer.result()
             cell = waiter.cell
             cell.waiters.remove(waiter)
-            # The ledger has responded since then, and there is nothing left to draw.
+            # The ledger has responded meanwhile, and the limit has nothing left.
             if cell.heard_at >= waiter.since and (cell.is_of_moment or not cell.may_grow(waiter.amount)):
                 return None
             if cell.take_unasked(waiter.amount, self._clock()):
@@ -119,7 +119,7 @@ class QuotaClient:
     def _note_extension(self) -> None:
         self._extended += 1
         if self._extended == 1:
-            # Logged once per outage; `_carry_out` logs the end with the number of calls.
+            # Log once per outage; `_carry_out` logs its end, with the number of calls.
             log.warning("the ledger of limits does not answer in time: calls are let in on extended shares")
 
     def withdraw(self, waiter: Waiter) -> None:
@@ -137,7 +137,7 @@ class QuotaClient:
         """Release `reserved` and add `used`."""
         with self._lock:
             cell = self._cells.get((holder, meter))
-            # The window has ended meanwhile, so its usage no longer matters here.
+            # The window has ended, so its usage no longer matters in this process.
             if cell is None or cell.share.window != window:
                 return
             cell.share = cell.share.settle(reserved, used)
@@ -207,7 +207,7 @@ class QuotaClient:
         self._close()
 
     def _wait(self) -> None:
-        # Without shares there is no timeout: the thread sleeps until a call wakes it.
+        # Without shares the thread has nothing to renew, and sleeps until a call wakes it.
         waiting = any(cell.waiters for cell in list(self._active))
         self._wake.wait(AGAIN_SECONDS if waiting else PAUSE_SECONDS if self._active else None)
         self._wake.clear()

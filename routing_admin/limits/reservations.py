@@ -36,7 +36,7 @@ from routing_admin.limits.rows import RowLedger
 from routing_admin.platform.databases.unavailable import AGAIN_SECONDS
 
 USED_AT_ONCE = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
-"""Meters used as soon as a call is admitted, whatever its outcome."""
+"""Limits that a call uses up as soon as it is admitted, whatever its outcome."""
 
 
 NO_PRICES: Mapping[str, Price | None] = {}
@@ -57,7 +57,7 @@ class LimitReachedError(Exception):
 
 
 class Reservation:
-    """What one call holds of its holders' limits, until `settle`, or `close` if it has no usage to settle."""
+    """The amounts that one call has reserved, until `settle` or, if it has no usage to settle, `close`."""
 
     __slots__ = ("_charges", "_held", "_holders", "_keeper", "_prices", "_question", "_size", "currencies")
 
@@ -88,7 +88,7 @@ class Reservation:
         await self._reserve(self._entry(self._size, holders))
 
     def beside(self) -> Reservation:
-        """Return a reservation for a further call on behalf of this one; it only counts its own usage."""
+        """Return a reservation for a further call on behalf of this one, in which only usage counts."""
         return Reservation(self._holders, self._keeper)
 
     async def reserve(
@@ -111,7 +111,7 @@ class Reservation:
         await self._reserve(needs)
 
     def expect(self, prices: Mapping[str, Price | None]) -> None:
-        """Set what the answer's tokens cost in each of `currencies`."""
+        """Set the price of the answer's tokens in each of `currencies`."""
         self._prices = prices
 
     def settle(
@@ -124,7 +124,7 @@ class Reservation:
     ) -> None:
         """End the call with the provider's usage, or else with an estimate from the reply received so far.
 
-        `prices` is what its tokens cost in each of `currencies`.
+        `prices` are the prices of its tokens in each of `currencies`.
         """
         self._prices = prices or self._prices
         if not self._held:
@@ -190,8 +190,8 @@ class Reservation:
                 waiting = steps.send(window)
 
     def _reserving(self, needs: Sequence[Need]) -> Generator[tuple[LimitHolder, Waiter], Window, None]:
-        # Reserve all needs or none. It waits for all limits at once, so several limits take no longer than a single
-        # one. It is a generator, because callers on the event loop and in threads wait in different ways.
+        # Reserve all needs or none. All limits are waited for at once, so several take no longer than one. This is a
+        # generator, because callers on the event loop and in threads wait in different ways.
         begun = len(self._held)
         waiting: list[tuple[LimitHolder, Waiter]] = []
         try:
@@ -212,8 +212,8 @@ class Reservation:
             reserved, self._held = self._held[begun:], self._held[:begun]
             for holder, meter, window, amount in reserved:
                 self._keeper.settle(holder.id, meter, window, amount, 0)
-            # The headers are made after everything has been returned, so that they count it; there are none while the
-            # ledger does not respond.
+            # Make the headers after everything was returned, so that they are up to date. Without a response of the
+            # ledger there are none.
             if isinstance(error, LimitReachedError) and error.status != 503:
                 error.headers = self.headers()
             raise

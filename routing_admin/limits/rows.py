@@ -23,11 +23,11 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, renew_connections
 
 WAIT_SECONDS = 0.2
-"""Lock timeout of an exchange, and so of the calls that wait for it."""
+"""Lock timeout of an exchange, which also delays the calls that wait for it."""
 LEASE = timedelta(seconds=LEASE_SECONDS)
 """How long a process keeps its shares without renewing them."""
 WANTED = timedelta(seconds=2)
-"""How long an unmet request of a process counts as demand."""
+"""How long a request of a process that was not met counts as demand."""
 LATER = timedelta(hours=1)
 """How long rows of a past window are kept: its last calls may still be running."""
 SWEEP = 200
@@ -76,7 +76,7 @@ class RowLedger:
             return bookings
 
     def leave(self, process: str) -> None:
-        """Release what the process holds beyond what it committed. Raise the database's errors."""
+        """Release what the process holds but has not used or reserved. Raise the database's errors."""
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)
@@ -120,7 +120,7 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
         window = by_pk[share.limit_window_id]
         if share.held_until <= now:
             expired.append(share.pk)
-            # Committed usage stays, except for concurrent calls, of which nothing remains.
+            # Amounts in use stay booked. Concurrent calls end with their process, so theirs are released.
             lapsed[window.pk] += share.granted - (share.committed if window.ends_at else 0)
         else:
             held[window.pk] = share.granted
@@ -131,7 +131,7 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
 
 def _save_drawn(windows: Sequence[LimitWindow]) -> None:
     if windows:
-        # One short statement; `bulk_update` would grow with each row.
+        # One short statement; that of `bulk_update` would grow with each row.
         LimitWindow.objects.bulk_create(
             windows, update_conflicts=True, unique_fields=["pk"], update_fields=["drawn", "wanted_at", "wanted_by"]
         )
@@ -159,7 +159,7 @@ def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter
     }
 
 
-# Budgets that apply to a call by its labels: those of its team, its project, and the agent's budget per end user.
+# Budgets that apply to a call because of its labels: the team's, the project's, and the agent's budget per end user.
 
 MAX_USERS = 10_000
 """Maximum end users of an agent that have budgets of their own per day; further end users share one budget."""
@@ -167,7 +167,7 @@ OTHERS = "(other)"
 
 
 class CountedUsers:
-    """End users counted by this process today; bounded, because callers can make up names."""
+    """End users that this process has counted today, up to a maximum, because callers can make up names."""
 
     def __init__(self) -> None:
         self._day = date.min
@@ -189,7 +189,7 @@ counted_users = owned(CountedUsers)
 
 
 def list_label_holders(configuration: Configuration, agent: str, labels: Labels) -> tuple[LimitHolder, ...]:
-    """Return the holders of budgets for a call with these labels, besides the agent and its key."""
+    """Return the holders of the budgets that apply to a call because of its labels."""
     if labels is NO_LABELS or not configuration.label_budgets:
         return ()
     return tuple(_find_holders(configuration, agent, labels))

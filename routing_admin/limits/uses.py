@@ -1,4 +1,4 @@
-"""Usage of limits in all processes; usage that another process has not reported yet is missing for seconds."""
+"""Usage of limits in all processes. Another process's usage may be missing for a few seconds, until it is reported."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Alert(models.Model):
-    """A condition that lasts while `ended_at` is null; it ends at `expires_at` unless it is found again.
+    """A condition that lasts while `ended_at` is null, and ends at `expires_at` unless it is detected again.
 
     `times` is how often the condition started. The alert is sent once, at `sent_at`, and its end is reported at
     `end_sent_at`. `next_try_at` is when sending may start, null if no more attempts are made. `error` is why the last
@@ -15,7 +15,7 @@ class Alert(models.Model):
 
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=400)
-    # As in `capabilities.core.translatable.data_of`.
+    # A stored message, as `capabilities.core.translatable.data_of` writes it.
     sentence = models.JSONField()
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
@@ -24,7 +24,7 @@ class Alert(models.Model):
     ended_at = models.DateTimeField(null=True)
     sent_at = models.DateTimeField(null=True)
     end_sent_at = models.DateTimeField(null=True)
-    # Attempts to send it; the process that increments this first is the one that sends.
+    # How often sending was attempted; of several processes, the one that increments this first sends the alert.
     tries = models.PositiveIntegerField(default=0)
     next_try_at = models.DateTimeField(null=True)
     error = models.JSONField(null=True)

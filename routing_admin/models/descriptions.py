@@ -6,7 +6,7 @@ from django.db import models
 
 
 class FileDescription(models.Model):
-    """The first outcome of describing a file: the description's words, or a failure for one conversation.
+    """Result of describing a file: a description for all conversations, or a failure for one.
 
     `digest` covers the file's content, the describer, the prompt, the language and the question. `fault` says why a
     conversation has no description. `describer` is the model that answered, `content` the hash of the file's bytes.

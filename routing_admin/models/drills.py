@@ -11,9 +11,9 @@ class FireDrill(models.Model):
     provider = models.CharField(max_length=120, db_index=True)
     actor = models.CharField(max_length=150)
     started_at = models.DateTimeField()
-    # Becomes earlier if the drill is stopped.
+    # Moved forward to the present if the drill is stopped.
     ends_at = models.DateTimeField()
-    # When its end was written to the audit log.
+    # When the drill's end was written to the audit log.
     noted_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -43,7 +43,10 @@ class Installation(models.Model):
 
 
 class LabelBudget(models.Model):
-    """A limit for all calls with one label; `label` as in `LabelBudgetSpec`, `limits` as an agent's."""
+    """A limit on all calls with one label.
+
+    `label` is written as in `LabelBudgetSpec`, `limits` as for agents.
+    """
 
     label = models.CharField(max_length=130, unique=True)
     limits = models.JSONField(default=dict, blank=True)

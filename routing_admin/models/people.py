@@ -42,7 +42,7 @@ class AdminToken(models.Model):
     name = models.CharField(max_length=60)
     public_id = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
-    # The name of the secret of the HMAC in `digest`.
+    # Name of the secret with which `digest`, an HMAC, was made.
     signed_with = models.CharField(max_length=16)
     scopes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -58,10 +58,10 @@ class AdminToken(models.Model):
 
 
 class SignInAttempt(models.Model):
-    """An attempt to sign in that failed, or has not succeeded yet."""
+    """An attempt to sign in that has failed or is still being checked."""
 
     at = models.DateTimeField(db_index=True)
-    # A keyed digest, because users type passwords into the wrong field, and passwords must not be stored.
+    # A keyed digest of the name, because users sometimes type their password here, and it must not be stored.
     name = models.CharField(max_length=64)
     address = models.CharField(max_length=64)
 
@@ -77,7 +77,7 @@ class LinkedIdentity(models.Model):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="linked_identities")
     provider = models.CharField(max_length=30)
-    # The provider's permanent id of the account.
+    # The account's permanent id at the provider.
     subject = models.CharField(max_length=255)
     name = models.CharField(max_length=255, blank=True)
     linked_at = models.DateTimeField(auto_now_add=True)

@@ -10,7 +10,8 @@ earlier versions. The text of requests is in the log only while the installation
 `ending` classifies `outcome` (`core.fallback.endings.ending_of`) when the row is written. Every count of answered,
 failed, refused and cancelled requests uses it.
 
-Beside the log lie rejected calls, which are not in it, and answers kept for idempotency keys and for references.
+This module also has rejected calls, which the log does not contain, and stored answers for idempotency keys and for
+references.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class RequestLog(models.Model):
 
 
 class AttemptLog(models.Model):
-    """One candidate reached by a request: what it got, what it returned, and its usage.
+    """One candidate reached by a request: what it was sent, what it returned, and its usage.
 
     Tokens and costs cover all its calls, whether they answered or not; null if unknown.
     """
@@ -171,7 +172,7 @@ class RejectedCall(models.Model):
     path = models.CharField(max_length=200)
     # The public part of the key, empty without a key.
     key = models.CharField(max_length=8, blank=True)
-    # What the key looked like.
+    # What the key looked like (`KeyShape`).
     shape = models.CharField(max_length=10)
 
     class Meta:

@@ -34,8 +34,8 @@ class UsageSum(UsageCounts):
     """Requests of one agent, route, provider, model, set of labels and currency in one hour or day.
 
     `failures`, `refused` and `cancelled` count the `requests` with that ending (`core.fallback.endings`); the rest was
-    answered. `attempts` are the candidates reached. Before migration 0032 `failures` included every unanswered request,
-    and attempts were not counted; the migration corrects what the log still has.
+    answered. `attempts` are the candidates reached. Before migration 0032 `failures` included every unanswered request
+    and attempts were not counted; the migration corrected the hours and days that the log still covered.
 
     `start` is the start of the hour or, in the installation's time zone, of the day. Money is in billionths of the
     currency's unit. `unpriced` are requests without a known price. `fallback_nanos` is the part of `cost_nanos` for
@@ -76,8 +76,8 @@ class UsageRollup(UsageCounts):
     A row with an empty dimension marks the hour or day as folded; its value is empty once all others exist. A migration
     that changes `UsageSum` deletes this table's rows, which are then rebuilt.
 
-    `latencies` are the histograms of answered requests (`request_log.latencies`): of all in the row with the empty
-    dimension, and of an agent's or route's in one of its rows.
+    `latencies` are histograms of answered requests (`request_log.latencies`): the row with the empty dimension has that
+    of all requests, and one row of each agent and route has its own.
     """
 
     span = models.CharField(max_length=1)
@@ -99,7 +99,7 @@ class UsageRollup(UsageCounts):
 
 
 class LimitWindow(models.Model):
-    """What all processes drew from one limit of a holder in one minute, day or month, or hold at present."""
+    """What all processes together drew from one limit of a holder: in a minute, day or month, or hold at present."""
 
     # An id of `capabilities.core.services.limit_holders`.
     holder = models.CharField(max_length=350)
@@ -107,7 +107,7 @@ class LimitWindow(models.Model):
     window = models.CharField(max_length=20)
     drawn = models.BigIntegerField(default=0)
     ends_at = models.DateTimeField(null=True, db_index=True)
-    # When a process was last refused.
+    # When a process was last refused an amount.
     wanted_at = models.DateTimeField(null=True)
     wanted_by = models.CharField(max_length=32, blank=True)
 

@@ -89,7 +89,7 @@ def changes_by_hour(endpoint: str, model: str) -> bool:
 
     info = _find(endpoint, model)
     own = get_snapshot().find_provider(None, None, endpoint).models if info else ()
-    # Azure's row of a DeepSeek model is DeepSeek's own, whose hours Azure does not have.
+    # For a DeepSeek model at Azure the package uses DeepSeek's own row, whose hourly prices do not apply at Azure.
     prices = info.prices if info and info in own and isinstance(info.prices, list) else ()
     return any(isinstance(price.constraint, TimeOfDateConstraint) for price in prices)
 
@@ -162,7 +162,7 @@ class YuanRow:
 def yuan_price(endpoint: str, model: str, day: date) -> Price | None:
     """Return the price of a model at the endpoint's host on a day, or None if the file has no such price."""
     preset = preset_for_endpoint(endpoint)
-    # Other host names of the same vendor serve other countries, where it bills in another currency.
+    # Other hosts of the same vendor serve other countries, which it bills in another currency.
     if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
         return None
     matching = [row for row in _rows() if row.is_of(preset.name, model.lower(), day)]

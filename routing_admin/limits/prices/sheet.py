@@ -38,20 +38,20 @@ class PriceSheet:
         return None if found is None else list_price(found.endpoint, model, at, tier)
 
     def find_contested(self, provider: str, model: str) -> Price | None:
-        """Return a model's price today if lists contradict each other about it and the administrator has none."""
+        """Return a model's price today if price lists disagree about it and the administrator set none, else None."""
         price = self.price(provider, model, datetime.now(UTC))
         return price if price and judge_price(price) is FactVerdict.CONTESTED else None
 
 
 def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
-    """Return the listed price, regardless of the administrator's; free for models embedded in this process."""
+    """Return the price in price lists, whatever the administrator has set; models embedded in this process are free."""
     if is_embedded(endpoint):
         return FREE
     yuan = yuan_price(endpoint, model, at.date())
     if yuan is not None:
         return yuan
     listed = listed_price(endpoint, model, at, tier)
-    # Only genai-prices has prices for service tiers and hours of the day, so other lists do not count for those.
+    # Only genai-prices distinguishes service tiers and hours of the day, so other lists do not apply to those.
     is_exclusive = tier in TIERS or changes_by_hour(endpoint, model)
     return listed if is_exclusive else _weigh(endpoint, model, listed)
 
