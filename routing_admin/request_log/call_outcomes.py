@@ -1,4 +1,4 @@
-"""Latest error and latest success of each key and model, noted by the journal's thread after the answers."""
+"""The latest error and the latest success of each key and model, noted by the journal's thread after the responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from routing_admin.request_log.entries import Entry
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """One call of a model with a key (empty if the provider has one key): when it ended, how, and its status."""
+    """A call of a model with one of the provider's keys: when and how it ended, and with which status.
+
+    `key` is empty if the provider has only one.
+    """
 
     provider: str
     model: str
@@ -50,14 +53,17 @@ KINDS_OF_CALLS = tuple(dict.fromkeys(row.alert_kind for row in TABLE.values() if
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Conditions that the latest outcomes show, and conditions that are resolved, each with its time."""
+    """Conditions that the latest outcomes indicate or resolve, each with the time of the outcome."""
 
     conditions: tuple[tuple[Condition, datetime], ...]
     resolved: Mapping[tuple[AlertKind, str], datetime]
 
 
 def evaluate(outcomes: Iterable[CallOutcome]) -> Findings:
-    """Return conditions and recoveries by the latest outcome of each subject: an answer resolves all its conditions."""
+    """Return the conditions and recoveries shown by the latest outcome of each subject.
+
+    A success resolves all conditions of its subject.
+    """
     newest: dict[tuple[AlertKind, str], CallOutcome] = {}
     for outcome in outcomes:
         for subject in _subjects_of(outcome):
@@ -93,11 +99,11 @@ def moment_of(began: datetime, started_ms: float, duration_ms: float) -> datetim
 
 
 MOST = 2000
-"""Outcomes held until they are taken; callers may name any model, so there is no natural limit."""
+"""Maximum number of outcomes held until they are taken, because callers may name any model."""
 
 
 class CallOutcomes:
-    """The latest outcome by provider, model, key and outcome that has not been taken yet."""
+    """Outcomes that have not been taken yet: the latest for each provider, model, key and kind of outcome."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, str, str], CallOutcome] = {}
@@ -122,7 +128,7 @@ class CallOutcomes:
         return tuple(noted.values())
 
     def put_back(self, outcomes: Iterable[CallOutcome]) -> None:
-        """Put back outcomes that could not be processed yet; newer outcomes take precedence."""
+        """Put back outcomes that could not be processed yet, unless there are newer ones."""
         with self._lock:
             for outcome in outcomes:
                 self._noted.setdefault((outcome.provider, outcome.model, outcome.key, outcome.outcome), outcome)

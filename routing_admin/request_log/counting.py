@@ -1,4 +1,4 @@
-"""Count each entry in the metrics once, when the journal has written it."""
+"""Count each entry in the metrics, once, after the journal has written it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from routing_admin.platform.server.metrics import OTHER, PLACE, MetricFamily, re
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, find_answering
 
-# Names in metrics and sums. Callers can make up names, so only configured routes and models keep theirs, and all others
-# count as one.
-#
-# Names follow the newest configuration: a model added as a service keeps its name at once.
+# Names in metrics and sums. Callers can make up names, so only configured routes and models keep theirs; all others are
+# counted together.
+# The names are those of the newest configuration, so a model that has just been added is counted by name at once.
 
 
 class CountedNames:
-    """Names of one configuration; any other becomes `other`."""
+    """The names in one configuration; any other name becomes `other`."""
 
     def __init__(self, configuration: Configuration, other: str, agents: tuple[str, ...] = ()) -> None:
         self._other, self.agents = other, agents
@@ -54,7 +53,7 @@ class CountedNames:
         return name if name in self.agents else self._other
 
     def is_known(self, route: str, provider: str, model: str) -> bool:
-        """Return whether something could be counted under the configured names."""
+        """Return whether any of these names is configured, so that something is counted by it."""
         return self.route(route) == route and self.labels_of(provider, model) == (provider, model)
 
 
@@ -116,7 +115,7 @@ def count_entries(entries: Iterable[Entry]) -> None:
 def _names() -> CountedNames:
     try:
         return names_now(OTHER)
-    except Exception:  # no configuration could be read yet, which has been logged
+    except Exception:  # no configuration was ever loaded, which has been logged
         return CountedNames(EMPTY, OTHER)
 
 

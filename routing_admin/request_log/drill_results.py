@@ -18,9 +18,9 @@ from routing_admin.request_log.health import quantile
 from routing_admin.request_log.time_ranges import HOUR
 
 MOST = 5000
-"""Newest attempts that are evaluated."""
+"""Maximum number of attempts that are evaluated, the newest ones."""
 MAX_FAILED = 5
-"""Calls without an answer that are listed."""
+"""Maximum number of unanswered calls that are listed."""
 LATELY = timedelta(minutes=10)
 
 

@@ -1,7 +1,7 @@
 """Log entries: the facts noted while a request runs, and the columns made from them afterwards.
 
-Unless recording is on, entries hold no content, only names, ids, times and outcomes. Noting facts has to be cheap for
-the request; the journal's thread makes the columns.
+Unless recording is on, entries hold no content, only names, ids, times and outcomes. Noting facts must take little time
+of the request; the columns are made by the journal's thread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from routing_admin.request_log.sent_files import SentFile, delivery_column, sent
 
 MAX_NAMES = 100
 ERROR_BYTES = 2048
-"""Bytes kept of an error message."""
+"""Maximum bytes of an error message that are stored."""
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ def entry_of(
 
 
 def bare_entry(entry: Entry) -> Entry:
-    """Return a copy of the entry without anything that a provider returned."""
+    """Return a copy of the entry without any value that a provider returned."""
     known, names = entry.facts, ("agent", "key", "task_type", "language", "stream", "outcome", "status", "duration_ms")
     facts = RequestFacts(known.id, known.began, known.surface, **{name: getattr(known, name) for name in names})
     return Entry(facts)
@@ -209,7 +209,7 @@ def _prefix_column(entry: Entry) -> dict[str, Any] | None:
     digest = entry.conversation
     if digest is None:
         return None
-    # Prefixes are compared per candidate, by the text that replaced its files.
+    # Prefixes are compared per candidate, so the digest covers the text that replaced the file for this candidate.
     texts = {str(at): [file.digest for file in files] for at, files in entry.sent.items()}
     return {"continues": digest.continues, "opening": digest.opening, "past": digest.past, "words": texts}
 
@@ -289,7 +289,7 @@ def replay_chips(request_id: str) -> list[dict[str, Any]]:
 
 
 def chip_of(attempt: Attempt) -> dict[str, Any]:
-    """Return an attempt as a list shows it in its chain: candidate, code, colour, and tries if more than one.
+    """Return an attempt as a list shows it: candidate, code, colour, and the number of tries if more than one.
 
     The code is a status such as `429` or an outcome.
     """
@@ -302,7 +302,7 @@ def chip_of(attempt: Attempt) -> dict[str, Any]:
     return {**chip, "tries": attempt.retry_attempts + 1} if attempt.retry_attempts else chip
 
 
-# What a request's model name meant: a task route, a model service, a provider's model, or nothing known.
+# What the model's name in a request meant: a task route, a model service, a provider's model, or nothing known.
 
 KINDS: Mapping[str, str | Promise] = {
     "route": pgettext_lazy("asked for", "route"),
@@ -327,7 +327,7 @@ class AskedFor:
 
 
 def asked_for(row: RequestLog) -> AskedFor:
-    """Return what the request's row in a list shows first: the id if the request ended before it named a model."""
+    """Return what a list shows first of a request: the requested name, or the id if none was read."""
     name = row.asked_model.removeprefix(TASK)
     if row.task_type:
         task_type = row.task_type if name not in ("", AUTO, row.task_type) else ""
@@ -339,7 +339,7 @@ def asked_for(row: RequestLog) -> AskedFor:
     return AskedFor(name, "model" if "/" in name else "service")
 
 
-# Batches of a few fixed sizes: each size needs its own prepared statement.
+# Batches have one of a few fixed sizes, because each size needs its own prepared statement.
 
 Row = TypeVar("Row")
 
@@ -354,7 +354,7 @@ def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Ro
         at += size
 
 
-# Files that a model refused although it was configured to read them. They are looked for once the request is logged.
+# Files that a model refused although it is configured to read them, found once the request is logged.
 
 MISMATCH = Fault.CAPABILITY_MISMATCH.value
 

@@ -1,6 +1,6 @@
-"""Provider health of the last hour, and request counts and first-content times of the last day.
+"""Provider health in the last hour, and request counts and first-content times of the last day.
 
-A few queries over the log's indexes fetch the numbers, and functions without queries judge them.
+A few queries over the log's indexes fetch the numbers, and functions without queries evaluate them.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.time_ranges import DAY, DAY_HOURS, HOUR, window_start
 
 BARS = DAY_HOURS + 1
-"""Hours that a window of 24 hours touches, the current one included."""
+"""Number of hours that a window of 24 hours touches, including the current hour."""
 BUCKETS = 12
-"""Five-minute buckets of a provider's hour."""
+"""Number of five-minute buckets in a provider's hour."""
 
 MOST = 5000
-"""Newest attempts of the hour that are read."""
+"""Maximum number of attempts read, the newest ones of the hour."""
 
 SLOW_MS = 10_000.0
-"""A provider counts as slow if the median time to first content is longer, in milliseconds."""
+"""A provider counts as slow if its median time to first content exceeds this, in milliseconds."""
 
 FAILED_AFTER = 3
-"""A provider counts as failed if this many calls in a row, or all there were, failed."""
+"""A provider counts as failed after this many failed calls in a row, or if it had fewer calls and all failed."""
 FAILED = ("down", "denied", "failing")
-"""How a provider failed: it did not answer, it refused the key, or it answered with errors."""
+"""Kinds of failure: the provider did not answer, refused the key, or answered with errors."""
 
 UNASKED = frozenset({*(reason.value for reason in SkipReason), CANCELLED, ABORTED, Fault.FIRE_DRILL, *CALLERS_FAULTS})
 """Outcomes that say nothing about a provider, because it was not called or not at fault."""
 
 STREAMS_OF_AN_HOUR = 100
-"""Newest streamed answers of each hour whose time to first content is read."""
+"""Maximum number of streamed answers per hour whose time to first content is read, the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _read_moment(text: str) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """Counts by hour for 24 hours plus the current one: requests, fallbacks, failures."""
+    """Hourly counts of 24 hours plus the current hour: requests, fallbacks, failures."""
 
     requests: tuple[int, ...] = (0,) * BARS
     fell_back: tuple[int, ...] = (0,) * BARS
@@ -198,7 +198,7 @@ SELECT
     AND ending = 'failed')
 FROM hour ORDER BY start
 """
-"""One index range for each hour and each number; grouping the same rows would take three times as long."""
+"""Query with one index range per hour and number; grouping the same rows would take three times as long."""
 DAYS = "AND started_at >= %s AND started_at < %s"
 """The bounds of all hours together.
 

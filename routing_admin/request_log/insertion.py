@@ -44,7 +44,7 @@ def write(entries: Iterable[Entry]) -> None:
 
 
 def rows_of(entries: Iterable[Entry]) -> Rows:
-    """Return entries as rows; if a provider's values break a row, it keeps only what the gateway itself knows."""
+    """Return entries as rows; if a provider's values cannot be converted, the row has only the gateway's own values."""
     return [_row_of(entry) for entry in entries]
 
 
@@ -63,14 +63,14 @@ def _columns_of(entry: Entry) -> Row:
 
 
 def write_rows(rows: Rows) -> None:
-    """Write rows as `write` does."""
+    """Write rows to the log as `write` does."""
     if connections[LOGS].vendor == POSTGRESQL:
         rows = _unlike_other_days(rows)
     try:
         with transaction.atomic(using=LOGS):
             _insert_rows(rows)
     except IntegrityError:
-        # A taken id is too rare to look for first.
+        # Ids are rarely taken, so the rows are inserted without checking first.
         with transaction.atomic(using=LOGS):
             _insert_rows(_under_free_ids(rows))
 
@@ -80,7 +80,7 @@ OURS = re.compile(r"req_[0-9a-f]{24}")
 
 
 def _unlike_other_days(rows: Rows) -> Rows:
-    # With a table per day the primary key does not cover the ids of other days.
+    # With one table per day, the primary key does not protect the ids of other days.
     chosen = [request["id"] for request, _ in rows if not OURS.fullmatch(request["id"])]
     taken = chosen and RequestLog.objects.using(LOGS).filter(pk__in=chosen).exists()
     return _under_free_ids(rows) if taken else rows
@@ -132,10 +132,10 @@ def _under_free_ids(rows: Rows) -> Rows:
 
 
 CHUNKS = (100, 20)
-"""Rows per statement; a smaller rest goes in its own statement.
+"""Rows per statement; a smaller rest has its own statement.
 
-While a statement runs, the event loop takes the interpreter lock, and the writer then waits for it. Row by row, a busy
-process would write only a few hundred rows a second.
+During each statement, another thread may take the interpreter lock, and the writer then waits for it. With one row per
+statement, a busy process would write only a few hundred rows a second.
 """
 
 
@@ -202,4 +202,4 @@ SQLITE_ADAPTERS: Mapping[type, Callable[[Any], Any]] = {
     DateTimeField: _utc_text,
     BooleanField: int,
 }
-"""Conversions for SQLite. Its driver accepts a bool, but searches for an adapter every time."""
+"""Values are converted for SQLite, whose driver accepts a bool but looks up an adapter for each one."""

@@ -40,11 +40,11 @@ QUEUE = 10_000
 """Entries held in memory; further ones are dropped and counted. The queue only fills up while the disk is full."""
 BATCH = 200
 PAUSE_SECONDS = 0.09
-"""How long the first entry of a batch waits for others; with the writing it is in the log within 0.1 seconds."""
+"""How long the first entry of a batch waits for more entries, so that it is in the log within 0.1 seconds."""
 LOCK_SECONDS = 0.1
-"""Lock timeout of a batch; if the database is still locked then, the batch goes to disk."""
+"""Lock timeout of a batch, after which the batch is written to disk instead."""
 AGAIN_SECONDS = 1.0
-"""Delay between attempts to write what is on disk."""
+"""Delay between attempts to move entries from disk to the database."""
 
 
 def spool_folder() -> Path:
@@ -88,7 +88,7 @@ class Journal:
 
     def waiting_seconds(self) -> float:
         """Return how long the oldest unwritten request has been waiting; 0 if there is none."""
-        # The writer may have just taken the entry.
+        # If there is none in the queue, the writer may just have taken it.
         with suppress(IndexError):
             oldest = self.waiting[0].facts
             ended = oldest.began + timedelta(milliseconds=oldest.duration_ms)
@@ -100,7 +100,7 @@ class Journal:
         """Queue an entry; never blocks and never raises."""
         if len(self.waiting) >= QUEUE:
             self._count_lost(1)
-            # The loss is logged here only once; `flush` logs the number of lost requests.
+            # Logged only once here; `flush` logs the number of lost requests.
             if not self._overflowed:
                 log.error("%s requests wait in memory: until they are written, further ones are lost", QUEUE)
             self._overflowed += 1
@@ -141,7 +141,7 @@ class Journal:
     def stop(self) -> None:
         """Write what is queued and stop the writer."""
         self._thread.stop()
-        # The last flush tries the database at once.
+        # This flush tries the database once more, whatever failed before.
         self._retry_at = 0.0
         self.flush()
         self.spool.close()
@@ -150,7 +150,7 @@ class Journal:
             log.error("%s requests are not logged: neither the database nor the disk takes them", len(self.waiting))
 
     def _next_batch(self) -> list[Entry]:
-        # Entries are read by index, because the deque grows meanwhile, which its iterators do not allow.
+        # Read by index, because the deque grows meanwhile and its iterators do not allow that.
         return [self.waiting[index] for index in range(min(BATCH, len(self.waiting)))]
 
     def _let_go(self, batch: Sequence[Entry]) -> None:
@@ -241,7 +241,7 @@ class Journal:
         except Exception as error:  # the file stays on disk
             self._fall_behind(error)
             return
-        # The log is up to date only once it has accepted the files and also a batch from memory.
+        # The log is up to date only after it accepted the files on disk and a batch from memory.
         batch = self._next_batch()
         if batch and not self._insert(batch):
             return

@@ -36,22 +36,23 @@ from routing_admin.platform.databases.router import LOGS
 log = logging.getLogger(__name__)
 
 AGENT_BYTES, ALL_BYTES = 32 * 1024 * 1024, 512 * 1024 * 1024
-"""Stored bytes kept of one agent's answers, of one agent's inputs, and of all agents together."""
+"""Limits on stored bytes: of one agent's answers or of its inputs, and of all agents together."""
 MAX_BYTES = 8 * 1024 * 1024
-"""Largest answer and largest input that are kept."""
+"""Maximum bytes of a stored answer, and of a stored input."""
 MAX_TURNS = 100
-"""Most answers that an input continues; in a longer conversation the next input is stored whole."""
+"""Maximum number of earlier answers to which an input refers; in a longer conversation the next input is stored whole.
+"""
 WAITING_BYTES = 32 * 1024 * 1024
-"""Bytes held in memory until they are written."""
+"""Maximum bytes held in memory until they are written."""
 CHECK_SHARE = 16
-"""Stored bytes are summed up whenever a process has written this part (1/16) of a limit."""
+"""The stored bytes are added up each time a process has written this fraction (1/16) of a limit."""
 ROWS = 200
-"""Rows per statement, and expired rows deleted with each write."""
+"""Rows per statement, and maximum number of expired rows deleted with each write."""
 
 INPUT = "input "
-"""Prefix of an answer's key in the name of its input."""
+"""Prefix of an answer's key, for the row with the input of that answer."""
 OURS, MAX_ID = re.compile(r"[a-z]+_[0-9a-f]{26,28}"), 256
-"""Ids that contain the key of their answer; other ids are names themselves, up to a length."""
+"""Ids that contain the key of their answer. Any other id is a name of its own, up to this length."""
 
 Key = tuple[str, str]
 """An agent and a name: the key of an answer, `INPUT` plus that key, or an item's id."""
@@ -70,7 +71,7 @@ class Turn:
 
     @classmethod
     def of(cls, items: Sequence[Any], before: Sequence[str] = (), new: int | None = None) -> Turn | None:
-        """Return the turn of an input whose last `new` items are its own; None if it is too large."""
+        """Return the turn of an input whose last `new` items are new in this turn; None if it is too large."""
         is_long = len(before) >= MAX_TURNS
         try:
             data = orjson.dumps(items if is_long or new is None else items[len(items) - new :])
@@ -155,7 +156,7 @@ class KeptAnswers:
         by_digest = {_digest(agent, key): key for key in requested - data.keys()}
         for names in _batches(list(by_digest)):
             rows = KeptAnswer.objects.filter(pk__in=names, expires_at__gt=now)
-            # One row at a time, so that no more is decrypted than the request may have.
+            # Decrypt one row at a time, so that no more is decrypted than the request may have.
             for digest, ciphertext in rows.values_list("pk", "ciphertext").iterator(chunk_size=1):
                 opened = _open(ciphertext, left)
                 if opened is not None:

@@ -28,7 +28,7 @@ class Latency(StrEnum):
 Histogram = Counter[int]
 """Requests by the lower end of their bucket, in milliseconds."""
 LARGEST = 100_000_000
-"""Longer times, of more than a day, are counted in the last bucket."""
+"""Last bucket: all times of more than a day."""
 
 
 class _Truncated(Func):
@@ -40,7 +40,7 @@ class _Truncated(Func):
 
 
 def bucket_of(latency: Latency) -> Case:
-    """Return the expression of a request's bucket."""
+    """Return the SQL expression for the bucket of a request's time."""
     scales = [10**power for power in range(len(str(LARGEST)) - 2)]
     return Case(
         *(
@@ -69,7 +69,7 @@ def select_timed(rows: QuerySet[RequestLog], latency: Latency) -> QuerySet[Reque
 
 
 Place = tuple[str, str]
-"""A dimension of roll-ups and one of its values."""
+"""A dimension of the roll-ups and one of its values, such as an agent's name."""
 ALL: Place = ("", "")
 
 

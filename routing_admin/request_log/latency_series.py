@@ -54,7 +54,7 @@ def read_latencies(
 
 
 def _find_place(search: Search) -> Place | None:
-    """Return where roll-ups have the histograms of a search; None if they have not."""
+    """Return the dimension and value whose roll-ups have the histograms of a search, or None without such roll-ups."""
     terms = [(column, search.get(key)) for key, column in SUMMED_TERMS.items() if search.get(key)]
     has_answers = WORDS.get(search.get("status"), frozenset()) >= ANSWERS
     if len(terms) > 1 or not has_answers or not is_summed(search.having("status", "")):
@@ -65,7 +65,7 @@ def _find_place(search: Search) -> Place | None:
 def _read_rollups(
     latency: Latency, place: Place, start: datetime, stop: datetime, now: datetime
 ) -> tuple[dict[datetime, Histogram], list[Range]]:
-    """Return the histograms of folded days and hours, and the ranges that they leave."""
+    """Return histograms from the roll-ups of days and hours, and the ranges of time that no roll-up covers."""
     found: dict[datetime, Histogram] = {}
     covered: list[Range] = []
     for span, starts in _list_periods(start, stop, now):
@@ -73,7 +73,7 @@ def _read_rollups(
         folded = list_folded(span, open_starts)
         rows = UsageRollup.objects.filter(span=span, start__in=folded, dimension=place[0], value=place[1])
         for at, latencies in rows.values_list("start", "latencies"):
-            # Of several currencies, one row has the histograms.
+            # A time has a row per currency, and one of these has the histograms.
             counts = (latencies or {}).get(latency.value, {})
             found.setdefault(at, Counter()).update({int(bucket): count for bucket, count in counts.items()})
         covered += [(at, next_day(at) if span == UsageSum.DAY else at + HOUR) for at in folded]
@@ -81,7 +81,7 @@ def _read_rollups(
 
 
 def _list_periods(start: datetime, stop: datetime, now: datetime) -> Iterator[tuple[str, Sequence[datetime]]]:
-    # Hours are kept for a week, and are only needed where their day has not ended.
+    # Hours are only needed where a day is incomplete, and are kept for a week.
     if stop - start > 2 * DAY:
         yield UsageSum.DAY, list(_walk(day_of(start), start, stop, is_day=True))
     yield UsageSum.HOUR, list(_walk(hour_of(max(start, now - HOURS_STAY)), start, stop, is_day=False))

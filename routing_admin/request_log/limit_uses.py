@@ -26,7 +26,7 @@ PREFIXES = {
     "team": id_of_label(LabelKind.TEAM, ""),
     "project": id_of_label(LabelKind.PROJECT, ""),
 }
-"""Id prefixes of the holders whose calls are summed; keys and end users have no sums."""
+"""Id prefixes of the holders whose calls are in the sums; there are none of keys and end users."""
 
 
 @dataclass(frozen=True, slots=True)

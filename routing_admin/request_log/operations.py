@@ -1,4 +1,4 @@
-"""Translated names of requested operations other than a chat, by surface (the API's name in the log)."""
+"""Names of the operations other than chat, translated, by surface (the API's name in the log)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPERATION_NAMES: Mapping[str, str | Promise] = {
     "v1/image-edits": gettext_lazy("Image editing"),
     "v1/image-variations": gettext_lazy("Image variation"),
 }
-"""Names by surface; a chat has none."""
+"""Surface → name of the operation; a chat has none."""
 
 DESCRIBE = "describe"
 """Surface of the gateway's own calls: one model describes a file for another that cannot read it."""

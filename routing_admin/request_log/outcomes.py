@@ -30,11 +30,11 @@ LIFETIME = timedelta(days=1)
 LEASE = timedelta(seconds=60)
 """How long a claim is valid without renewal."""
 OUTCOME_BYTES = 8 * 1024 * 1024
-"""Largest stored body."""
+"""Maximum bytes of a stored body."""
 TRIES = 5
-"""Tries to claim a key that other calls claim and release at the same time."""
+"""Maximum number of tries to claim a key that other calls claim and release at the same time."""
 SWEEP = 100
-"""Expired outcomes deleted with each new claim, for installations that never run `prune`."""
+"""Number of expired outcomes deleted with each new claim, for installations that never run `prune`."""
 
 
 class ClaimRefusal(StrEnum):
@@ -155,7 +155,7 @@ def _insert(claim: Claim, fingerprint: str, request_id: str, now: datetime) -> b
 
 
 def _take_over(row: IdempotencyRecord, claim: Claim, request_id: str, now: datetime) -> bool:
-    # If several calls try this at once, the filter lets one succeed.
+    # If several calls do this at once, the filter lets only one succeed.
     abandoned = _running(Claim(row.digest, row.holder)).filter(held_until=row.held_until)
     ends = {"held_until": now + LEASE, "expires_at": now + LIFETIME}
     return bool(abandoned.update(holder=claim.holder, request_id=request_id[:64], **ends))

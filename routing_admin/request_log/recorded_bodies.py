@@ -1,6 +1,6 @@
-"""Request bodies that the log may keep, if the setting is on; and digests that identify a conversation.
+"""Request bodies for the log, if recording is on, and digests that identify a conversation.
 
-Text is kept with everything that looks like a key removed. From files only metadata is kept, never bytes.
+Text is stored with everything that looks like a key removed. Of files only metadata is stored, never bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from capabilities.core.providers.redaction import name_base64, redact
 from capabilities.core.wire import Answer
 
 BODY_BYTES = 256 * 1024
-"""Bytes of text kept of a request; the newest messages have priority."""
+"""Maximum bytes of text stored of a request; newer messages have priority."""
 MESSAGE_COST = 200
 """Bytes counted for a message or a part in addition to its text."""
 
@@ -43,12 +43,15 @@ class Space:
         fitting = data[: max(0, self.remaining)].decode("utf-8", "ignore")
         self.cut = self.cut or fitting != text
         self.remaining -= len(data)
-        # PostgreSQL stores no NUL characters.
+        # PostgreSQL cannot store NUL characters.
         return fitting.replace("\0", "")
 
 
 def body_of(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
-    """Return the canonical request as JSON, with the answer under `answer`, cut to size but not yet `clean_body`."""
+    """Return the canonical request as JSON, with the answer under `answer`, cut to size.
+
+    It must still be passed to `clean_body`, which removes keys.
+    """
     space = Space()
     answered = {"answer": _answer(answer, space)} if answer else {}
     messages: list[dict[str, Any]] = []
@@ -150,8 +153,8 @@ def _parameters(chat: ChatRequest) -> dict[str, Any]:
     return {key: value for key, value in parameters.items() if value is not None}
 
 
-# Digests identify a conversation in the log without its text. Only requests with files have digests: without files
-# nothing about a request depends on the model that reads it, or on earlier requests.
+# Digests identify a conversation in the log without its text. Only requests with files have them, because a request
+# without files is sent in the same way to every model.
 
 DIGEST_BYTES = 8
 END_BYTES = 64

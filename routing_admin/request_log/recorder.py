@@ -59,7 +59,11 @@ class RequestRecorder:
         words: ChatRequest | None,
         chat: ChatRequest | None = None,
     ) -> None:
-        """Add the plan. `words` is the request if its text is recorded, `chat` the request for digests of its files."""
+        """Add the plan.
+
+        `words` is the request if its text is to be recorded, `chat` the request from which digests of its files are
+        made.
+        """
         self._words, self._chat = words, chat
         self.add_facts(
             task_type=task_type, matched=plan.matched, language=plan.language, stream=stream, revision=revision

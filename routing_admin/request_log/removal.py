@@ -1,4 +1,4 @@
-"""Remove requests together with what was summed up from them."""
+"""Remove requests together with their share of the sums."""
 
 from __future__ import annotations
 

@@ -43,14 +43,14 @@ from routing_admin.request_log.time_ranges import EVER, DayRange, back_from, on_
 
 PAGE = 50
 MAX_COUNTED = 10_000
-"""Matches counted exactly; above it, pages only say that there are more."""
+"""Up to this number matches are counted exactly; above it, pages only say that there are more."""
 MAX_NEW = 100
-"""New rows counted exactly; above it, pages only say that there are more."""
+"""Up to this number new rows are counted exactly; above it, pages only say that there are more."""
 
 LONGEST = timedelta(days=1)
 """No attempt starts this much later than its request."""
 LAST_CHARACTER = "\U0010ffff"
-"""Sorts after every id with the same prefix, so a range of the primary key finds them all."""
+"""Sorts after any continuation of a prefix, so that a range of the primary key finds all ids with that prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def find(
     rows_in = _rows_by_range(search, now)
     cursor = read_cursor(after)
     if cursor is not None:
-        # Rows are read forwards from the cursor, then shown newest first.
+        # Read the rows forwards from the cursor, then show the newest first.
         rows = _take(
             size, (_later(rows_in(day_range), cursor).order_by("started_at", "pk") for day_range in on_from(cursor[0]))
         )
@@ -84,7 +84,7 @@ def find(
 
 
 def _take(size: int, parts: Iterable[QuerySet[RequestLog]]) -> list[RequestLog]:
-    # One row more than the page has shows whether another page follows.
+    # One row more than fits on the page shows whether another page follows.
     found: list[RequestLog] = []
     for rows in parts:
         found += rows[: size + 1 - len(found)]
@@ -143,7 +143,8 @@ def _rows_by_range(search: Search, now: datetime) -> Callable[[DayRange], QueryS
 
 def unanswered_condition() -> RawSQL:
     """Return the condition for requests without an answer."""
-    # The values are written out, because the partial index `request_failed` is matched by its text.
+    # The values are written into the SQL, because PostgreSQL and SQLite match the partial index `request_failed` by its
+    # text.
     return RawSQL("NOT (outcome = 'ok')", (), output_field=BooleanField())
 
 
@@ -160,7 +161,7 @@ def fell_back_condition() -> RawSQL:
 def _filter_id(rows: QuerySet[RequestLog], beginning: str) -> QuerySet[RequestLog]:
     if not beginning:
         return rows
-    # A few ids are collected first; if there are many, a scan from the newest row soon finds a page of them.
+    # First try to collect the ids. If there are too many, a scan from the newest row soon finds a page of them.
     ids = list_few(RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER), "pk")
     if ids is not None:
         return rows.filter(pk__in=ids)
@@ -183,7 +184,7 @@ def _filter_key(rows: QuerySet[RequestLog], key: str) -> QuerySet[RequestLog]:
 def _filter_surface(rows: QuerySet[RequestLog], surface: str) -> QuerySet[RequestLog]:
     if not surface:
         return rows
-    # Nearly all requests have one surface, and hardly any have another.
+    # Nearly all requests have the same surface, so the requests of another one are collected first.
     ids = list_few(RequestLog.objects.filter(surface=surface), "pk")
     return rows.filter(surface=surface) if ids is None else rows.filter(pk__in=ids)
 
@@ -207,7 +208,7 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
 def _filter_files(rows: QuerySet[RequestLog], form: str) -> QuerySet[RequestLog]:
     if not form:
         return rows
-    # Written out for the partial index `request_files`, which also holds the adaptations to be matched.
+    # Written into the SQL for the partial index `request_files`, which also contains the adaptations to be matched.
     rows = rows.filter(RawSQL("NOT (adaptation = '')", (), output_field=BooleanField()))
     return rows if form == ANY_FILE else rows.filter(adaptation__regex=PATTERNS[form])
 
@@ -220,7 +221,7 @@ def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
     ids = list_few(attempts, "request_id")
     if ids is not None:
         return lambda _: Q(pk__in=ids)
-    # Attempts are read only if there were others than the attempt that the row itself names.
+    # A request's row names the candidate that answered. Attempts are read only if there were others.
     has_others = Q(fell_back_condition()) | Q(unanswered_condition()) | Q(provider="")
     own = attempts.filter(request=OuterRef("pk"))
     if connections[LOGS].vendor == POSTGRESQL:  # reads the tables of two days instead of all days
@@ -299,10 +300,10 @@ def list_files_of(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, Any]]]
     return {request: deliveries for request, deliveries in found if deliveries}
 
 
-# Suggestions of the search box: keys, and the values of a key.
+# Suggestions for the search box: keys, and values of a key.
 
 MOST = 20
-"""Suggestions at a time."""
+"""Maximum number of suggestions."""
 
 FIXED: Mapping[str, Sequence[str]] = {
     "status": (*STATUSES, "429", "500", "502", "504", "all_providers_failed", "client_cancelled"),
@@ -338,7 +339,7 @@ def match_names(part: str, names: Sequence[str]) -> list[str]:
     return sorted(found, key=lambda name: not name.casefold().startswith(needle))
 
 
-# Rows matching a rare word are collected first, and the search continues among them.
+# If a search has a rare word, its rows are collected first, and the rest of the search applies to these.
 
 RARE = 2000
 """Up to this many rows of one provider, model, surface or id prefix are collected first."""
@@ -354,7 +355,7 @@ def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
         sql, values = found.query.sql_with_params()
     except EmptyResultSet:
         return set()
-    with connection.cursor() as cursor:  # MATERIALIZED: planned for the first few rows only, it would read whole tables
+    with connection.cursor() as cursor:  # MATERIALIZED: planned for its first rows only, it would read whole tables
         cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {RARE + 1}", values)  # noqa: S608
         ids = {name for (name,) in cursor.fetchall()}
         return ids if cursor.rowcount <= RARE else None

@@ -18,7 +18,7 @@ from routing_admin.request_log.time_ranges import window_start
 AGO = re.compile(r"(\d{1,6})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LABELS = {"team": "team", "project": "project", "user": "end_user"}
-"""Labels and their columns."""
+"""Keys of labels and their columns."""
 MAX_CHARACTERS = 2_000
 """Longer search texts are cut."""
 KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "files", "since", "until")
@@ -102,12 +102,12 @@ def _problem(key: str, value: str, now: datetime) -> str:
 
 
 def is_status(text: str) -> bool:
-    """Return whether a text names how requests end: one of our words, a status code or an error code."""
+    """Return whether a text is a valid value of `status:`: one of our words, a status code or an error code."""
     return text in STATUSES or bool(re.fullmatch(r"[1-5]\d\d|[a-z][a-z0-9_]*", text))
 
 
 def moment(text: str, now: datetime) -> datetime | None:
-    """Return the time that a text such as `1h` (an hour ago), a date or a time names, or None if it names none.
+    """Return the time that a text such as `1h` (an hour ago), a date or a time stands for, or None if it is invalid.
 
     Hours and longer units start at a full hour (`window_start`).
     """

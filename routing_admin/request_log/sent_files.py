@@ -14,7 +14,7 @@ from capabilities.core.message import FilePart
 from capabilities.core.translatable import data_of
 
 MAX_FILES = 100
-"""Maximum files of a candidate in the log; `more` of the last listed file counts the others."""
+"""Maximum number of files logged for a candidate; `more` of the last one is the number of further files."""
 
 
 class SentFile(NamedTuple):
@@ -80,7 +80,7 @@ def delivery_column(file: SentFile) -> dict[str, Any]:
 
 
 def _description(description: ModelDescription) -> dict[str, Any]:
-    # This is set if a model described the file for this request. That call is logged as a separate request, with
+    # Set if a model described the file for this request, in a call that is logged as a request of its own with
     # candidate, tokens and cost. Times are relative to the start of this request.
     call = description.call
     made = call and {
@@ -94,7 +94,7 @@ def _description(description: ModelDescription) -> dict[str, Any]:
     return {**known, "call": made}
 
 
-# The column `adaptation`: how many files of each kind the answering model got in which form.
+# The column `adaptation`: how many files of each kind the answering model received, and in which form.
 
 WORDS: Mapping[DeliveryForm, tuple[str, ...]] = {
     form: tuple(outcome.value for outcome in Outcome if FORMS[outcome] is form)
@@ -104,7 +104,7 @@ WORDS: Mapping[DeliveryForm, tuple[str, ...]] = {
 LOSSES = tuple(kind.value for kind in LossKind)
 PATTERNS: Mapping[str, str] = {
     **{form.value: rf"=({'|'.join(words)})(:[0-9]+)?(;|$)" for form, words in WORDS.items()},
-    # What came of a description by a model follows its outcome.
+    # The form of a file that another model was to describe is followed by the result of that.
     DeliveryForm.DESCRIBED.value: f"=({'|'.join(WORDS[DeliveryForm.DESCRIBED])})",
     DeliveryForm.CUT.value: f":({'|'.join(LOSSES)})",
 }
@@ -116,7 +116,7 @@ def read_adaptation(adaptation: str) -> Iterator[tuple[str, DeliveryForm, int]]:
     for section in filter(None, adaptation.split(";")):
         slot, _equals, words = section.partition("=")
         outcome, *suffixes = words.split(":")
-        # The value may have been cut where its column ends.
+        # The last item may have been cut off at the width of the column.
         if outcome not in list(Outcome):
             continue
         form = DeliveryForm.CUT if set(LOSSES).intersection(suffixes) else FORMS[Outcome(outcome)]

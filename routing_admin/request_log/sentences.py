@@ -33,14 +33,14 @@ QUOTING: Mapping[str, str | Promise] = {
     WEB_PAGE: gettext_lazy("The provider returned a web page instead of an answer."),
     LEFT_ALONE: gettext_lazy("Cooling down for %(seconds)s s after %(fault)s."),
 }
-"""Messages that quote another one (`said`), worded without the quote."""
+"""Messages that quote another one (`said`), each in a wording without the quote."""
 LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOT_ACCEPTED, NOT_SUPPORTED})
-"""Those whose `said` only repeats the attempts."""
+"""Messages whose quote only repeats the attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedSentence:
-    """The gateway's own message in the reader's language, and a quoted message; either may be empty.
+    """The gateway's own message in the reader's language, and a message that it quotes; either may be empty.
 
     `earlier` is English text from a row of an earlier version, which does not say who wrote the text.
     """

@@ -64,7 +64,7 @@ class SpanWriter:
     """Turn entries into spans and queue them for the collector; a full queue drops new spans."""
 
     def __init__(self, exporter: SpanExporter | None = None) -> None:
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # logs each lost batch; `QuietExporter` logs once
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it logs each lost batch
         resource = Resource.create()
         if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
             resource = resource.merge(Resource({SERVICE_NAME: "routing_admin"}))
@@ -90,7 +90,7 @@ class SpanWriter:
                     _add_skip(request, entry, at, attempt)
                 else:
                     self._write_attempt(context, entry, at, attempt)
-            # A response that failed after its start has status 200.
+            # A response that failed after it had started has status 200.
             if facts.status is None or facts.status >= 500 or (facts.outcome != OK and facts.status == 200):
                 request.set_status(Status(StatusCode.ERROR))
         request.end(_moment(entry, facts.duration_ms))
@@ -189,5 +189,5 @@ def _add_skip(request: Span, entry: Entry, at: int, attempt: Attempt) -> None:
 
 def _moment(entry: Entry, milliseconds: float) -> int:
     moment = entry.facts.began + timedelta(milliseconds=max(milliseconds, 0.0))
-    # Nanoseconds since 1970.
+    # Times of spans are in nanoseconds since 1970.
     return int(moment.timestamp() * 1_000_000) * 1000

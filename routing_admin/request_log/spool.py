@@ -1,7 +1,7 @@
-"""Keep rows that the request log's database did not accept in files until it does.
+"""Store rows in files while the request log's database does not accept them.
 
-Each process appends to its own locked file, one request per line. Files of dead processes are taken over by the
-next process that drains. Writing raises `OSError` if the disk is full.
+Each process appends to its own locked file, one request per line. Files of dead processes are taken over by the next
+process that empties its own. Writing raises `OSError` if the disk is full.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from routing_admin.platform.server.file_locks import hold_unless_locked
 from routing_admin.request_log.insertion import CHUNKS, Row, complete, json_text
 
 TIMES = ("started_at", "at")
-"""Columns with timestamps, which JSON has as text."""
+"""Columns with timestamps, which are strings in JSON."""
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ def _chunks(path: Path, lose: Callable[[str], None]) -> Iterator[list[Row]]:
     rows: list[Row] = []
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            # The last line was cut off while it was being written.
+            # The process died while it was writing the last line.
             if not line.endswith(b"\n"):
                 break
             try:
@@ -126,7 +126,7 @@ def _read(columns: dict[str, Any]) -> dict[str, Any]:
     return columns | moments
 
 
-# Repair of rows that the database rejects, so that one bad value does not cost the whole request.
+# Repair rows that the database rejects, so that one invalid value does not cost the whole request.
 
 MAX_COUNT, MAX_BIG = 2**31 - 1, 2**63 - 1
 """Largest values of PostgreSQL's integer and bigint columns."""

@@ -1,7 +1,7 @@
 """Split the log's time into ranges for queries, newest first, and define the windows of hours and days.
 
-PostgreSQL plans for every daily table in the range, so queries look at few days at a time. The newest days usually
-contain what is searched. Without daily tables the log is one range.
+PostgreSQL plans a query for every daily table in its range, so queries search a few days at a time, beginning with the
+newest, where the result usually is. Without daily tables the log is one range.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from routing_admin.platform.databases.postgresql.partitions import days_there
 
 Row = TypeVar("Row", bound=Model)
 FIRST, GROWTH = timedelta(days=2), 16
-"""Length of the first range, and the factor by which each further one grows."""
+"""Length of the first range, and the factor by which each range is longer than the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,10 @@ def _midnight(moment: datetime) -> datetime:
     return datetime.combine(moment.astimezone(UTC).date(), time(), UTC)
 
 
-# The one meaning of "the last 24 hours", and of every length in hours or days: whole hours of the clock.
-#
-# A window starts at the beginning of an hour, so 24 hours are never less than that, at most an hour more.
-# Sums are kept by the hour: pages, searches and sums can all count this window alike.
+# This is the only definition of "the last 24 hours", and of every length in hours or days: it consists of whole hours
+# of the clock.
+# A window starts at the beginning of an hour, so it is up to an hour longer than its name says.
+# Sums are stored by the hour, so pages, searches and sums all count the same window.
 
 HOUR = timedelta(hours=1)
 DAY_HOURS = 24
@@ -76,7 +76,7 @@ DAY = DAY_HOURS * HOUR
 
 
 def hour_of(moment: datetime) -> datetime:
-    """Return the start of the hour, in UTC as the log keeps it."""
+    """Return the start of the hour in UTC, as in the log."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 

@@ -1,8 +1,8 @@
 """Totals of a search: requests by ending, tokens and cost.
 
-Where sums of usage have the search's terms (agent and route), whole hours and days come from them, however many
-requests there were; only hours that the search cuts, and the oldest hour of the log, come from the rows. Any other
-search is counted by its rows, up to `MAX_COUNTED`.
+If a search has only terms that the sums of usage also have (agent and route), its whole hours and days come from the
+sums, however many requests there were. Only the incomplete hours at its ends, and the oldest hour of the log, are
+counted from rows. Any other search is counted from its rows, up to `MAX_COUNTED`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from routing_admin.request_log.usage_rollups import list_folded
 from routing_admin.request_log.usage_sums import COUNTS, HOURS_STAY, OTHERS, day_of
 
 SUMMED_TERMS: Mapping[str, str] = {"agent": "agent", "task": "task_type"}
-"""Terms of a search that are columns of the sums."""
+"""Keys of a search that are also columns of the sums."""
 TIMES = frozenset({"since", "until"})
 HOURS_UP_TO = timedelta(days=2)
-"""Ranges up to this length are summed by hours alone."""
+"""Periods up to this length are added up from hours alone."""
 SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
 PARTS = {
     "requests": Count("pk"),
@@ -93,9 +93,9 @@ def _sum_rows(rows: QuerySet[RequestLog], since: datetime | None = None, until: 
 
 
 def _add_spending(counts: Counts, rows: QuerySet[RequestLog], since: datetime | None, until: datetime | None) -> None:
-    # Attempts have the tokens and the cost of all calls, also of those without an answer.
+    # The rows of attempts have the tokens and cost of all calls, including calls without an answer.
     attempts = AttemptLog.objects.filter(request__in=rows.order_by().values("pk"))
-    # PostgreSQL then plans for the tables of these days only.
+    # These bounds let PostgreSQL plan for the tables of these days only.
     attempts = attempts.filter(at__gte=since) if since else attempts
     attempts = attempts.filter(at__lt=until + LONGEST) if until else attempts
     spent = (
@@ -114,7 +114,7 @@ def _add_spending(counts: Counts, rows: QuerySet[RequestLog], since: datetime | 
 
 
 def _count_rows(rows: QuerySet[RequestLog]) -> Totals:
-    # Each query reads a single index, so any number of rows of a day is counted within milliseconds.
+    # Each query reads a single index, so that any number of rows in a day is counted within milliseconds.
     rows = rows.order_by()
     endings = dict(rows.filter(unanswered_condition()).values_list("ending").annotate(count=Count("pk")))
     return Totals(
@@ -129,7 +129,7 @@ def _count_rows(rows: QuerySet[RequestLog]) -> Totals:
     )
 
 
-# From the sums.
+# Totals from the sums.
 
 
 def _sum_range(search: Search, now: datetime) -> Totals:
@@ -138,7 +138,7 @@ def _sum_range(search: Search, now: datetime) -> Totals:
     totals = Totals()
     if oldest is None or (until is not None and until <= oldest):
         return totals
-    # Sums outlast the rows, so the oldest hour that still has rows may have lost some of them.
+    # The log is pruned but the sums are kept, so the oldest hour may have fewer rows than its sum counts.
     start = max(since, oldest) if since else oldest
     by_hours = _Hours(start, now)
     first = by_hours.round_up(start)
@@ -165,12 +165,12 @@ def _sum_edge(rows: QuerySet[RequestLog], begin: datetime, end: datetime | None)
 
 
 class _Hours:
-    """Where a range that starts at `start` can be cut: at hours while they have sums, else at days."""
+    """The times at which a range from `start` can be split: full hours where hourly sums exist, else days."""
 
     def __init__(self, start: datetime, now: datetime) -> None:
-        # Sums of hours are deleted after a week; those of days are kept for longer than the log.
+        # Hourly sums are deleted after a week; daily sums are kept for longer than the log.
         self._kept_since = now - HOURS_STAY + DAY
-        # In some time zones days begin within an hour, so that the two cannot be joined.
+        # In some time zones days do not begin at a full hour, so hourly and daily sums cannot be combined.
         self._can_join = hour_of(day_of(now)) == day_of(now) or start > now - HOURS_UP_TO
 
     def has(self, at: datetime) -> bool:
@@ -187,7 +187,7 @@ class _Hours:
 
 
 def _periods(first: datetime, last: datetime, *, has_hours: bool) -> Iterator[tuple[str, list[datetime]]]:
-    # Days in the middle, hours before and after them. Without sums of its hours, a range begins with a day.
+    # Use days in the middle, and hours before and after them. Without hourly sums, a range begins with a day.
     day = day_of(first)
     day = day if day == first else next_day(day)
     days: list[datetime] = []

@@ -29,18 +29,18 @@ GROUPS = {
     **LABELS,
     "day": "start",
 }
-"""Groupings of usage and their columns."""
+"""Grouping → column of the sums."""
 HOURS_UP_TO = timedelta(days=2)
 """Periods up to this length are read by the hour, longer ones by the day."""
 MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
 PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
-"""Counts, as opposed to money."""
+"""Columns that are counts, in contrast to money."""
 SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
 SERIES_COUNTS = ("requests", "failures", "prompt_tokens", "completion_tokens", "cost_nanos")
-"""Counts of charts over time."""
+"""Columns that charts over time need."""
 NO_RATES = ExchangeTable()
 MAX_GROUPS = 1000
-"""Groups listed at most; totals include all of them."""
+"""Maximum number of groups that are listed; totals include all of them."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class UsageReport:
     total: Counts
     groups: Sequence[tuple[Any, Counts]]
     series: Sequence[tuple[datetime, Counts]]
-    """The `SERIES_COUNTS` alone, unless grouped by day."""
+    """Only the columns in `SERIES_COUNTS`, unless grouped by day."""
 
 
 def sum_usage(
@@ -146,7 +146,9 @@ def count_requests(group_by: str, since: datetime) -> Mapping[str, int]:
 
 
 SMALLEST = "provider"
-"""The column with the fewest values; its sums by hour or day have the same totals as any other's."""
+"""The column with the fewest values. Every column's sums have the same totals, so this one's are the cheapest to add
+up.
+"""
 REPORT = """
 WITH pairs (start, value, currency, {counts}) AS ({sums})
 SELECT NULL, value, currency, {all} FROM (
@@ -159,14 +161,17 @@ SELECT start, NULL, currency, {series} FROM (
     UNION ALL SELECT start, currency, {counts} FROM ({smallest}) AS rollups
 ) AS both_parts GROUP BY start, currency
 """
-"""Query for sums by value and by hour or day: roll-ups where they exist, and rows of all other periods, read once."""
+"""Query for sums by value, and by hour or day.
+
+It reads roll-ups where they exist, and rows of all other periods once.
+"""
 
 
 def _sum_up(
     span: str, starts: Sequence[datetime], name: str, filters: Mapping[str, str], series_counts: Sequence[str]
 ) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
-    # Each roll-up is for a single column, so it cannot be filtered by another column. There may be thousands of pairs
-    # of value and start, which are summed in the database.
+    # A roll-up is for one column, so it cannot be filtered by another one. There may be thousands of pairs of value and
+    # start, which the database adds up.
     folded = set[datetime]() if filters else list_folded(span, starts)
     rows = UsageSum.objects.filter(
         span=span, start__in=[moment for moment in starts if moment not in folded], **filters
@@ -215,7 +220,7 @@ def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:
 
 
 def main_currency(total: Counts) -> str:
-    """Return the currency of the largest sum; empty if nothing is priced."""
+    """Return the currency with the largest sum; empty if nothing has a price."""
     priced = [currency for currency in total.costs if currency != NO_CURRENCY]
     return max(priced, key=lambda currency: (total.costs[currency], currency), default="")
 

@@ -47,7 +47,7 @@ WITH RECURSIVE starts (start) AS (
 )
 SELECT start FROM starts WHERE start IS NOT NULL
 """
-"""Starts of the hours or days that have sums, each found by one index lookup."""
+"""Query for the starts of the hours or days that have sums, each found by one index lookup."""
 
 
 def list_starts(span: str, since: datetime) -> list[datetime]:
@@ -121,7 +121,7 @@ def fold(span: str, start: datetime) -> None:
     # A day has 23 to 25 hours.
     histograms = count_latencies(start, start + HOUR if span == UsageSum.HOUR else day_of(start + DAY + HOUR))
     for row in rows:
-        # Of rows with several currencies, the first has the histograms.
+        # A time has a row per currency, and the first of these has the histograms.
         row.latencies = histograms.pop((row.dimension, row.value), None)
     # The lock is held for one batch only, so that late requests do not wait for the whole fold.
     for at in range(0, len(rows), BATCH):

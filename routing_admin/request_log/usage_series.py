@@ -23,7 +23,10 @@ Points = Mapping[datetime, Counts]
 
 @dataclass(frozen=True, slots=True)
 class UsageSeries:
-    """The `SERIES_COUNTS` of single groups, and of the period before, moved to the times of the report's period."""
+    """Series of single groups, and the total of the period before, shifted to the times of the report's period.
+
+    Both have only the columns in `SERIES_COUNTS`.
+    """
 
     groups: Mapping[str, Points]
     before: Points
@@ -56,7 +59,7 @@ def sum_series(
 
 
 def _moved(moment: datetime, length: timedelta) -> datetime:
-    # Days are moved on the clock, because a day has 23 to 25 hours twice a year.
+    # Days are shifted by the calendar, because two days of a year have 23 or 25 hours.
     if length % timedelta(days=1) or length == timedelta(days=1):
         return moment + length
     return timezone.make_aware((timezone.localtime(moment) + length).replace(tzinfo=None))

@@ -20,16 +20,16 @@ from routing_admin.request_log.counting import CountedNames, names_now
 from routing_admin.request_log.entries import in_chunks
 from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
 
-# Callers can make up labels, so only a limited number of them get their own sums.
+# Callers can make up labels, so only a limited number of labels have sums of their own.
 
 OTHERS = "(other)"
-"""Name for all further labels."""
+"""Name under which all further labels are summed."""
 MAX_USERS = 1000
-"""Maximum end users of an agent with sums of their own per day; further end users count as `OTHERS`."""
+"""Maximum number of an agent's end users with sums of their own per day; further ones count as `OTHERS`."""
 MAX_TEAMS = 200
-"""The same for pairs of team and project."""
+"""The same maximum for pairs of team and project."""
 DAYS = 3
-"""Days whose labels are cached; the journal may write late."""
+"""Number of days whose labels are cached, because the journal may write late."""
 LabelNames = tuple[str, str, str]
 NONE: LabelNames = ("", "", "")
 
@@ -64,7 +64,7 @@ class SumLabels:
         self._days: dict[datetime, dict[str, _Names]] = {}
 
     def bounded(self, request: Mapping[str, Any]) -> LabelNames:
-        """Return the team, project and end user that a row counts under; one query per agent and day."""
+        """Return the team, project and end user under which a row is summed; one query per agent and day."""
         names = request["team"] or "", request["project"] or "", request["end_user"] or ""
         return NONE if names == NONE else self._find(day_of(request["started_at"]), request["agent"]).bounded(names)
 
@@ -99,13 +99,13 @@ COUNTS = (
 )
 """Columns that are summed."""
 MAX_SUM = 2**62
-"""Cap on a sum before a batch is added: a column holds twice this, and a batch adds less than this."""
+"""Maximum of a sum before a batch is added. The column's maximum is twice this, and a batch adds less than this."""
 CHUNKS = (20, 6, 2, 1)
 """Sums per statement."""
 HOURS_STAY = timedelta(days=7)
 """How long sums of hours are kept. Those of days are kept for longer than the log."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
-"""An hour or day counts as ended this long after its start."""
+"""How long after its start an hour or day has ended."""
 ROLLUP_LOCK = 0x726F6C6C7570
 """Number of the PostgreSQL advisory lock that separates late requests from roll-ups."""
 SumKey = tuple[Any, ...]
@@ -135,7 +135,7 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
 
 
 def forget_rollups(periods: Iterable[tuple[Any, ...]]) -> None:
-    # Roll-ups of ended hours and days are outdated once their sums change, so their marks go in the same transaction.
+    # Sums that change make the roll-up of their hour or day invalid, so its mark is deleted in the same transaction.
     now = timezone.now()
     ended = [(span, start) for span, start in periods if start + LENGTHS[span] <= now]
     if not ended:
@@ -156,7 +156,7 @@ def _sum_keys(request: Columns, row: Columns, labels: LabelNames, counted: Count
 
 @lru_cache(maxsize=64)
 def _starts(minute: datetime) -> tuple[datetime, datetime]:
-    # Cached, because the requests of a batch share a few minutes.
+    # Cached, because the requests of a batch come from the same few minutes.
     return hour_of(minute), day_of(minute)
 
 

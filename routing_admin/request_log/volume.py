@@ -1,8 +1,8 @@
-"""How many requests a search matches over time, by outcome.
+"""Count the requests that a search matches over time, by outcome.
 
-Whole hours and days come from the sums of usage if these have the search's terms: agent, route and ending. What the
-search cuts off from an hour or a day, and any other search, is counted by rows of the log, as far back as there are
-`MAX_SCANNED` of them: the database would otherwise look at a million rows for a picture.
+If a search has only terms that the sums of usage also have (agent, route and ending), its whole hours and days come
+from the sums. Incomplete hours and days, and any other search, are counted from rows of the log, but only the newest
+`MAX_SCANNED`: a chart is not worth reading a million rows.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from routing_admin.request_log.usage_series import read_points
 from routing_admin.request_log.usage_sums import day_of
 
 MAX_SCANNED = 30_000
-"""Requests, matching or not, among which rows are counted."""
+"""Maximum number of requests, matching or not, that are read for counting."""
 LEAST_SCANNED = timedelta(minutes=10)
-"""Rows of this time are counted, however many they are, so that a chart is never empty while requests arrive."""
+"""Requests of this last period are always counted, however many, so that a chart is never empty while requests arrive.
+"""
 HOURS_FOR = timedelta(days=6)
-"""Sums of hours are kept for a day longer."""
+"""Hourly sums are used for this long; they are kept for a day longer."""
 COUNTED = ("requests", "failures", "refused", "cancelled", "fallbacks")
 
 
 class Outcome(Enum):
-    """How a request ended. `ANSWERED` is an answer of the first candidate."""
+    """How a request ended; `ANSWERED` means that the first candidate answered."""
 
     ANSWERED = "answered"
     FALLBACK = "fallback"
@@ -58,7 +59,7 @@ WORDS: Mapping[str, frozenset[Outcome]] = {
     "cancelled": frozenset({Outcome.CANCELLED}),
     "error": frozenset(Outcome) - ANSWERS,
 }
-"""Values of `status:` that the sums can tell apart, and the outcomes they match."""
+"""Values of `status:` for which the sums suffice, and the outcomes that they match."""
 
 Point = dict[Outcome, int]
 
@@ -93,7 +94,7 @@ def count_volume(search: Search, start: datetime, stop: datetime, now: datetime,
         return _count_rows(search, start, stop, now, by_minute=by_minute)
     span = UsageSum.HOUR if start > now - HOURS_FOR else UsageSum.DAY
     first, last = _round_up(start, span), stop if stop >= now else _round_down(stop, span)
-    # The log's oldest hour or day is complete in the sums, unless the search begins within it.
+    # Sums cover the log's oldest hour or day completely. If the search does not begin within it, the sum is used.
     since = moment(search.get("since"), now) if search.get("since") else None
     if since is None or since < start:
         first = _round_down(start, span)
@@ -102,7 +103,7 @@ def count_volume(search: Search, start: datetime, stop: datetime, now: datetime,
     volume = _count_rows(search, start, first, now, by_minute=False) if start < first else Volume(start)
     _add_sums(volume, search, span, first, last)
     if last < stop:
-        # A gap at the end of a chart would look like an outage, so this part of an hour or a day is counted whole.
+        # A gap at the end of a chart would look like an outage, so this part is counted without the limit on rows.
         for at, point in _count_rows(search, last, stop, now, by_minute=False, is_bounded=False).points.items():
             for outcome, count in point.items():
                 volume.add(at, outcome, count)
@@ -137,7 +138,7 @@ def _add_sums(volume: Volume, search: Search, span: str, first: datetime, last: 
 
 def _outcomes(counts: Counts) -> Iterator[tuple[Outcome, int]]:
     unanswered = counts.failures + counts.refused + counts.cancelled
-    # Of old sums, `fallbacks` may have streams that broke in their middle.
+    # In sums of earlier versions, `fallbacks` may include streams that broke off.
     fallbacks = min(counts.fallbacks, counts.requests - unanswered)
     yield Outcome.ANSWERED, counts.requests - unanswered - fallbacks
     yield Outcome.FALLBACK, fallbacks
@@ -152,8 +153,9 @@ def _count_rows(
     volume = Volume(bounded_start(start, stop, now) if is_bounded else start)
     if volume.since >= stop:
         return volume
-    # Times are grouped as text, in UTC: a minute has 16 characters, and ten minutes have 15. Hours and days consist of
-    # them in every zone but those three quarters of an hour beside UTC, where a bar may be off by five minutes.
+    # Times are grouped as text, in UTC: up to the minute they have 16 characters, up to the ten minutes 15. Ten minutes
+    # fit into the hours and days of every time zone except those with an offset such as +05:45, where a bar may be off
+    # by five minutes.
     key = Left(Cast("started_at", CharField()), 16 if by_minute else 15)
     rows = filter_rows(search, now).filter(started_at__gte=volume.since, started_at__lt=stop).order_by()
     counted = rows.annotate(place=key).values_list("place", "ending", "fell_back").annotate(count=Count("pk"))
@@ -179,6 +181,6 @@ def bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
                 break
         if since < stop:
             return since
-        # The last day alone has too many, so its hours are counted.
+        # The last day alone has too many requests, so count them by hour.
         start = max(start, _round_down(stop - timedelta(microseconds=1), span))
     return max(start, stop - LEAST_SCANNED)
