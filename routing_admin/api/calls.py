@@ -47,7 +47,7 @@ class CallError(Exception):
 
 
 class AgentKeyAuth(AuthBase):
-    """Authenticate the agent by its key and check the call's scope; browser sessions do not count."""
+    """Authenticate the agent by its key and check the call's scope; browser sessions are not accepted."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
@@ -61,7 +61,7 @@ class AgentKeyAuth(AuthBase):
             path = path_of_route(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_call(result, request.method or "", path)
             if refusal is None:
-                # Slots for heavy work are shared fairly between requesters, known by this name.
+                # Slots for heavy work are shared fairly between agents, by this name.
                 requester.set(result.key_owner)
                 return result
             result = refusal
@@ -93,7 +93,7 @@ def read_body(request: HttpRequest) -> bytes:
     too_large = CallError(413, "body_too_large", f"The body is larger than the limit of {limit} bytes.", limit=limit)
     if announced.isdigit() and int(announced) > limit:
         raise too_large
-    # One byte more shows that a body without a length is too large.
+    # A body without a length is too large if one more byte than allowed can be read.
     data = request.read(limit + 1)
     if len(data) > limit:
         raise too_large
@@ -119,7 +119,7 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
         ) from None
     if nests_too_deeply(value):
         raise CallError(400, "invalid_json", str(too_deep()))
-    # Content keeps every character. Other values go into the database, which cannot store all.
+    # Content may have any character. Other values are stored in the database, which does not accept all of them.
     if any_text:
         return value
     problems = tuple(find_unstorable(value))

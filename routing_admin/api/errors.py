@@ -71,7 +71,7 @@ def api_name_of(path: str) -> str:
 
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     if error.status in (401, 403):
-        # Only these statuses concern the key.
+        # Only these statuses mean that the key was refused.
         request_metrics().count_refused_key(api_name_of(request.path), error.code)
     response = refusal(request, error.status, error.code, str(error), **error.more)
     for name, value in error.headers.items():
@@ -102,7 +102,7 @@ def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpRespons
 
 
 def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    # The first part of a location (query, path) is left out.
+    # Leave out the first part of a location, which is `query` or `path`.
     details = [{"path": path_of(entry["loc"][1:]), "message": str(entry["msg"])} for entry in error.errors]
     message = "; ".join(f"{detail['path']}: {detail['message']}" for detail in details)
     return refusal(request, 422, "invalid", message, details=details)
@@ -130,7 +130,7 @@ def _add_retry_after(response: HttpResponse) -> HttpResponse:
 
 
 def on_crash(request: HttpRequest, error: Exception) -> HttpResponse:
-    # The log has the traceback under the request id, the caller gets only the id.
+    # The log has the traceback under the request id; the caller only gets the id.
     log.exception("call %s %s failed, request %s", request.method, request.path, request_id_of(request))
     message = "Something went wrong on our side. The log has the details under this request id."
     return refusal(request, 500, "internal_error", message)
@@ -154,15 +154,17 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
 
 PREFIX = "/api/v1"
 DATA_PLANE_CALLS: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
-"""Calls of the data plane that clients send to this API by mistake. Other code answers chat calls with errors in the
-format of their own API."""
+"""Calls of the data plane that clients send to this API by mistake.
+
+Calls for chat answers are not among them, because other code answers these in the format of their own API.
+"""
 
 
 def unknown_call(request: HttpRequest, *args: Any, calls: Sequence[str], **kwargs: Any) -> HttpResponse:
     """Return 404 for an unknown path, with the nearest of `calls`."""
     path = request.path.removeprefix(PREFIX)
     data_plane_call = DATA_PLANE_CALLS.get(path.rstrip("/"))
-    # A call of the data plane under the wrong base URL.
+    # A call of the data plane was sent to the wrong base URL.
     suggestions = [data_plane_call] if data_plane_call else similar_calls(request.method or "GET", path, calls)
     hint = f" Did you mean {', '.join(suggestions)}?" if suggestions else ""
     message = f"There is no such call.{hint} All calls are described at {PREFIX}/docs."
@@ -217,7 +219,7 @@ def _shape_405(request: HttpRequest, response: HttpResponseBase) -> HttpResponse
 
 
 def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
-    """Return the API's URLs with all errors in our format, and a pattern for unknown URLs."""
+    """Return the API's URLs, with all errors in our format, and a pattern for unknown URLs."""
     for kind, handler in HANDLERS:
         api.add_exception_handler(kind, handler)
     patterns, app, namespace = api.urls
@@ -236,7 +238,7 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
     return [*url_patterns, re_path(".*", unknown, name="unknown-call")], app, namespace
 
 
-# Base of all request bodies.
+# Base class of all request bodies.
 
 
 class Body(BaseModel):

@@ -91,7 +91,7 @@ async def send(request: HttpRequest) -> HttpResponse:
             response[name] = value
         return response
     except LimitReachedError as error:
-        # The request was refused before it was planned, so its log entry is made here.
+        # The request was refused before it was planned, so it is logged here.
         recorder = RequestRecorder(claim_request_id(request), "api")
         recorder.add_facts(agent=principal.agent, key=principal.key)
         recorder.end(outcome=error.code, status=error.status, error=error.message)
@@ -101,7 +101,7 @@ async def send(request: HttpRequest) -> HttpResponse:
 
 
 def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
-    """Return the budgets that apply to the labels of the agent's key; reads the configuration."""
+    """Return the budgets that apply because of the labels of the agent's key, from the current configuration."""
     return list_label_holders(snapshot.current().configuration, principal.key_owner, principal.labels)
 
 
@@ -146,7 +146,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     try:
         return _plan_send(request)
     finally:
-        # The call may wait minutes for its answer and must not hold a database connection meanwhile.
+        # The call may wait for minutes, and must not occupy a database connection meanwhile.
         release_connections()
 
 

@@ -26,9 +26,9 @@ SUBJECTS: Mapping[str, Promise] = {
 }
 """Headings by tag of the OpenAPI document."""
 MAX_DEPTH = 3
-"""How deep the fields of nested objects are listed."""
+"""Maximum depth to which the fields of nested objects are listed."""
 EXAMPLES: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
-"""A value of each JSON type, for the example of a call."""
+"""An example value for each JSON type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,10 @@ def _fields_of(
 
 
 def _object_in(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return the object with fields in a schema, itself, an option or items, and a `[]` for each list around it."""
+    """Return the object with fields that a schema describes, and a `[]` for each list around it.
+
+    The object may be the schema itself, one of its alternatives, or the items of a list.
+    """
     schema = _resolve(schema, schemas)
     if "properties" in schema:
         return schema, ""

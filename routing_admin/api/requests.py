@@ -81,7 +81,7 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, created_at: date
         raise CallError(400, "invalid_request", f"status must be {statuses}, a number such as 429, or a code.")
     if cursor and read_cursor(cursor) is None:
         raise CallError(400, "invalid_request", "This cursor is not valid. Start without one.")
-    # Entries of finished requests may not be written yet.
+    # Write the entries of finished requests first, so that they are found.
     journal().flush()
     values |= {name: moment.isoformat() for name, moment in moments.items()}
     page = find(Search(tuple(values.items())), before=cursor, size=limit)
@@ -91,7 +91,7 @@ def page_of(search: Mapping[str, str], cursor: str, limit: int, created_at: date
 
 
 def _created_at(agent: str) -> datetime | None:
-    # Requests before that time are another agent's requests that had the same id.
+    # Earlier requests belong to another agent that had the same id.
     row = find_agent(agent)
     return row.created_at if row else None
 
@@ -142,10 +142,10 @@ def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
 
     503 while log entries wait to be written.
     """
-    # Entries of finished requests may not be written yet.
+    # Write the entries of finished requests first, so that they are found.
     journal().flush()
     logged = find_logged_request(request_id)
-    # The entry may be among those that could not be written yet, so the response is not a 404.
+    # The entry may be among those that could not be written yet, so the response is 503 instead of 404.
     if logged is None and journal().behind_since is not None:
         raise CallError(503, UNAVAILABLE, NOT_YET)
     agent = principal_of(request).agent
@@ -179,7 +179,7 @@ def timeline(logged: LoggedRequest) -> RequestOut:
 
 
 def _cost(nanos: int | None, saving: int | None, currency: str) -> CostOut | None:
-    # None means an unknown price. `saved` is what the provider's cache saved.
+    # Null if the price is unknown. `saved` is what the provider's cache saved.
     if nanos is None:
         return None
     return CostOut(amount=exact_amount(nanos), currency=currency, saved=exact_amount(saving or 0))

@@ -266,25 +266,25 @@ class RequestOut(RequestHeadOut):
     attempts: list[LoggedAttemptOut]
 
 
-# Agents' limits on calls of this API: each POST or PUT counts as a request and by its bytes.
+# Limits of agents for calls of this API: each POST or PUT counts as a request, with its bytes.
 
 COUNTED = frozenset({"POST", "PUT"})
 OWN_COUNT = frozenset({"/api/v1/llm/send"})
-"""Calls of a model, which reserve more and wait without blocking a thread."""
+"""Calls that use a model: they make larger reservations of their own, and wait without blocking a thread."""
 
 
 class LimitedKeyAuth(AgentKeyAuth):
     """`AgentKeyAuth` that also enforces the agent's limits."""
 
     def __call__(self, request: HttpRequest) -> Principal:
-        # Also raises 429 if a limit is reached, and 503 if the limits are unavailable.
+        # Raises what the base class does, 429 if a limit is reached, and 503 if the limits are unavailable.
         principal = super().__call__(request)
         if not principal.holders or request.method not in COUNTED or request.path in OWN_COUNT:
             return principal
         reservation = reservation_of(principal.holders)
         if reservation is not None:
             try:
-                # Only the request and its bytes are counted; nothing stays reserved.
+                # Only the request and its bytes count, so nothing stays reserved.
                 reservation.enter_in_thread(size_of(request))
             except LimitReachedError as error:
                 raise call_error_of(error) from None

@@ -150,6 +150,6 @@ def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def maker_of(request: HttpRequest) -> str:
-    # What an agent creates while it acts for another belongs to the agent whose key the call has.
+    # What an agent creates on behalf of another agent belongs to the one whose key the call has.
     principal = principal_of(request)
     return principal.acts_through or principal.agent

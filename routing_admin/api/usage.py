@@ -57,7 +57,7 @@ def own_usage(
     stop = read_moment(until, "until") if until else None
     if stop is not None and stop <= moment:
         raise CallError(400, "invalid_request", "until must be later than since.")
-    # Entries of finished requests may not be written yet.
+    # Write the entries of finished requests first, so that they are counted.
     journal().flush()
     labels = {name: value for name, value in (("team", team), ("project", project), ("user", user)) if value}
     exchange = snapshot.current().exchange

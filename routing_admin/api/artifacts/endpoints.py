@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Messages for one agent: attachments it may read are loaded, known metadata is filled in.
+    """The messages of one agent: attachments that it may read are loaded, and known metadata is filled in.
 
     `describe` returns a model's description of a file, if the agent requests descriptions.
     """
@@ -93,7 +93,7 @@ class Messages:
 def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
     """Return whether the agent's model would accept this file.
 
-    While the file's type is unknown, the model's capability for its kind alone decides.
+    If the file's type is unknown, only the model's capability for its kind decides.
     """
     if file.mime_type == "application/octet-stream":
         return has_capability_for(agent, file)
@@ -102,7 +102,7 @@ def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _MetadataOnly:
-    """Placeholder content: whether a file can be read is decided from its metadata."""
+    """Placeholder content, for decisions that depend only on a file's metadata."""
 
     def blob(self) -> Blob:
         return blob_of(b"")
@@ -115,7 +115,7 @@ class _MetadataOnly:
 
 
 def _complete(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInfo:
-    # The store's metadata fill in what the message omits (MCR-3.2, 3.4).
+    # Metadata in the store completes what the message omits (MCR-3.2, 3.4).
     if row is None:
         return attachment
     return replace(
@@ -153,7 +153,7 @@ AnyKind = Annotated[
     BeforeValidator(lambda value: value or None),
     WithJsonSchema({"type": "string", "enum": ["", *Kind]}),
 ]
-"""A kind of artifact, empty for any."""
+"""A kind of artifact; empty for any."""
 Language = Annotated[str | None, Query(max_length=35)]
 
 

@@ -76,7 +76,7 @@ class CorrectionIn(Body):
 
 
 class ArtifactOut(BaseModel):
-    """An artifact's metadata; `size` in bytes, for text its encoding, and whether that is certain.
+    """An artifact's metadata: `size` in bytes, and for text its encoding and whether that is certain.
 
     `corrected` has the values of a correction, which override what was detected. `mismatch` says that the file is not
     what it was declared to be, `evidence` why. Measures are present if known.

@@ -90,7 +90,7 @@ def read_artifact(
 
 
 def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...] | None:
-    # Agents created at run time also count, so this is computed for every call.
+    # Agents created at run time also count, so the readers are determined for every call.
     if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code is ReasonCode.UNREADABLE:
         return None
     part = RowStore(agent).part(ref)
@@ -98,7 +98,7 @@ def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[
 
 
 def service_of(agent_id: str) -> str:
-    """Return the service of an agent's model; "", which is not a service's id, if the agent has none yet."""
+    """Return the service of an agent's model, or "" (no service's id) if the agent has none yet."""
     agent = snapshot.current().directory.get(agent_id)
     return (agent.service_id if agent else None) or ""
 
@@ -117,7 +117,7 @@ def _describe_caller(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[s
 
 
 def _store(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    # Text is stored at once. For any other file the model gets a link, as it cannot send bytes.
+    # Text is stored at once. For any other file, the model gets an upload link, because it cannot send bytes.
     filename, declared = arguments["filename"], arguments.get("mimeType") or ""
     if arguments.get("text") is None:
         size = arguments.get("size")

@@ -25,7 +25,7 @@ from routing_admin.api.calls import CallError, answer, read_as, takes
 router = Router()
 
 UNDECLARED = frozenset({"", "application/octet-stream", "application/x-www-form-urlencoded"})
-"""Content types that clients send by default, without knowing the file's own type."""
+"""Content types that clients send by default if they do not know the file's type."""
 BYTES: dict[str, Any] = {
     "requestBody": {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 }
@@ -69,10 +69,10 @@ def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
 
     404 for an unknown link, 410 for a used or expired one, 413 for a file that is too large.
     """
-    # The bytes are stored as they arrive, so they would stay compressed.
+    # The bytes are stored as received, so a compressed file would stay compressed.
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the file without Content-Encoding.")
-    # The form around the file would be stored with it.
+    # The bytes are stored as received, so the form around the file would be stored, too.
     if request.content_type == "multipart/form-data":
         message = "Send the file's bytes as the body, not a form: curl -T FILE URL."
         raise CallError(415, "unsupported_media_type", message)
@@ -92,7 +92,7 @@ def _blocks(request: HttpRequest) -> Iterator[bytes]:
         raise UploadFailedError("The upload is incomplete. Send the file again.") from error
 
 
-# Responses that contain files: base64 is written in pieces, so that no file is in memory as a whole.
+# Responses that contain files. Base64 is written in pieces, so that no complete file is in memory.
 
 
 def answer_in_pieces(request: HttpRequest, value: Mapping[str, Any]) -> HttpResponse | StreamingHttpResponse:

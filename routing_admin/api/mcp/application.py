@@ -91,15 +91,15 @@ class McpApp:
 
     async def _run_server(self) -> ToolServer:
         loop = asyncio.get_running_loop()
-        if self._server is None or self._server.get_loop() is not loop:  # a server of another event loop cannot answer
+        if self._server is None or self._server.get_loop() is not loop:  # that of another loop cannot answer
             self._server, self._stop_event = loop.create_future(), asyncio.Event()
             self._task = loop.create_task(_serve(self._server, self._stop_event))
-        # A caller that disconnects must not cancel the start for all others.
+        # If this caller disconnects, the start must go on for all others.
         return await asyncio.shield(self._server)
 
 
 async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
-    # The package parses on the event loop, where all other calls wait, so long strings are taken out of the body first.
+    # The package parses bodies on the event loop and so delays all other calls, so long strings are taken out first.
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -126,7 +126,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _named(request_id: str, send: Send) -> Send:
-    # A refusal may have another request id, which was made before this id was known.
+    # The package may have made an id of its own for a refused request.
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
             other_headers = [header for header in message["headers"] if header[0].lower() != b"x-request-id"]

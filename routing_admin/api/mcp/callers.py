@@ -21,9 +21,9 @@ from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 
 PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"
-"""Key of the caller in the ASGI scope."""
+"""Key under which the ASGI scope has the caller."""
 TEXTS = "routing_admin.mcp_texts"
-"""Key of the long strings in the ASGI scope, by the placeholders that replace them in the body."""
+"""Key under which the ASGI scope has long strings that were taken out of the body, by their placeholders."""
 
 
 @dataclass(frozen=True, slots=True)

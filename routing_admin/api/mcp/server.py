@@ -41,7 +41,7 @@ INSTRUCTIONS = (
     "your model can read; what it cannot read is described, with the agents that can."
 )
 READING = frozenset({"get_artifact", "find_capable_agents", "get_my_capabilities", "list_artifacts"})
-"""Read-only tools."""
+"""Tools that change nothing."""
 Context = ServerRequestContext[Any, Any]
 
 
@@ -72,7 +72,7 @@ async def list_tools(context: Context, params: types.PaginatedRequestParams | No
     """List the tools that the caller's key allows, described in its language."""
     caller, language = _caller_of(context)
     allowed = caller.list_tools()
-    # A model is not shown a tool that its key cannot call.
+    # Models are not shown tools that their key cannot call.
     definitions = [tool["function"] for tool in tool_definitions(language) if tool["function"]["name"] in allowed]
     return types.ListToolsResult(tools=[_definition(function) for function in definitions])
 
@@ -131,7 +131,7 @@ def _run(name: str, caller: McpCaller, language: str, arguments: Mapping[str, An
 
 
 def _caller_of(context: Context) -> tuple[McpCaller, str]:
-    # The language of descriptions is `?language=` in the URL, else the default.
+    # The language of descriptions is that of `?language=` in the URL, else the default.
     scope = _scope_of(context)
     language = parse_qs(scope["query_string"].decode("latin-1")).get("language", [""])[0]
     return scope[KEY], choose_language(language[:35])
@@ -149,8 +149,8 @@ def result_of(answer: ToolAnswer) -> types.CallToolResult:
     if isinstance(answer, dict):
         text = types.TextContent(text=json.dumps(answer, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=answer)
-    # Written to `_meta`, because Claude Code and Codex show their models only `structuredContent` if there is any, so
-    # the models would never read the file.
+    # Facts go to `_meta`. If there were `structuredContent`, Claude Code and Codex would show only that to their
+    # models, which would then never read the file.
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
     content: list[types.ContentBlock] = [content_of(answer.result)]
     if answer.readers:  # empty, or None because the model reads it itself
