@@ -40,11 +40,11 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
     if scope["type"] == "lifespan":
         await lifespan(receive, send)
         return
-    # The metrics port serves nothing else.
+    # The metrics port serves only metrics.
     if is_metrics_port(scope):
         await answer_scrape(scope, send)
         return
-    # Known paths skip the look-up of misspelt paths.
+    # A known path needs no correction.
     if scope["path"] not in CHAT_APIS:
         scope["path"] = meant_path(scope["path"])
     api = find_chat_api(scope) if scope["type"] == "http" else None

@@ -319,7 +319,7 @@ def _leads_to_redis(url: str) -> bool:
 def keep_secret(path: Path, make: str) -> str:
     """Return the secret in a file, which is created the first time and never overwritten."""
     if not path.exists():
-        # A link appears as a whole, and fails if the file exists. So processes that start at once agree on the first
+        # Creating a link is atomic and fails if the file exists, so processes that start at the same time agree on one
         # secret.
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

@@ -1,6 +1,7 @@
-"""The program `routing-admin`: commands under the names that a newcomer looks for, and a start without any.
+"""The program `routing-admin`: the commands of `manage.py` under names that newcomers look for.
 
-Each is a command of `manage.py`, with its options, its messages and its exit status.
+Without a command it prepares the installation and serves it. Options, messages and exit status are those of
+`manage.py`.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def main(arguments: Sequence[str]) -> None:
         print(_complete(rest[0] if rest else ""))
     elif not name or name.startswith("-"):
         call("bootstrap", [])
-        # A process of its own serves, so that nothing of the preparation stays in memory.
+        # Serve in a new process image, so that nothing of the preparation stays in memory.
         options = [name, *rest] if name else []
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, "-m", "routing_admin", "serve", *options])  # noqa: S606
@@ -152,7 +153,7 @@ def _help(names: Sequence[str]) -> None:
     print("\n\n".join([USAGE, *groups, END]))
 
 
-# Completions.
+# Completion of commands and options in shells.
 
 
 def _complete(shell: str) -> str:

@@ -67,12 +67,12 @@ class Part(Protocol):
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
-    """Start background parts, and at the end stop them, so that they write what is queued, and close connections."""
+    """Start the background parts; at the end stop them, so that they write what is queued, and close connections."""
     await receive()
     pool_connections()
-    # Up to THREADS threads may wait for the extraction of files; the other half never does.
+    # Up to THREADS threads may wait for the extraction of files, so the same number of threads never does.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
-    # Each caller needs one connection at a time.
+    # Each caller needs one upstream connection at a time.
     process_upstream().limit_connections(max_connections(descriptor_limit()))
     resources.settle()
     resources.note_loop()
@@ -98,7 +98,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
 def run_until_end(*parts: Part) -> None:
     for part in parts:
         part.start()
-        # The runtime stops parts in reverse.
+        # The runtime stops parts in reverse order.
         runtime().at_end(part.stop)
 
 

@@ -121,7 +121,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "routing_admin.platform.server.static_files.StaticFilesMiddleware",
     "routing_admin.platform.server.compression.CompressionMiddleware",
-    # Outside SessionMiddleware, which has saved the session's key by then.
+    # It must be outside SessionMiddleware, which has then saved the session's key.
     "routing_admin.platform.auth.session_activity.SessionActivityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -151,7 +151,7 @@ if IDENTITY.providers:
 ROOT_URLCONF = "routing_admin.urls"
 SERVER_HOOKS = "routing_admin.wiring.make_server_hooks"
 ASGI_APPLICATION = "routing_admin.asgi.application"
-# Uses our own template for selects, which renders options without a template for each.
+# Uses our own template for selects, because Django renders each option with a template of its own.
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 TEMPLATES = [
     {
@@ -229,7 +229,7 @@ USE_TZ = True
 TIME_ZONE = env.str(PREFIX + "TIME_ZONE", default="UTC")
 
 STATIC_URL = "static/"
-# Only for collectstatic: files are served from their source directories.
+# Only for collectstatic: the server reads files from their source directories.
 STATIC_ROOT = DATA_DIR / "static"
 STATIC_ROOT.mkdir(exist_ok=True)
 STATICFILES_DIRS = [FILES / "static"]
@@ -263,7 +263,7 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         "aiohttp": {"level": "WARNING"},
-        # The pool logs each attempt to connect. Code that needs the database logs an outage once.
+        # The pool logs each attempt to connect, while code that uses the database logs an outage only once.
         "psycopg.pool": {"level": "ERROR"},
     },
 }

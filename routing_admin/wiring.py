@@ -1,4 +1,4 @@
-"""Connect ports of the lower packages to their implementations."""
+"""Connect the ports of lower packages with their implementations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routing_admin.platform.server.hooks import Hooks
 
 
 def connect() -> None:
-    """Fill the ports of `artifacts`, once, when Django is ready."""
+    """Set the functions that `artifacts` calls, once, when Django is ready."""
     ports.audit = ledger.audit
     ports.retention = _read_retention
 

@@ -1,4 +1,4 @@
-"""The base of the commands: an error is one clear line on stderr with exit status 1, and no work is left half done."""
+"""Base class of the commands: an error is one line on stderr with exit status 1, and no work is left unfinished."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Command(BaseCommand):
     requires_migrations_checks = False
     suppressed_base_arguments = {"--version", "--settings", "--pythonpath", "--traceback", "--force-color"}
     refuses_newer_schema = True
-    """Whether the command must not work on rows that a newer version of the program has written."""
+    """Whether the command refuses to run if a newer version of the program has written the database."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the command in English. Raise `CommandError` with a line per problem if the command is refused."""
         try:
             with override("en"), shown_on(self.stdout):
                 if connection.vendor == POSTGRESQL:
-                    connection.ensure_connection()  # fail before anything is half done
+                    connection.ensure_connection()  # fail before any work is done
                 if self.refuses_newer_schema:
                     refuse_newer_schema()
                 self.run(**options)

@@ -1,6 +1,6 @@
 """Prepare an installation: tables, the administrator, and a first configuration for an empty database.
 
-Safe to run repeatedly: it changes nothing that exists.
+It can be run repeatedly, because it changes nothing that exists.
 """
 
 from __future__ import annotations
@@ -82,8 +82,7 @@ class Command(command.Command):
         try:
             byte_store().check()
         except StoreAwayError as failure:
-            # A running installation can do without its store for a while, but a new installation would start
-            # incomplete.
+            # A running installation can do without its store for a while, but a new installation would be incomplete.
             if newest_number() is None:
                 raise
             self.stderr.write(f"  {failure.details}")
@@ -129,7 +128,7 @@ class Command(command.Command):
         demo.load_files()
         if traffic:
             load_day()
-        # The demo's request fails on some candidates on purpose, which is not worth a warning on a first start.
+        # The demo's request is meant to fail on some candidates, which needs no warning on a first start.
         logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)
         record_demo_request()
         return demo.issue_demo_key()

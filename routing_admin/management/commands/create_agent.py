@@ -30,7 +30,7 @@ class Command(command.Command):
             raise ConflictError(f"The agent {name} already exists. For another key: manage.py issue_agent_key {name}")
         actor = command.command_actor()
         row = read_form(name, options["service"]).save(commit=False)
-        # Set past the form and its choices: the action reports a route that does not exist.
+        # The route is set without the form, whose choices would hide that a route is missing: the action reports it.
         row.task_type = options["route"] or ""
         save_agent(actor, row)
         if not options["key"]:

@@ -69,8 +69,8 @@ class Command(command.Command):
         return outage is not None
 
     def _name_retired_models(self) -> None:
-        # Each model that is or will be retired gets a line. Such models do not make the checks fail, as the catalogue
-        # may be wrong.
+        # List each model that is retired or soon will be. They do not make the checks fail, because the catalogue may
+        # be wrong.
         today = timezone.localdate()
         ends = _configured_ends()
         if not ends:

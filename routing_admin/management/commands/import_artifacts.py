@@ -79,7 +79,7 @@ def keep(path: Path, owner: str) -> Artifact | None:
         raise TooLargeError(upload_limit())
     with path.open("rb") as file:
         stored = byte_store().put(iter(lambda: file.read(BLOCK), b""), upload_limit())
-    # Whether it exists is known only after the bytes are stored; equal bytes are stored once.
+    # Whether the file already exists is known only after its bytes are stored; equal bytes take no more space.
     if has_copy(stored.sha256, clean_filename(path.name), owner):
         return None
     blocks = byte_store().open_blocks(stored.sha256)

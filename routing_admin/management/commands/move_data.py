@@ -69,7 +69,7 @@ class Command(command.Command):
         else:
             if store is not None:
                 check_store(store)
-            # The mark shows a later run that it continues this move.
+            # The mark lets a later run continue this move.
             target.claim()
         target.prepare(tables)
         # Files are copied before rows, so that no row names a file that does not exist yet.
@@ -80,7 +80,7 @@ class Command(command.Command):
         if not target.is_done:
             with progress_of("Rows copied", total) as counter:
                 digests = {table: copy_rows(target, table, counter) for table in tables}
-        # Tables copied by an earlier run have no digest from this run, and are read again for the comparison.
+        # Tables that an earlier run copied have no digest, so they are read again for the comparison.
         unverified = count_all([table for table, digest in digests.items() if digest is None], databases)
         with progress_of("Rows verified", total + unverified) as counter:
             count = sum(verify_rows(table, digest, counter) for table, digest in digests.items())

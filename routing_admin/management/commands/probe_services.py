@@ -1,4 +1,4 @@
-"""Probe services as the server does at night: by hand, or from cron where the server runs elsewhere."""
+"""Probe services by hand, or from cron, in the same way as the server does every night."""
 
 from __future__ import annotations
 

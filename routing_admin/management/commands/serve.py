@@ -36,10 +36,11 @@ class Workers(Multiprocess):
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
-"""Seconds that idle connections stay open: longer than in nginx and load balancers (60 s).
+"""Seconds for which idle connections stay open: longer than in nginx and load balancers (60 s), so that these close
+first.
 
-They have to close idle connections. If we closed one while they send a request on it, the request would be lost,
-since it cannot be sent to another server.
+If this server closed a connection while a proxy was sending a request on it, the request would be lost, because a proxy
+cannot safely repeat it.
 """
 
 
@@ -67,7 +68,7 @@ class Command(command.Command):
         if shortage := find_descriptor_shortage():
             log.warning("%s", shortage)
         connections.close_all()  # worker processes must not share connections
-        # WhiteNoise streams small static files from a plain iterator, which is not worth a line in the log.
+        # WhiteNoise streams small static files from a plain iterator, and the warning about that is not useful.
         warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
         config = uvicorn.Config(
             "routing_admin.asgi:application",
