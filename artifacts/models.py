@@ -14,7 +14,7 @@ from capabilities.core.vocabulary import Kind
 
 
 def new_artifact_id() -> str:
-    # 128 random bits cannot be guessed, so anyone who knows a reference may read a shared file.
+    # 128 random bits cannot be guessed, so a reference is enough to read a shared file.
     return secrets.token_hex(16)
 
 
@@ -94,7 +94,7 @@ class Artifact(models.Model):
 
     @property
     def is_gone(self) -> bool:
-        """Return whether it is deleted or expired. `living` makes the same check in the database."""
+        """Whether it is deleted or expired; `living` makes the same check in the database."""
         return self.deleted_at is not None or (self.expires_at is not None and self.expires_at <= timezone.now())
 
 

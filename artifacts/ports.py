@@ -1,4 +1,7 @@
-"""What the artifact library needs from `routing_admin`: the audit log and retention, set in `AppConfig.ready`."""
+"""What the artifact library needs from `routing_admin`: the audit log and retention.
+
+Both are set in `AppConfig.ready`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class Retention:
 
 class _Ports:
     audit: Callable[[Actor, AuditedAction], AbstractContextManager[AuditedAction]]
-    """A transaction that records the audit event when it ends."""
+    """Function that opens a transaction and writes the audit event at its end."""
     retention: Callable[[], Retention]
 
 

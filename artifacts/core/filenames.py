@@ -10,10 +10,10 @@ import unicodedata
 from urllib.parse import quote
 
 MAX_BYTES = 255
-"""The most bytes of UTF-8 that common file systems allow in a name."""
+"""Maximum bytes of UTF-8 in a file name on common file systems."""
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Marks that reorder displayed text, so that `gnp.exe` reads as `exe.png`."""
+"""Marks that reorder displayed text, so that `gnp.exe` looks like `exe.png`."""
 
 DOTFILES = (
     *(

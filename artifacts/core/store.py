@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from artifacts.core.artifact import StoredArtifact
 
 ReadAt = Callable[[int, int], bytes]
-"""`read_at(offset, length)` returns `length` bytes, or fewer at the end."""
+"""Function `read_at(offset, length)` that returns `length` bytes, or fewer at the end."""
 
 BLOCK = 256 * 1024
-"""The most bytes of a file in memory at a time, so that memory does not grow with the file's size."""
+"""Maximum bytes of a file in memory at a time, so that memory does not grow with the file's size."""
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -92,7 +92,7 @@ class ByteStore(Protocol):
 
     @property
     def outage(self) -> StoreOutage | None:
-        """Return the last failure of a remote store, or None if the last call succeeded. This makes no call itself."""
+        """Return the last failure of a remote store, or None if the last call succeeded, without making a call."""
 
     def begin_upload(self, max_bytes: int | None = None) -> Upload:
         """Begin an upload for callers that receive the bytes in blocks."""

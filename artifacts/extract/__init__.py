@@ -22,10 +22,10 @@ MAX_CHARS = 2_000_000
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 THUMBNAIL_SIDE = 256
 MAX_PAGES = 50
-"""The most pages of a PDF that are rendered at once."""
+"""Maximum number of pages of a PDF that are rendered in one call."""
 
 answers = owned(AnswerCache)
-"""Results for files whose hash is known."""
+"""Cache of results for files whose hash is known."""
 
 READERS = {
     "application/pdf": "pdf",

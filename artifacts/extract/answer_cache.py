@@ -15,11 +15,11 @@ from collections.abc import Callable
 from artifacts.extract.process import Result
 
 MAX_CACHE_BYTES = 32 * 1024 * 1024
-"""The most bytes of cached results per process."""
+"""Maximum bytes of cached results per process."""
 
 FAILURE_SECONDS = 300.0
 BUSY_SECONDS = 5.0
-"""The seconds for which a failure is cached, and those for which a lack of free slots is cached."""
+"""Seconds for which a failure is cached, and for which a lack of free slots is cached."""
 
 OVERHEAD = 512
 """Bytes counted for a result besides its payload, so that many empty results are limited as well."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 MEMORY_BYTES = 1 << 30
 CPU_SECONDS = 20
 YIELD_SECONDS, NICENESS = 1.0, 5
-"""The processor seconds after which a reader lowers its priority, and by how much."""
+"""Processor seconds after which a reader lowers its priority, and by how much."""
 LIMITS = (
     ("RLIMIT_AS", MEMORY_BYTES, MEMORY_BYTES),
     ("RLIMIT_CORE", 0, 0),
@@ -29,7 +29,8 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 BUFFERS = ("ctypes.cdata", "ctypes.addressof", "ctypes.string_at", "ctypes.create_", "ctypes.get_", "ctypes.set_")
-"""The ctypes events that a loaded library may cause: it may exchange memory, but not load a library or function."""
+"""Prefixes of the ctypes events that a loaded library may cause: exchanging memory is allowed, loading anything is not.
+"""
 
 
 def confine() -> None:
@@ -41,7 +42,7 @@ def confine() -> None:
 def limit(quick_seconds: float = 0) -> None:
     """Limit memory, processor time, files and output size. After `quick_seconds`, end with SIGPROF."""
     for name, soft, hard in LIMITS:
-        with suppress(ValueError, OSError):  # macOS has no limit on address space, other systems may have lower limits
+        with suppress(ValueError, OSError):  # macOS cannot limit address space, other systems may have lower limits
             resource.setrlimit(getattr(resource, name), (soft, hard))
     if not quick_seconds:
         signal.signal(signal.SIGPROF, lambda *_: os.nice(NICENESS))

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from artifacts.extract.words import EnoughError, Progress, RefusedError, TextCollector
 
 Reader = Callable[[BinaryIO, TextCollector, Progress], None]
-"""Collects a file's text and reports progress. Raises `RefusedError` if there is none."""
+"""Function that collects a file's text and reports progress. It raises `RefusedError` if there is no text."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
@@ -34,7 +34,7 @@ def _reader(name: str, encoding: str | None = None) -> Reader:
 
 
 class ReadingProgress:
-    """How much of a file a reader has read, in its own unit."""
+    """How much of a file a reader has read, in the reader's own unit."""
 
     def __init__(self) -> None:
         self.unit, self.index, self.total = "", 0, 0
@@ -44,7 +44,7 @@ class ReadingProgress:
 
     @property
     def share(self) -> float | None:
-        """Return about how much was read, by finished parts, or None if parts are not counted or none is finished."""
+        """Return the approximate fraction read, by finished parts, or None if no part is finished or counted."""
         return (self.index - 1) / self.total if self.unit and 1 < self.index <= self.total else None
 
     def __str__(self) -> str:

@@ -16,7 +16,9 @@ FORMATS = (
     *("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "ICO", "ICNS", "PPM", "TGA", "PCX", "JPEG2000"),
     *("QOI", "PSD", "HEIF"),
 )
-"""Pillow's decoders that are allowed for uploads. None of them starts a program, as EPS does. HEIF needs the extra."""
+"""Pillow's decoders that are allowed for uploads. None of them starts another program, as EPS does. HEIF requires the
+extra `heic`.
+"""
 
 with suppress(ImportError):  # the extra `heic` has no wheel for some machines
     from pi_heif import register_heif_opener
@@ -55,7 +57,7 @@ def encode_within(
 def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool, int]:
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     ImageFile.LOAD_TRUNCATED_IMAGES = False
-    # From MAX_IMAGE_PIXELS on, Pillow only warns, and it raises at twice as many. So the warning is made an error.
+    # Pillow only warns above MAX_IMAGE_PIXELS, and raises at twice as many, so turn the warning into an error.
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         image: Image.Image = Image.open(source, formats=FORMATS)

@@ -187,7 +187,7 @@ def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
-    # Follow the chain of edits from the latest one. The first offset found for an object is the current one.
+    # Follow the chain of edits from the latest to the first: the first offset found for an object is the current one.
     offsets, document, seen = dict[int, int](), 0, set[int]()
     while edit and edit not in seen and len(seen) < MAX_EDITS:
         seen.add(edit)

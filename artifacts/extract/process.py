@@ -20,17 +20,17 @@ TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The limits on a process: seconds of wall-clock time, and processor seconds in a quick slot."""
+    """Limits on a process: seconds of wall-clock time, and processor seconds if it runs in a quick slot."""
 
     seconds: float = TIMEOUT_SECONDS
     quick_seconds: float = 0
 
 
 QUICK = Budget(6.0, 0.5)
-"""The limits in a quick slot. A file's size does not predict the time: a PDF of 49 KB can take twenty seconds."""
+"""Limits in a quick slot. Size does not predict the time: a PDF of 49 KB can take twenty seconds."""
 
 long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS))
-"""Slots without a short limit. A burst of uploads waits for them instead of using all memory."""
+"""Slots with a long time limit. A burst of uploads waits for them instead of using up the memory."""
 quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, max_per_name=1))
 """Additional slots, at most one per agent, so that a small file does not wait for other agents' large files."""
 

@@ -13,7 +13,7 @@ from artifacts.extract.legacy import is_locked
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
-"""The most bytes that entries may announce in total. The memory limit applies if these sizes are false."""
+"""Maximum of the sizes that all entries together announce. If they are false, the memory limit applies."""
 
 Value = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 _DURATION = re.compile(r"PT(\d{1,9})H(\d{1,2})M(\d{1,2})S")

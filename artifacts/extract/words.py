@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol
 from xml.parsers import expat
 
 BUDGET_SECONDS = 15.0
-"""The seconds after which a reader stops and reports how much it has read. The process is killed only later."""
+"""Seconds after which a reader stops and reports how much it has read; the process is only killed later."""
 
 MAX_ENTRY_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 5_000
@@ -27,7 +27,7 @@ class EnoughError(Exception):
 
 
 class Progress(Protocol):
-    """Receives a reader's progress."""
+    """Receives reports about a reader's progress."""
 
     def mark(self, unit: str, index: int, total: int) -> None:
         """Report that part `index` of `total` is being read."""
@@ -109,7 +109,7 @@ def entry_blocks(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_OUTPUT_CHARS = 20_000
-"""The limit on a cell's output, since a progress bar can print for hours."""
+"""Maximum length of a cell's output, because a progress bar can print for hours."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 

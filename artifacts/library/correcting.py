@@ -99,7 +99,7 @@ def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
     if "mime_type" not in fields and "encoding" not in fields:
         return {}
     previous = row.correction or {}
-    # A second correction starts from what was detected, not from the first correction.
+    # A second correction replaces the first one, so it starts from what was detected.
     verdict: Values = previous.get("detected") or {name: getattr(row, name) for name in (*VERDICT, *MEASURES)}
     requested = _add_byte_order(row, _merge_requests(previous, fields))
     detection = _as_detection(row, verdict)
@@ -109,7 +109,7 @@ def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
         raise InvalidError([Problem(FIELDS[error.field], error.sentence, "enum")]) from None
     if not any(requested.values()) or _is_same(corrected, detection):
         return {**verdict, "correction": None}
-    # A lossy encoding is allowed, because the user may know better. It is noted in the evidence.
+    # A lossy encoding is allowed, because the user may know better, but the evidence mentions it.
     if requested["encoding"] and not _is_lossless(row, corrected.encoding):
         last = Evidence("text", corrected.encoding or "", "corrected_lossy")
         corrected = replace(corrected, evidence=(*detection.evidence, last, corrected.evidence[-1]))
@@ -137,7 +137,7 @@ def _merge_requests(previous: Values, fields: CorrectionFields) -> dict[str, str
 
 
 def _add_byte_order(row: Artifact, requested: dict[str, str | None]) -> dict[str, str | None]:
-    # Without a byte order mark, UTF-16 and UTF-32 count as little-endian; store that explicitly.
+    # UTF-16 and UTF-32 without a byte order mark are read as little-endian, so store this explicitly.
     name = canonical(requested["encoding"])
     if name not in ("utf-16", "utf-32"):
         return requested
@@ -179,12 +179,12 @@ def _find_encoding(row: Artifact, detection: Detection, requested: Mapping[str, 
 
 
 def _is_same(corrected: Detection, detection: Detection) -> bool:
-    # Confirming what was already certain is not a correction.
+    # A request that only confirms a certain detection is not a correction.
     return replace(corrected, evidence=()) == replace(detection, evidence=())
 
 
 def _is_lossless(row: Artifact, encoding: str | None) -> bool:
-    # If the bytes cannot be read, this does not speak against an encoding.
+    # Bytes that cannot be read are no argument against an encoding.
     try:
         with byte_store().reader(row.sha256) as read_at:
             return is_clean(blocks(read_at, row.size), encoding or "utf-8")

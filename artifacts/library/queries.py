@@ -25,9 +25,9 @@ MAX_PAGE = 200
 LAST_CHARACTER = "\U0010ffff"
 """A character that sorts after every continuation of a prefix, so that a prefix search is a range of the index."""
 SHORTEST_ID, FEW = 4, 6
-"""The least characters of an id prefix, and the most results of a search."""
+"""Minimum length of an id prefix, and maximum number of results of a search."""
 OFFERED = 30
-"""How many of the newest artifacts a page offers for attaching."""
+"""Number of the newest artifacts that a page offers as attachments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,10 @@ def list_artifacts(
 
 
 def select_artifacts(q: str = "", kind: str = "", owner: str | None = None) -> QuerySet[Artifact]:
-    """Return the living artifacts whose filename, type or id matches, of all owners or of one."""
+    """Return the living artifacts that match, of all owners or of one.
+
+    `q` matches the filename, type or id.
+    """
     rows = Artifact.objects.living() if owner is None else Artifact.objects.owned_by(owner)
     if kind:
         rows = rows.filter(kind=kind)
@@ -78,13 +81,13 @@ SORTS: Mapping[str, tuple[F | Lower, ...]] = {
     "owner": (F("owner"), F("uploaded_by")),
     "time": (F("created_at"),),
 }
-"""By what artifacts can be sorted."""
+"""Columns by which artifacts can be sorted."""
 
 
 def sort_artifacts(rows: QuerySet[Artifact], sort: str) -> QuerySet[Artifact]:
-    """Return the artifacts in the order of one of `SORTS`, falling after a minus sign."""
+    """Return the artifacts in the order of one of `SORTS`, descending if it begins with a minus sign."""
     fields = SORTS[sort.removeprefix("-")]
-    # The id makes the order of equal rows the same on each page.
+    # The id puts rows with equal values in the same order on each page.
     if sort.startswith("-"):
         return rows.order_by(*(field.desc() for field in fields), "-pk")
     return rows.order_by(*(field.asc() for field in fields), "pk")
@@ -130,7 +133,7 @@ def find_artifacts_beginning(beginning: str) -> list[Artifact]:
 
 
 def _lower(text: str) -> str:
-    # Lower the text in the way the database lowers the indexed names, which in SQLite means only ASCII.
+    # Convert the text to lower case as the database does for the indexed names; SQLite only converts ASCII.
     if connection.vendor != "sqlite":
         return text.lower()
     return "".join(char.lower() if char.isascii() else char for char in text)
@@ -151,7 +154,7 @@ def list_deleted_at(moment: datetime) -> list[str]:
 
 
 def list_attachable(ids: Collection[str]) -> list[Artifact]:
-    """Return the newest artifacts and the chosen ones, even if deleted, since the message reports that itself."""
+    """Return the newest artifacts and those already chosen, even if deleted, which the message itself reports."""
     newest = list(Artifact.objects.living()[:OFFERED])
     return newest + list(Artifact.objects.filter(pk__in=set(ids) - {row.pk for row in newest}))
 

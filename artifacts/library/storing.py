@@ -37,13 +37,13 @@ from capabilities.core.storable import find_unstorable, is_name, path_of
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
 
-# Measures of stored bytes whose type is known: pixels, pages, seconds.
+# Measures of stored bytes of known type: pixels, pages, seconds.
 
 MEASURES = ("width", "height", "pages", "seconds")
 """The columns of the measures, null if unknown."""
 
 LARGEST = 2**31 - 1
-"""The largest value of such a column. A file's header may claim more."""
+"""Maximum value of such a column; the header of a file may claim more."""
 
 
 def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[Metadata
     """Store a file received with a request. Its own name and type are used if `fields` has none."""
     metadata = ArtifactMetadata(**fields)
     check_metadata(metadata)
-    # Checked before `keep`, so that nothing stays in the store if the quota is full.
+    # Check before `keep`, so that a full quota leaves nothing in the store.
     check_room(uploaded.size or 0, uploaded.upload.sha256, metadata.owner)
     completed = replace(
         metadata,
@@ -294,7 +294,7 @@ def _detect(stored: Stored, filename: str, metadata: ArtifactMetadata) -> tuple[
 
 
 def _as_text(detection: Detection, filename: str) -> Detection:
-    # A byte order mark belongs to the stored text, so it is not removed, which `utf-8-sig` would do.
+    # A byte order mark is part of the stored text, but `utf-8-sig` would remove it.
     type_by_name = mime_of_filename(filename)
     mime_type = next(
         (candidate for candidate in (detection.mime_type, type_by_name) if candidate and is_text_mime(candidate)),

@@ -39,7 +39,10 @@ class LinkOverError(ActionError):
 
 @dataclass(frozen=True, slots=True)
 class OfferedUpload:
-    """A new link. Its `token` is not known later. `ref` will be the reference of the artifact."""
+    """A new upload link.
+
+    Its `token` is only known now. `ref` will be the reference of the artifact.
+    """
 
     token: str
     ref: str

@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
 
 
-# A limit on concurrent calls, so that a store that hangs does not block every thread.
+# Concurrent calls are limited, so that a store that hangs does not block every thread.
 
 MAX_CALLS, MAX_UNANSWERED = 32, 8
-"""The most concurrent calls, normally and after `SLOW_SECONDS` without any response. The second number is lower than
-the gateway's number of threads for files, so that a service that hangs does not block them all."""
+"""Maximum number of concurrent calls, normally and after `SLOW_SECONDS` without any response. The second number is
+lower than the gateway's number of threads for files, so that a service that hangs does not block them all.
+"""
 SLOW_SECONDS = 3.0
 SLOT_SECONDS = 2.0
 """How long a call waits for a free slot."""
@@ -77,13 +78,13 @@ class CallSlots:
 
 
 PART = 5 * 1024 * 1024
-"""The bytes of a part, which is S3's minimum. Two parts may be in flight."""
+"""Bytes of a part, which is S3's minimum. Two parts may be in flight."""
 LARGEST = 5 * 1024**3
-"""The largest object, in bytes, that S3 copies in one call."""
+"""Maximum bytes of an object that S3 copies in one call."""
 RETRY_SECONDS = 0.5
-"""The time after a call without a response before another call may try the service."""
+"""Delay after a call without a response before another call may try the service."""
 PROBE_SECONDS = 30.0
-"""How long a call may try the service before another call may."""
+"""How long one call may try the service before another one may try, too."""
 CLIENT: ClientConfig = {
     "connect_timeout": timedelta(seconds=2),
     "read_timeout": timedelta(seconds=20),
@@ -100,7 +101,7 @@ NO_CREDENTIALS = "NoCredentials"
 REFUSED = frozenset({"AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"})
 BUSY = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Busy"})
 MACHINE_ROLE = ("169.254.169.254", "/latest/api/token", "redential")
-"""Parts of the error that is raised if neither the settings nor the machine's role provide credentials."""
+"""Parts of the error message if neither the settings nor the machine's role provide credentials."""
 
 
 class ObjectChangedError(Exception):
@@ -142,7 +143,10 @@ class BucketClient:
 
     @property
     def outage(self) -> StoreOutage | None:
-        """Return why the service is unavailable, or None while it responds. A long check counts before it ends."""
+        """Return why the service is unavailable, or None while it responds.
+
+        A check that takes too long counts as an outage before it ends.
+        """
         since = self._checking_since
         if self._outage is None and since is not None and datetime.now(UTC) - since > UNANSWERED:
             return StoreOutage(since, _unresponsive_error(self._bucket).details)
@@ -222,12 +226,12 @@ class BucketClient:
                 block = next(stream, b"")
             if not block:
                 return
-            for start in range(0, len(block), BLOCK):  # the package yields blocks of any size
+            for start in range(0, len(block), BLOCK):  # the package yields blocks of any size, ours have a maximum
                 yield bytes(block[start : start + BLOCK])
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Run a call in a slot, without a database connection, and translate its errors."""
+        """Run a call in a slot, without holding a database connection, and translate its errors."""
         if self.is_silent:
             if time.monotonic() < self._next_try:
                 raise _unresponsive_error(self._bucket)
@@ -258,14 +262,14 @@ class BucketClient:
             self.is_silent, self._outage = False, None
 
     def _note(self, error: ArtifactError) -> ArtifactError:
-        # An outage lasts from its first error until a call succeeds.
+        # An outage lasts from the first error until a call succeeds.
         if isinstance(error, StoreAwayError):
             since = self.outage.since if self.outage else datetime.now(UTC)
             self._outage = StoreOutage(since, error.details)
         return error
 
     def _explain(self, error: BaseError) -> ArtifactError:
-        # Only the error code of the response is used.
+        # Use only the error code, because the response may repeat what was signed.
         message = str(error)
         code = CODE.search(message)
         is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)

@@ -31,7 +31,7 @@ from artifacts.storage.bucket_client import (
     key_of,
 )
 
-# An upload is kept in memory while it fits into a part. Otherwise it is sent in parts to `tmp/` and then copied to its
+# An upload that fits into one part is kept in memory. A larger one is sent in parts to `tmp/` and then copied to its
 # hash.
 
 
@@ -75,7 +75,7 @@ class BucketUpload:
             raise ValueError("The upload is finished already.")
         stored = Stored(self.sha256, self._size)
         try:
-            # If equal bytes were stored recently, nothing is done.
+            # Nothing has to be done if equal bytes were stored recently.
             if self._store.is_fresh(stored.sha256):
                 self.abort()
             elif self._writer is None:
@@ -111,7 +111,7 @@ class BucketUpload:
         self._waiting = bytearray()
 
     def _move(self, stored: Stored, writer: ObjectWriter) -> None:
-        # Objects cannot be renamed, so copy to the hash and delete.
+        # Objects cannot be renamed, so copy the object to its hash and delete it.
         self._send()
         writer.close()
         self._writer = None
@@ -126,11 +126,11 @@ class BucketUpload:
 
 
 STALE_SECONDS = 24 * 3600
-"""The age from which on an object in `tmp/` belongs to an upload that was abandoned."""
+"""Age from which an object in `tmp/` belongs to an abandoned upload."""
 FRESH_SECONDS = 1800
-"""Objects younger than this are not stored again, since no sweep removes them before their row exists."""
+"""Age up to which an object is not stored again, because no sweep removes it before its row exists."""
 WINDOWS = 4
-"""The number of blocks that random access keeps in memory."""
+"""Number of blocks that random access keeps in memory."""
 REMEMBERED = 10_000
 _Identity = tuple[str, int]
 
@@ -153,7 +153,7 @@ class BucketStore:
         return self.client.outage
 
     def begin_upload(self, max_bytes: int | None = None) -> BucketUpload:
-        # No object may be larger than what the service can copy in one call.
+        # Objects must not be larger than the service can copy in one call.
         return BucketUpload(self, min(LARGEST, LARGEST if max_bytes is None else max_bytes))
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:

@@ -1,4 +1,4 @@
-"""Open artifacts: get from a row to its bytes, text, conversions and downloads."""
+"""Open artifacts: find the bytes, text, conversions and downloads for a row."""
 
 from __future__ import annotations
 
@@ -216,7 +216,9 @@ SAFE_TYPES = frozenset(
         *("video/mp4", "video/webm", "video/ogg", "video/quicktime", "application/pdf", "image/svg+xml"),
     }
 )
-"""Types that are sent unchanged. Any other is sent as bytes. A sandboxed attachment executes nothing, not even SVG."""
+"""Types that are sent unchanged; any other is sent as `application/octet-stream`. A sandboxed attachment executes
+nothing, not even SVG.
+"""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -263,7 +265,7 @@ def _content_type(row: Artifact) -> str:
 
 
 READERS = ThreadPoolExecutor(16, "download")
-"""Separate threads, since downloads from a store that hangs must not block threads that prepare calls."""
+"""Separate threads, because downloads from a store that hangs must not block the threads that prepare calls."""
 
 
 async def in_turn(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -23,7 +23,7 @@ from artifacts.core.store import BLOCK, ReadAt, Stored, is_digest
 from capabilities.core.translatable import translatable
 
 STALE_SECONDS = 3600
-"""The age from which on a temporary file belongs to an upload that was abandoned."""
+"""Age from which a temporary file belongs to an abandoned upload."""
 
 REMEMBERED = 10_000
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -56,7 +56,7 @@ class FileUpload:
             raise TooLargeError(self._limit)
         with self._storage_full_errors():
             view = memoryview(block)
-            # os.write may write fewer bytes than it is given.
+            # os.write may write fewer bytes than it was given.
             while view:
                 view = view[os.write(self._fd, view) :]
         self._hash.update(block)
@@ -207,7 +207,7 @@ class FileStore:
         _sync_directory(path.parent)
 
     def _is_kept(self, sha256: str) -> bool:
-        # Equal undamaged bytes count as stored now, so that no sweep takes them for orphans.
+        # Undamaged equal bytes get a new time, so that no sweep takes them for orphans.
         try:
             fd = self._open_checked(sha256)
         except (MissingError, CorruptError):

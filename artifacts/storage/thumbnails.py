@@ -20,7 +20,7 @@ from capabilities.core.message import UnreadableError
 from capabilities.core.vocabulary import Kind
 
 MAX_SOURCE = 32 * 1024 * 1024
-"""The size, in bytes, of the largest image that gets a thumbnail."""
+"""Maximum size, in bytes, of an image that gets a thumbnail."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

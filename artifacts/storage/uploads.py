@@ -1,8 +1,8 @@
 """Receive uploads: each file part streams to a temporary file of the store while it is hashed and counted.
 
-A file is stored only when an action calls `keep`. Other files are removed when the request ends, and what a crash
-leaves behind is swept later. Only the beginning of a file stays in memory, for detection and for small files that a
-form reads.
+A file is stored only when an action calls `keep`. Other files are removed when the request ends; files left behind by a
+crash are removed by a later sweep. Only the beginning of a file stays in memory, for detection and for small files that
+a form reads.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ from capabilities.json_bodies import upload_limit
 from capabilities.signing import read_secrets_again, sign, signatures
 
 IN_MEMORY = 2 * 1024 * 1024
-"""The bytes of a file that are also kept in memory, for forms that `read()` it, such as a configuration file."""
+"""Number of bytes of a file that are also kept in memory, for forms that `read()` it, such as an import of the
+configuration.
+"""
 
 
 class UploadFailedError(ArtifactError):
@@ -120,7 +122,8 @@ class StoringUploadHandler(FileUploadHandler):
 
 
 MAX_NAME = 40
-"""The longest name of an encoding, in characters. Python's longest has 21, and Python caches every name it looks up."""
+"""Maximum length of an encoding's name. Python's longest has 21 characters, and Python caches every name it looks up.
+"""
 
 
 def _encoding_in(charset: str | bytes | None) -> str | None:
@@ -178,11 +181,11 @@ def _measure(request: HttpRequest) -> None:
     body.seek(0)
 
 
-# The signed token of an upload link. Its origin and expiry can be verified without the database, so the server knows
-# before a body arrives whether the body may be large. The link's row ensures that it is used only once.
+# Upload links have a signed token. Its origin and expiry can be verified without the database, so that the server knows
+# before a body arrives whether it may be large. The link's row ensures that it is used only once.
 
 PATH = "/api/v1/uploads/"
-"""The path prefix of a link."""
+"""Path prefix of upload links."""
 FORM = re.compile(r"([0-9a-f]{8}[A-Za-z0-9_-]{32})([A-Za-z0-9_-]{32})")
 """The expiry in seconds since 1970, and 192 random bits, followed by their signature."""
 ADDRESS = re.compile(re.escape(PATH) + r"([^/]+)")
@@ -246,8 +249,8 @@ def _short(signature: str) -> str:
 
 
 # Orphans are bytes without a row and thumbnails without bytes. Bytes are stored before their row, so a crash in
-# between, or an upload that exceeds the quota, leaves some behind. Bytes of the last hour are kept, since they may
-# still get their row.
+# between, or an upload that exceeds the quota, leaves some behind. Bytes of the last hour are kept, because their row
+# may still be written.
 
 GRACE_SECONDS = 3600.0
 BATCH = 500
@@ -259,7 +262,7 @@ def sweep_bytes(now: float) -> tuple[int, int]:
     digests = store.digests(before=now - GRACE_SECONDS)
     while batch := list(islice(digests, BATCH)):
         for sha256 in set(batch) - _digests_in_use(batch):
-            with suppress(MissingError):  # outside a transaction, since the store may be slow
+            with suppress(MissingError):  # outside a transaction, because the store may be slow
                 freed = store.size(sha256)
                 if not _digests_in_use([sha256]):
                     size, count = size + freed, count + store.delete(sha256)

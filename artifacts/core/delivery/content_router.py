@@ -43,7 +43,7 @@ class Services(Protocol):
 
 
 Detect = Callable[[StoredArtifact], str | None]
-"""Returns the MIME type by the bytes of an artifact whose metadata has none (ABR-1.5, ABR-8.2). It may raise."""
+"""Function that determines the MIME type from the bytes of an artifact without one (ABR-1.5, ABR-8.2). It may raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,9 @@ class ContentRouteResult:
 
 
 class ArtifactContentRouter:
-    """Routes artifacts by what a service can read. It never raises, whatever the artifact or service (ABR-INV5).
+    """Converts artifacts to the form that a service can read.
+
+    It never raises, whatever the artifact or service (ABR-INV5).
 
     `write` turns a file's bytes into the data of the result.
     """
@@ -191,7 +193,7 @@ def _native(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> 
 
 def _image_type(artifact: StoredArtifact) -> str:
     candidates = (artifact.mime_type, mime_of_filename(artifact.filename) or "")
-    # The kind may come from elsewhere, but the data URL of an image must have an image type.
+    # The artifact's own type may not be an image type, but the data URL must have one.
     return next((mime_type for mime_type in candidates if mime_type.startswith("image/")), "image/png")
 
 
@@ -199,7 +201,8 @@ def _text(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> Co
     text = artifact.content.text() if artifact.content else None
     if text is None:
         reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
-        # The type says that this is text, but it cannot be decoded, so it is described like any other binary.
+        # The declared type is text, but the bytes cannot be decoded, so the artifact is described like any other
+        # binary.
         binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
         return _describe(binary, Delivery(Outcome.DESCRIBED, reason), options)
     excerpt = _excerpt(text.text, options)
@@ -243,4 +246,4 @@ def _describe_failure(
 _ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Options], ContentRouteResult]] = MappingProxyType(
     {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _describe}
 )
-"""Outcomes that get_artifact supports, which has no tool results, no conversion and no policy of its own."""
+"""Outcomes that get_artifact supports; it has no tool results, no conversion and no content policy."""

@@ -88,7 +88,7 @@ class InMemory:
         except UnicodeDecodeError:
             return None
 
-    # No converter is available for bytes in memory.
+    # Bytes in memory cannot be converted.
     def convert(self, _: ConvertTo) -> Converted | None:
         return None
 
@@ -123,7 +123,7 @@ def _part(
     filename = filename or _string(metadata, "filename")
     mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or mime_of_filename(filename)
     kind_of_type = kind_of(mime_type or OCTET_STREAM)
-    # SVG is text to a model, whichever field the tool put it in.
+    # SVG counts as text for models, whichever field the tool used.
     kind = Kind.IMAGE if result["routing"] == "image_url" and kind_of_type is not Kind.TEXT else kind_of_type
     size = _count(metadata.get("size")) if data is None else len(data)
     return FilePart(
@@ -138,7 +138,7 @@ def _part(
 
 
 def _result(text: str) -> dict[str, Any] | None:
-    # Check cheaply before parsing, since a tool message may contain any text, of any size and depth.
+    # First a cheap check, because a tool message may contain any text, of any size and nesting depth.
     if not text.lstrip().startswith("{") or '"routing"' not in text or not is_bounded(text):
         return None
     try:
@@ -150,7 +150,9 @@ def _result(text: str) -> dict[str, Any] | None:
 
 
 MEDIA_ROUTES = (("image", "image_url"), ("image", "file"), ("binary", "file"))
-"""Pairs of contentType and routing for results that contain a file. With routing `text`, the text is the result."""
+"""Pairs of `contentType` and `routing` with which a result contains a file; with the routing `text` it contains the
+text.
+"""
 
 _DecodedFile = tuple[str | None, str | None, bytes]
 

@@ -10,7 +10,7 @@ from capabilities.core.texts.description import nearest
 from capabilities.core.vocabulary import STANDARD_CAPABILITIES, Kind
 
 MAX_IN_A_LIST = 200
-"""The most artifacts on a page of a list."""
+"""Maximum number of artifacts on a page of a list."""
 
 TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {

@@ -1,6 +1,6 @@
 """Find the type of a container by its contents: office file or archive, audio or video.
 
-Every function reads a few places through `read_at`, and returns None if the contents cannot be found. Then the file
+Every function reads a few places through `read_at`, and returns None if they do not show the contents. Then the file
 keeps the type of its signature. The work is bounded whatever the bytes claim, and nothing is decompressed.
 """
 
@@ -39,7 +39,7 @@ OFFICE_PROGRAMS = (
 """Prefixes of types of the same program, whose documents, templates, slide shows and add-ins have the same parts."""
 
 ZIP_PACKAGES = frozenset({"application/vnd.xmind.workbook"})
-"""Packages that only their file name distinguishes from any other zip."""
+"""Packages that only their file name distinguishes from other zip files."""
 
 ARCHIVE_PARTS = (
     ("AndroidManifest.xml", "application/vnd.android.package-archive"),
@@ -67,7 +67,7 @@ MIMETYPE_ENTRIES = frozenset(
 """Accepted contents of an uncompressed first entry named `mimetype` (EPUB, OpenDocument)."""
 
 LOCKED_PACKAGE = "application/x-ole-storage"
-"""The type of an office file with a password. Only the file name says which program it is from."""
+"""Type of an office file with a password; only the file name shows which program it belongs to."""
 
 OLE2_STREAMS = (
     ("WordDocument", "application/msword"),

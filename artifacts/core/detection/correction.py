@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import Kind
 
 MAX_TYPE = 150
 MAX_WORD = 60
-"""The most characters of an invalid value that the error message repeats."""
+"""Maximum number of characters of an invalid value that the error message repeats."""
 
 
 class CorrectionError(ValueError):
@@ -48,7 +48,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
         mime_type=new_type,
         kind=kind,
         is_binary=not is_text,
-        # Text of unknown encoding is read as UTF-8, which counts as a guess.
+        # Without a given encoding, the text is read as UTF-8, which counts as a guess.
         encoding=(name or detection.encoding or "utf-8") if is_text else None,
         encoding_certain=not is_text
         or name is not None
@@ -101,7 +101,7 @@ def _refuse_both(mime: str) -> Translatable:
 
 
 def _closest_type(value: str) -> str | None:
-    # Users enter an extension ("png") or misspell a type ("image/pgn").
+    # Users may enter an extension ("png") or misspell a type ("image/pgn").
     by_extension = MIME_OF_EXTENSION.get(value.lower().lstrip("."))
     return by_extension or next(
         iter(get_close_matches(value[:MAX_WORD].lower(), set(MIME_OF_EXTENSION.values()), 1)), None

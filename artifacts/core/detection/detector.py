@@ -1,8 +1,9 @@
 """Detect a file's type, kind and encoding, and record why (ABR-1.1 to 1.5, ABR-8.2, 8.3).
 
-Metadata decides unless the bytes prove another type. Proof is a signature followed by a valid structure, clean text if
-media, an archive or an office file was declared, or bytes that are not text if text was declared. The observations are
-kept as evidence, so that a page can show "declared image/png, bytes say application/pdf".
+Metadata decides unless the bytes prove another type. There are three kinds of proof: a signature followed by a valid
+structure; clean text, if media, an archive or an office file was declared; and bytes that are not text, if text was
+declared. The observations are kept as evidence, so that a page can show "declared image/png, bytes say
+application/pdf".
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _FAILED = _ByteFindings(evidence=(Evidence("bytes", "", "failed"),))
 
 @dataclass(frozen=True, slots=True)
 class BinaryDetector:
-    """Detects what a file is. `sniff` and `guess_encoding` are opinions of libraries, which never count as proof.
+    """Detects what a file is. `sniff` and `guess_encoding` ask libraries, whose opinions never count as proof.
 
     `prefer` is the language whose legacy encoding is chosen if the bytes fit several (`zh`: GB18030).
     """
@@ -78,7 +79,7 @@ class BinaryDetector:
         return _verdict(findings, declared, type_by_name, (by_declaration, *by_name, *findings.evidence))
 
     def find_encoding(self, size: int, read_at: ReadAt) -> TextFound | None:
-        """Return the encoding of a file known to be text, or None if no encoding decodes all of it."""
+        """Return the encoding of a file known to be text, or None if no encoding decodes all its bytes."""
         return self._text(read_at(0, HEAD), size, read_at, None) if size else None
 
     def detect_binary_type(self, data: bytes, mime_type: str | None = None, filename: str | None = None) -> Kind:
@@ -94,7 +95,7 @@ class BinaryDetector:
             return _ByteFindings(evidence=(Evidence("bytes", "", "empty"),))
         match = signatures.match(head)
         notes: tuple[Evidence, ...] = ()
-        # "BM" or "ID3" may begin a sentence.
+        # A text may begin with the letters "BM" or "ID3".
         if match and not match.textual and _is_words(head, size):
             match = None
         if match:
@@ -102,7 +103,7 @@ class BinaryDetector:
             if match.proves:
                 return _ByteFindings(match, evidence=notes)
         text = self._text(head, size, read_at, declared)
-        # Almost any three bytes decode in some legacy encoding.
+        # Almost any three bytes are valid in some legacy encoding.
         if text and (claimed or size >= SHORT or _is_readable(head, text)):
             markup_type = signatures.text_type(head)
             by_markup = (Evidence("markup", markup_type, "markup"),) if markup_type else ()
@@ -120,7 +121,7 @@ class BinaryDetector:
         text = self._find(head[:HEAD], size <= HEAD, declared)
         if text is None or size <= HEAD or encodings.is_clean(blocks(read_at, size), text.encoding):
             return text
-        # Characters outside the narrower encoding may occur far after the head.
+        # Characters that only the wider encoding has may occur far after the head.
         for candidate in encodings.widen(text):
             if encodings.is_clean(blocks(read_at, size), candidate.encoding):
                 return candidate
@@ -137,7 +138,7 @@ class BinaryDetector:
 
 
 def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
-    # A long log may be ASCII for megabytes and Chinese afterwards.
+    # A long log may be ASCII for megabytes before it contains Chinese.
     for offset in range(0, size, BLOCK):
         block = read_at(offset, BLOCK)
         if not block.isascii():
@@ -182,7 +183,7 @@ def _is_alike(claimed: str, inner: str) -> bool:
 
 
 def _shares_bytes_with(mime: str, match: Match) -> bool:
-    # These types begin with the same bytes, so the bytes cannot distinguish them.
+    # The bytes of these types begin in the same way, so they cannot distinguish them.
     return mime in match.also or mime.startswith(FAMILY_TYPES.get(match.family, ("\0",)))
 
 
@@ -236,7 +237,7 @@ def _text(
     type_by_name: str | None,
     notes: tuple[Evidence, ...],
 ) -> Detection:
-    # The claimed type is kept unless files of that type are never text.
+    # Keep the claimed type, unless files of that type are never text.
     encoding, certain = (findings.text.encoding, findings.text.certain) if findings.text else ("utf-8", True)
     is_overruled = claimed is not None and is_binary_mime(claimed)
     markup_type = next((item.says for item in findings.evidence if item.step == "markup"), None)

@@ -37,7 +37,7 @@ CHOICES = (
     *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15", "koi8-r", "koi8-u", "cp866", "cp855", "mac-cyrillic"),
     *("cp437", "cp850", "cp852", "mac-roman"),
 )
-"""Python's names of the encodings that are offered if the detected encoding was a guess."""
+"""Encodings offered for a correction, by Python's names, if the detected encoding was a guess."""
 
 
 def canonical(name: str | None) -> str | None:
@@ -57,7 +57,7 @@ def canonical(name: str | None) -> str | None:
 # Encodings that text declares in itself, for formats that allow this.
 
 DECLARATION_BYTES = 4096
-"""The number of bytes that are searched for a declaration. Browsers search the first 1024."""
+"""Number of bytes that are searched for a declaration; browsers search the first 1024."""
 
 _NAME = rb"[\"']?[ \t]*+([A-Za-z0-9][A-Za-z0-9._:-]{0,39})"
 DECLARATIONS = (

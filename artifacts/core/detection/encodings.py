@@ -40,10 +40,10 @@ MARKS = (
 MAX_MARK = max(len(mark) for mark, _ in MARKS)
 
 CHARS_PER_CONTROL = 200
-"""At most one character in this many may be a control character (0.5 %)."""
+"""Clean text has at most one control character in this many characters (0.5 %)."""
 
 MIN_PROOF_CHARS = 4
-"""From this many characters on, a likely East Asian reading is proof."""
+"""From this number of characters on, a likely East Asian reading counts as proof."""
 
 GUESSES = frozenset(
     {"big5hkscs", "cp932", "cp949", "euc_jis_2004", "iso2022_jp", "koi8-r", "koi8-u", "cp855", "cp866", "cp874"}
@@ -216,14 +216,14 @@ def _legacy_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator
 
 
 def _judge_utf16(head: bytes, encoding: str) -> TextFound:
-    # A few bytes are not proof.
+    # A small number of bytes is not proof.
     is_long_enough = len(head) >= 16
     return TextFound(encoding, Proof.STRONG if is_long_enough else Proof.WEAK, "utf-16", is_long_enough)
 
 
 def _proof_of(reading: LikelyText) -> Proof:
-    # Four or more frequent East Asian characters are proof. In single-byte encodings any byte is a letter, so chance
-    # suffices.
+    # Four or more frequent East Asian characters are proof. In single-byte encodings every byte is a letter, so a match
+    # may be chance.
     is_proof = (
         reading.is_east_asian
         and reading.non_ascii_chars * 2 >= MIN_PROOF_CHARS
@@ -233,22 +233,23 @@ def _proof_of(reading: LikelyText) -> Proof:
 
 
 def _latin_letters(head: bytes) -> bool:
-    # Short text misleads a guesser, so every byte beyond ASCII must be a Western letter or mark in Windows-1252.
+    # The guesser is unreliable for short text, so every byte beyond ASCII must be a Western letter or mark in
+    # Windows-1252.
     return _mostly_ascii(head, 4) and bool(_WESTERN.fullmatch(head.translate(None, bytes(range(0x80)))))
 
 
 def _latin_word(head: bytes) -> bool:
-    # In UTF-16, pairs of ASCII letters would be Chinese characters.
+    # Two ASCII letters in a row would be one Chinese character in UTF-16.
     return _latin_letters(head) and bool(_LETTERS.fullmatch(head.translate(None, bytes(range(0x80, 0x100)))))
 
 
 def _mostly_ascii(head: bytes, tenths: int = 3) -> bool:
-    # Latin text has accents, but not only accents.
+    # In Latin text most letters have no accent.
     return (len(head) - len(head.translate(None, bytes(range(0x80, 0x100))))) * 10 <= len(head) * tenths
 
 
 COMMON_WIDE = 0.8
-"""The least fraction of characters that must be from commonly used ranges."""
+"""Minimum fraction of characters from commonly used ranges."""
 
 _COMMON_WIDE = re.compile(
     "[\t\n\r -~\u00a0-\u024f\u0370-\u052f\u0590-\u06ff\u0e00-\u0e5b\u2010-\u2026"
@@ -308,7 +309,7 @@ def by_escapes(head: bytes) -> str | None:
     if ESCAPES.search(head):
         decodings = ((name, _decode(head, name)) for name in ESCAPED)
         return next((name for name, text in decodings if text and not text.isascii()), None)
-    # Braces with letters between them also occur in source code, so require six characters that read as Chinese.
+    # Braces around letters also occur in source code, so require six characters that read as Chinese.
     pairs = b"".join(_HZ.findall(head[: 64 * 1024]))
     if len(pairs) >= 12:
         text = _decode(pairs, "hz")
@@ -331,8 +332,8 @@ def _common_wide(head: bytes, encoding: str) -> tuple[float, float]:
 
 
 def _ascii_with_nuls(head: bytes, encoding: str) -> bool:
-    # In ASCII with NULs between fields, pairs of letters look like Chinese characters. Few real ones have two such
-    # bytes, and a real text would contain frequent ones.
+    # In ASCII with NULs between fields, pairs of letters look like Chinese characters. Few real characters consist of
+    # two such bytes, and a real text would also have frequent ones.
     if head.translate(None, _ASCII_WORDS):
         return False
     text = _PLAIN.sub("", head[: len(head) & ~1].decode(encoding, "replace"))

@@ -31,7 +31,7 @@ REASONS = {
     "corrected_lossy": "corrected by a person, but some bytes are not valid in this encoding",
     "failed": "the content could not be checked, so the declared information decides",
 }
-"""The English sentence for every reason. Pages translate these sentences."""
+"""English sentence for each reason; pages translate it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Detection:
         return [item.as_json() for item in self.evidence]
 
 
-# Opinions of libraries are used for what our own checks cannot decide. They are never proof.
+# Libraries are only asked what our own checks cannot decide. Their opinions are never proof.
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def opinion_of(ask: Opinion | None, head: bytes) -> str | None:
         return None
 
 
-# Rows of the signature tables.
+# Values for the signature tables.
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
 
 
 def _heif(_: ReadAt, head: bytes) -> Size | None:
-    # Tiles and thumbnails also have an extent, so take the largest.
+    # Tiles and thumbnails also state a size, so take the largest.
     sizes: list[Size] = []
     at = head.find(b"ispe")
     while at >= 0 and len(sizes) < 64:

@@ -132,7 +132,7 @@ UNDECLARED = frozenset(
         "application/binary",
     }
 )
-"""Types that say nothing about the file and count as not declared."""
+"""Types that say nothing about the file and count as undeclared."""
 
 DOCUMENT_TYPES = frozenset(
     {

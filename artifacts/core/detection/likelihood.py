@@ -18,7 +18,7 @@ from functools import cache
 from artifacts.core.detection.languages import ALPHABETS, FREQUENT, MARKS, PUNCTUATION, Alphabet
 
 SAMPLE = 4 * 1024
-"""The most bytes that are decoded in every encoding. More would not improve the choice."""
+"""Maximum number of bytes that are decoded in every encoding; more would not improve the choice."""
 
 EAST_ASIAN = (
     ("zh", "gb18030", ("gb18030",), ((0xB0, 0xD7),)),
@@ -39,21 +39,23 @@ WIDER: Mapping[str, tuple[str, ...]] = {
 """Encoding → its supersets, for files with characters that only these have."""
 
 MIN_NATS, MIN_NATS_EAST_ASIAN = -6.0, -10.0
-"""The least nats per character beyond ASCII. Below them, the characters are too rare for any language."""
+"""Minimum nats per character beyond ASCII. Below this, the characters are too rare for any language."""
 
 FREQUENT_NATS = -8.5
-"""Nats per character that running Chinese, Japanese and Korean exceed."""
+"""Minimum nats per character of running Chinese, Japanese and Korean text."""
 
 CERTAIN_LEAD = 6.0
-"""The lead in nats from which on the most likely reading is certain, about 400 to 1."""
+"""Lead in nats (about 400 to 1) with which the most likely reading is certain."""
 
 MIN_CERTAIN_CHARS = 4
-"""The least characters beyond ASCII for a certain reading."""
+"""Minimum number of characters beyond ASCII for a certain reading."""
 
 GUESS_BONUS = 3.0
 LANGUAGE_BONUS = 2.5
 ENCODING_BONUS = {"cp1252": 1.0, "cp1251": 0.5}
-"""Nats that break ties: for the guesser's answer, the preferred language, and the usual encoding of a script."""
+"""Bonuses in nats that break ties: for the guesser's answer, the preferred language, and the usual encoding of a
+script.
+"""
 
 _ASCII = -3.0
 _RARE = -13.0
@@ -107,7 +109,7 @@ def is_clear(candidates: list[LikelyText]) -> bool:
 
 
 def reads_as_east_asian(text: str) -> bool:
-    """Return whether text is running Chinese, Japanese or Korean, not an arbitrary mix of their characters."""
+    """Return whether a text is running Chinese, Japanese or Korean, not just an arbitrary mix of their characters."""
     tables = (_characters(language, encoding, leads) for language, encoding, _, leads in EAST_ASIAN)
     candidates = (LikelyText("", text, _sum_nats(text, table)) for table in tables)
     return any(
@@ -197,11 +199,13 @@ def _unusual_patterns(language: Alphabet) -> tuple[tuple[re.Pattern[str], float]
     return (*patterns, (re.compile(f"[A-Za-z](?=[{letters}])|[{letters}](?=[A-Za-z])"), _TWO_ALPHABETS))
 
 
-# Whether a few bytes are words is only decided if no type was declared. Any two or three bytes can be letters by
-# chance, and half of all combinations of four bytes decode in one of the legacy encodings.
+# Decide whether a few bytes are words, if no type was declared. Any two or three bytes can be letters by chance, and
+# half of all combinations of four bytes are valid in some legacy encoding.
 
 SHORT = 24
-"""Files shorter than this many bytes are judged in this way. In longer files, no language appears by chance."""
+"""Files shorter than this number of bytes are checked for words. In longer files, bytes do not look like a language by
+chance.
+"""
 
 SCRIPTS = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f",

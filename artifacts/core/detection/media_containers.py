@@ -1,7 +1,7 @@
 """Tell audio from video in containers that can have both: MP4 and its family, WebM and Matroska, OGG, ASF.
 
-The work is bounded whatever the bytes claim. None means that the contents cannot be found. Then the file keeps the type
-of its signature.
+The work is bounded whatever the bytes claim. The functions return None if the bytes do not show the contents. Then the
+file keeps the type of its signature.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def asf_type(read_at: ReadAt, size: int) -> str | None:
 # Predicates as in `structures.py`, for rarer images, audio and video. They never raise.
 
 LAST_SEGMENT = 20
-"""The most JPEG segments that are searched for the frame header."""
+"""Maximum number of JPEG segments that are searched for the frame header."""
 
 
 def jpeg_ls(data: bytes) -> bool:

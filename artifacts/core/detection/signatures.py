@@ -283,7 +283,9 @@ MARKUP = (
 
 
 MIN_HINT_BYTES = 3
-"""The least bytes other than NUL in an unproved signature, since several formats begin with NUL, NUL, 2, NUL."""
+"""Minimum number of bytes other than NUL in a signature without a structure, because several formats begin with NUL,
+NUL, 2, NUL.
+"""
 
 BEFORE_WORDS = b"\xef\xbb\xbf\t\r\n\f "
 WORDS_BEFORE = 1024
@@ -300,7 +302,7 @@ def match(head: bytes) -> Match | None:
             continue
         if row.structure is not None and row.structure(start):
             return Match(mime=row.mime, proves=True, family=row.family, also=row.also, textual=row.textual)
-        # A signature that is too short occurs by chance.
+        # A short signature may occur by chance.
         if hint is None and len(row.fixed.replace(b"\0", b"")) >= MIN_HINT_BYTES:
             hint = Match(mime=row.mime, proves=False, family=row.family, also=row.also, textual=row.textual)
     return hint

@@ -63,7 +63,7 @@ def bmp(data: bytes) -> bool:
 
 
 def icon(data: bytes) -> bool:
-    # At least one entry, with its reserved byte 0 and its image behind the directory.
+    # At least one entry, with its reserved byte 0 and its image after the directory.
     count = le(data, 4, 2)
     return 1 <= count <= 256 and data[9:10] == b"\0" and le(data, 14, 4) > 0 and le(data, 18, 4) >= 6 + 16 * count
 
@@ -263,7 +263,7 @@ def wmf(data: bytes) -> bool:
 # Rarer archives and data.
 
 HUGE = 1 << 40
-"""A size in bytes that no part of a real file reaches."""
+"""A number of bytes that no part of a real file reaches."""
 
 
 def arj(data: bytes) -> bool:
