@@ -298,7 +298,7 @@ class ObjectWriter:
             self._file.close()
 
     def abort(self) -> None:
-        """Discard the object, if the service can be reached."""
+        """Discard the object; does nothing if the service cannot be reached."""
         with suppress(ArtifactError, OSError), self._client.translate_errors():
             self._file.__exit__(
                 InterruptedError, InterruptedError(), None

@@ -216,8 +216,8 @@ SAFE_TYPES = frozenset(
         *("video/mp4", "video/webm", "video/ogg", "video/quicktime", "application/pdf", "image/svg+xml"),
     }
 )
-"""Types that are sent unchanged; any other is sent as `application/octet-stream`. A sandboxed attachment executes
-nothing, not even SVG.
+"""Types that are sent unchanged; any other is sent as plain text or as `application/octet-stream`. As a sandboxed
+attachment, not even SVG can execute anything.
 """
 
 HEADERS = {

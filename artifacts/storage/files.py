@@ -44,9 +44,9 @@ class FileUpload:
         return self._hash.hexdigest()
 
     def write(self, block: bytes) -> None:
-        """Append a block. `TooLargeError` and `StorageFullError` discard the upload.
+        """Append a block.
 
-        Raise `ValueError` after `finish`.
+        Raise `TooLargeError` or `StorageFullError`, which discard the upload, and `ValueError` after `finish`.
         """
         if self._fd is None:
             raise ValueError("The upload is finished already.")

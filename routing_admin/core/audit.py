@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 START = "0" * 64
-"""The first entry's `previous`."""
+"""Value of `previous` in the first entry."""
 MOST = 100
 """Maximum number of invalid entries that are compared with one another."""
 

@@ -157,7 +157,7 @@ LET_IN = frozenset({Admission.SIGN_IN, Admission.LINK, Admission.CREATE})
 def decide_admission(
     identity: Identity, owner: Owner | None, claimant: int | None, *, newcomers: bool, domains: tuple[str, ...] = ()
 ) -> Admission:
-    """Return what a sign-in leads to.
+    """Return the result of a sign-in.
 
     `claimant` is the user whose invitation was opened, or who is signed in and links the identity.
     """

@@ -66,7 +66,7 @@ class KeptTurn:
 
 
 class ReasoningCache:
-    """The latest turns by agent and tool call id, safe between threads."""
+    """The latest turns by agent and tool call id, thread-safe."""
 
     def __init__(self, max_turns: int = MAX_TURNS, max_characters: int = MAX_CHARACTERS) -> None:
         self._max_turns, self._max_characters = max_turns, max_characters
@@ -75,7 +75,7 @@ class ReasoningCache:
         self._lock = threading.Lock()
 
     def keep(self, agent: str, turn: AnsweredTurn, origin: str) -> None:
-        """Cache a turn that called tools; `origin` is the model's origin."""
+        """Cache a turn that called tools; `origin` identifies the model that answered."""
         if not turn.worth_keeping:
             return
         cached = KeptTurn(

@@ -75,7 +75,7 @@ def upload(request: HttpRequest) -> HttpResponse:
             metadata={"purpose": purpose},
             expires_in=lifetime_of(request.POST.get("expires_after[seconds]")),
         )
-    # Not the upload's fault, so it is reported as 503 by `endpoint`.
+    # The upload is not at fault: `endpoint` reports this as 503.
     except StoreAwayError:
         raise
     except (ArtifactError, ActionError) as error:

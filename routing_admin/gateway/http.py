@@ -20,7 +20,7 @@ from routing_admin.platform.server.request_id import request_id_of
 class RequestBytes:
     """A request body that is consumed once, so that its bytes are not kept beside their parsed form.
 
-    `broken` means that the body ended early. `room` is the slot that counts the memory for the body.
+    `broken` means that the body ended early. `room` is the slot that reserves memory for the body.
     """
 
     data: bytes | bytearray = field(default=b"", repr=False)

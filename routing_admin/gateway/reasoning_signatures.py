@@ -1,4 +1,4 @@
-"""Encode a thought's origin in ids and signatures that callers send back.
+"""Encode a thought's origin, the model that produced it, in ids and signatures that callers send back.
 
 Callers return `reasoning_details` and `extra_content` unchanged or not at all, and would drop fields of our own. So a
 thought's id contains its origin and position, and a signature is prefixed with its origin.

@@ -129,7 +129,7 @@ class LocalQuota:
         for waiter in waiting:
             if self.take(waiter.amount, clock):
                 waiter.answer.set_result(self.share.window)
-            # A limit on concurrent calls is worth waiting for, because another call may end.
+            # At a limit on concurrent calls it is worth waiting, because another call may end.
             elif self.is_of_moment or self._is_stale(clock) or self.may_grow(waiter.amount):
                 self.waiters.append(waiter)
             else:

@@ -1,7 +1,7 @@
 """This process's shares of the limits: calls reserve from them in memory, a thread draws them from the ledger.
 
-The thread draws ahead once half of a share is used, reports usage, and returns what is not needed. A call waits for it
-only if its share is used up.
+Once half of a share is used, the thread draws more in advance. It also reports usage and returns what is not needed. A
+call only waits for the thread if the share is used up.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ NO_PRICES: Mapping[str, Price | None] = {}
 ALL_PRICED: Mapping[str, str] = {}
 
 Need = tuple[LimitHolder, Meter, int]
-"""An amount that a call needs from a holder's limit."""
+"""A holder, one of its limits, and the amount that a call needs from it."""
 
 
 class LimitReachedError(Exception):

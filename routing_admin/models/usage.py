@@ -73,8 +73,9 @@ class UsageSum(UsageCounts):
 class UsageRollup(UsageCounts):
     """Sums of one hour or day by one column of `UsageSum` and currency (`request_log.usage_rollups`).
 
-    A row with an empty dimension marks the hour or day as folded; its value is empty once all others exist. A migration
-    that changes `UsageSum` deletes this table's rows, which are then rebuilt.
+    The row with an empty dimension belongs to the whole hour or day. Its value is a random token while the other rows
+    are being written, and empty once all of them exist. A migration that changes `UsageSum` deletes this table's rows,
+    which are then rebuilt.
 
     `latencies` are histograms of answered requests (`request_log.latencies`): the row with the empty dimension has that
     of all requests, and one row of each agent and route has its own.
@@ -99,7 +100,7 @@ class UsageRollup(UsageCounts):
 
 
 class LimitWindow(models.Model):
-    """What all processes together drew from one limit of a holder: in a minute, day or month, or hold at present."""
+    """What all processes together drew from one limit of a holder in a minute, day or month, or now hold of it."""
 
     # An id of `capabilities.core.services.limit_holders`.
     holder = models.CharField(max_length=350)

@@ -65,7 +65,7 @@ class DrillResult:
 
 @dataclass(frozen=True, slots=True)
 class _MetCall:
-    """A request that the drill affected."""
+    """A request whose chain met the provider during its drill."""
 
     id: str
     outcome: str

@@ -164,7 +164,10 @@ class FirstContent:
 
 
 def first_content(now: datetime) -> FirstContent:
-    """Return the last 24 hours, each from its newest streams only, which limits the cost; one query."""
+    """Return the last 24 hours.
+
+    Only the newest streams of each hour are read, which limits the cost of the one query.
+    """
     hours: dict[int, list[float]] = {}
     for index, ms in _newest_streams(window_start(now)):
         hours.setdefault(index, []).append(ms)

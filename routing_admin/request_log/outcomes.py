@@ -81,7 +81,7 @@ class StoredOutcome:
 
 
 def digest_of(*parts: str) -> str:
-    """Return a keyed digest of the words: stable for this installation and not reversible."""
+    """Return a keyed digest of the strings, which is always the same in this installation and not reversible."""
     return sign_lastingly("\n".join(parts).encode())
 
 
@@ -104,7 +104,7 @@ def claim_key(
         if row is None:
             continue
         if row.expires_at <= now:
-            # Filtering by the holder keeps a new claim from being deleted.
+            # Filter by the holder, so that a newer claim is not deleted.
             IdempotencyRecord.objects.filter(pk=digest, holder=row.holder).delete()
         elif row.fingerprint != fingerprint:
             return ConflictingCall(ClaimRefusal.OTHER_CALL, row.request_id)

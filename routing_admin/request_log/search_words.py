@@ -45,7 +45,7 @@ class Search:
         return " ".join([*words, *([self.text] if self.text else [])])
 
     def having(self, key: str, value: str) -> Search:
-        """Return the search with this key set, or without it if the value is empty."""
+        """Return the search with this value for the key, or without the key if the value is empty."""
         rest = tuple((name, old) for name, old in self.values if name != key)
         return replace(self, values=(*rest, (key, value)) if value else rest)
 

@@ -1,10 +1,10 @@
 """Sums of ended hours and days by single columns, so that pages read thousands of rows where `UsageSum` has a million.
 
-Each serving process folds hours and days that have no roll-up, newest first, including hours and days that a migration
-or `restore` added. A fold starts by writing a mark with a random token. A late request deletes the mark in its own
-transaction, and another process that starts the same fold replaces it. A fold that lost its mark stops, and readers
-ignore its rows: they use the sums of every hour or day without a complete mark. So locks are held for one batch of rows
-only.
+Each serving process writes the roll-up ("folds") of hours and days that have none, newest first, including hours and
+days that a migration or `restore` added. A fold starts by writing a mark with a random token. A late request deletes
+the mark in its own transaction, and another process that starts the same fold replaces it. A fold that lost its mark
+stops, and readers ignore its rows: they use the sums of every hour or day without a complete mark. So locks are held
+for one batch of rows only.
 """
 
 from __future__ import annotations

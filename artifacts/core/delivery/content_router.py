@@ -77,9 +77,8 @@ class ContentRouteResult:
 class ArtifactContentRouter:
     """Converts artifacts to the form that a service can read.
 
-    It never raises, whatever the artifact or service (ABR-INV5).
-
-    `write` turns a file's bytes into the data of the result.
+    It never raises, whatever the artifact or service (ABR-INV5). `write` turns a file's bytes into the data of the
+    result.
     """
 
     def __init__(self, services: Services, detect: Detect | None = None, write: WriteData = base64_text) -> None:

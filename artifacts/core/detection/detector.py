@@ -90,7 +90,7 @@ class BinaryDetector:
     def _inspect(
         self, head: bytes, size: int, read_at: ReadAt | None, claimed: str | None, declared: str | None
     ) -> _ByteFindings:
-        # `claimed` only decides between types with the same bytes.
+        # `claimed` only decides between types whose bytes begin in the same way.
         if not size:
             return _ByteFindings(evidence=(Evidence("bytes", "", "empty"),))
         match = signatures.match(head)

@@ -342,5 +342,5 @@ def _root_element(start: bytes) -> bytes:
 
 
 def _has_brand(row: Signature, head: bytes) -> bool:
-    # Four letters at offset 8 mean nothing without the RIFF mark before them.
+    # Four letters at offset 8 mean nothing unless the file begins with RIFF.
     return row.mime not in RIFF_BRANDS or row.offset != 8 or head[:4] in (b"RIFF", b"RIFX", b"RF64")

@@ -58,7 +58,7 @@ UNORDERED = frozenset({"alias", "agent", "language", "budget"})
 
 
 def right_of(kind: str, field: str) -> str:
-    """Return the kind whose permission a change requires; for the terms of an agent's keys it is that for keys."""
+    """Return the kind of object whose permission a change requires: `key` for settings of an agent's keys."""
     return "key" if kind == "agent" and field.startswith(("keys.", "keys[")) else kind
 
 

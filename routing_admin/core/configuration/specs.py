@@ -31,7 +31,7 @@ DEFAULT_ROUTE = "default"
 
 
 class KeyKind(StrEnum):
-    """Where a provider's key is."""
+    """Where a provider's key is stored."""
 
     NONE = "none"
     """No key needed (`NOT_NEEDED`, or an empty key)."""
@@ -197,8 +197,8 @@ class AliasSpec:
 class AgentSpec:
     """An agent, and the service or the route (by task type) that it uses; `limits` as in its row.
 
-    `keys` maps public parts of keys to their terms as in the keys' rows. It has only keys whose terms changed since
-    they were issued.
+    `keys` maps the public part of a key to its settings, named as in the key's row. It has only keys whose settings
+    were changed after they were issued.
     """
 
     id: str

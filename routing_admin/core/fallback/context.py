@@ -22,7 +22,7 @@ PLAIN_REFUND = 1
 
 @dataclass(slots=True)
 class RetryBudget:
-    """Retry budgets of this process, safe between threads; only providers below the full budget are stored."""
+    """Retry budgets of this process, thread-safe; only providers that have used some of their budget are stored."""
 
     _spent: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)

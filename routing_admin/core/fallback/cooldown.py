@@ -96,7 +96,7 @@ def _ignore(key: Key) -> None:
 
 @dataclass(slots=True)
 class LocalCooldowns:
-    """Cooldowns of this process, safe between threads; only candidates that failed have a state.
+    """Cooldowns of this process, thread-safe; only candidates that failed have a state.
 
     `watcher` is called with each key whose state changed here, but not for adopted states.
     """

@@ -40,10 +40,10 @@ def _ignore(provider: str, affinity: str) -> None:
 
 @dataclass(slots=True)
 class KeyPools:
-    """Use and health of keys in this process, safe between threads; `clock` is monotonic seconds.
+    """Use and health of keys in this process, thread-safe; `clock` is in monotonic seconds.
 
-    `health` holds cooldowns with keys' marks in place of models. `watcher` is called when a conversation changes its
-    key, and from time to time while it goes on.
+    `health` holds cooldowns of keys, each identified by the key's mark in place of a model. `watcher` is called when a
+    conversation changes its key, and from time to time while it goes on.
     """
 
     clock: Callable[[], float]
@@ -135,7 +135,7 @@ class KeyPools:
         elif effect is Effect.NONE:
             self.health.release_probe(provider, key.mark)
         else:
-            # `health` has keys in place of models, so this scope means one key.
+            # In `health` keys take the place of models, so this scope means a single key.
             verdict = replace(Policy().verdict(failure), effect=effect, scope=Scope.MODEL)
             self.health.record_failure(provider, key.mark, failure, verdict)
 

@@ -32,10 +32,10 @@ class ParameterRefusal:
 
 @dataclass(slots=True)
 class Memory:
-    """Refusals by provider and model in this process, safe between threads.
+    """Refusals by provider and model in this process, thread-safe.
 
-    `clock` is monotonic seconds, the same as the run's. `watcher` is called with each model that changes here, but not
-    for adopted refusals.
+    `clock` is in monotonic seconds, the same as the run's. `watcher` is called with each model that changes here, but
+    not for adopted refusals.
     """
 
     clock: Callable[[], float]

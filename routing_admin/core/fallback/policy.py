@@ -21,7 +21,7 @@ DEFAULT_RETRIES = 2
 
 
 class ErrorPreset(StrEnum):
-    """How cautiously a route falls back."""
+    """Presets of error policies, which differ in how readily a route falls back."""
 
     SEED = "seed"
     RESILIENT = "resilient"
@@ -54,7 +54,7 @@ class Policy:
     """A route's error policy: a preset, rules that override it, and the retries of one candidate.
 
     `on_error` maps a fault code, a status (`"404"`) or a group (`"5xx"`) to an action; the most specific applies.
-    `fallback_on` lists such words whose faults lead to the next candidate.
+    `fallback_on` lists further words of this kind, whose faults lead to the next candidate.
     """
 
     preset: ErrorPreset = ErrorPreset.SEED

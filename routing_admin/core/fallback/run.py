@@ -238,7 +238,7 @@ class FallbackRun(Generic[T]):
         if failure.fault is Fault.DEADLINE:
             self.attempts.append(attempt)
             raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
-        # Where nothing may be dropped, a refused parameter leads to the next candidate.
+        # If nothing may be dropped, a refused parameter means that the next candidate is called.
         refused = self.plan.refuses_drops and failure.fault is Fault.UNSUPPORTED_PARAMETER
         if verdict.action is Action.RAISE and not refused:
             self.attempts.append(attempt)

@@ -100,8 +100,9 @@ class FaultRow:
     _: KW_ONLY
     seed: Action = RETRY
     strict: Action | None = None
-    """The actions of the presets `strict` and `resilient`; None means that of `seed`. `resilient` falls back after some
-    refusals and marks them."""
+    """The actions of the presets `strict` and `resilient`; None means that of `seed`. `resilient` falls back even after
+    some refusals, and marks these attempts for an administrator.
+    """
     resilient: Action | None = None
 
     effect: Effect = COUNT
@@ -111,7 +112,9 @@ class FaultRow:
     candidate cools down."""
     scope: Scope = Scope.MODEL
     key_effect: Effect = NONE
-    """Cooldown of the key if the provider has several: the next key is used. `none` if not the key's fault."""
+    """Effect on the key's cooldown if the provider has several keys, of which another one is then used; `none` if the
+    key is not at fault.
+    """
 
     status: int = 502
     code: str = BUSY
@@ -421,6 +424,6 @@ CALLERS_FAULTS = frozenset(fault for fault in Fault if TABLE[fault].is_callers)
 
 
 def is_of_key(outcome: str) -> bool:
-    """Return whether an outcome is the fault of a single key where the provider has several."""
+    """Return whether an outcome is due to a single key, so that another key of the provider may work."""
     row = TABLE.get(outcome)
     return row is not None and row.key_effect is not Effect.NONE

@@ -75,7 +75,8 @@ class CandidateRun:
         """Adjust the next call to a refusal; return False if nothing can be adjusted.
 
         The token limit is renamed and content is described, each once. Other parameters are left out, all that one
-        refusal names together, and again for further refusals. Too many tools lead to the next candidate.
+        refusal names together, and again for further refusals. If the model refused the number of tools, the next
+        candidate is called.
         """
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param in LIMIT_NAMES:
             return self._rename(failure.param, memory)

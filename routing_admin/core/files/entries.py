@@ -83,7 +83,7 @@ def merge_entry(
 
 
 def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, Any]:
-    # Answers always contain `fallback`: an empty one is kept only if the file had it.
+    # Responses always contain `fallback`, so an empty one that is sent back is dropped, unless the file had it.
     shown_only = not value.get("fallback") and not (old and "fallback" in old.extra)
     left_out = ("taskType", "fallback") if shown_only else ("taskType",)
     return {key: item for key, item in value.items() if key not in left_out}

@@ -170,7 +170,7 @@ def _error_rule(path: str, error_class: str, value: Any) -> Iterator[Problem]:
         yield from (_no_effect(path, sentence) for sentence in map(error_class_problem, known) if sentence)
     else:
         yield from one_of(ACTIONS)(path, value)
-        # An unknown error has no effect, so it is only a warning.
+        # A rule for an unknown error has no effect, so it only causes a warning.
         sentence = error_class_problem(error_class)
         if sentence:
             yield _no_effect(path, sentence)

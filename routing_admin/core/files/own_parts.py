@@ -291,7 +291,7 @@ def merge_own_parts(current: Configuration, value: Mapping[str, Any], prune: boo
             old = getattr(current, part.field)
             new = {part.name(item): item for item in part.read(value[part.key])}
             changes[part.field] = tuple(new.values()) if prune else merge_items(old, new, part.name)
-    if "agents" in changes:  # no file has keys, so their terms are kept
+    if "agents" in changes:  # no file has agents' keys, so their settings are kept
         keys_by_agent = {agent.id: agent.keys for agent in current.agents}
         changes["agents"] = tuple(
             replace(agent, keys=keys_by_agent.get(agent.id, agent.keys)) for agent in changes["agents"]

@@ -144,7 +144,7 @@ def _drop_our_keys(entry: Mapping[str, Any], own_keys: Collection[str]) -> dict[
 
 
 def _drop_repeats(candidates: tuple[CandidateSpec, ...]) -> list[CandidateSpec]:
-    # Repeated candidates are skipped when the chain runs, so the first of each stays.
+    # Keep only the first of repeated candidates: the others would be skipped when the chain runs.
     return list({(item.provider, item.model): item for item in reversed(candidates)}.values())[::-1]
 
 

@@ -185,8 +185,8 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
     `held` is None once the lease has expired.
     """
     if held is None:
-        # An expired lease forfeits what was not reported as committed. For concurrency, whose window never ends, it
-        # forfeits everything. What calls are found to use is booked again below as debt.
+        # With its lease, a process loses what it has not reported as committed. Of the limit on concurrent calls, whose
+        # window never ends, it loses everything. Usage that is reported afterwards is booked below as debt.
         held = min(order.reported, order.granted) if order.window.ends_at is not None else 0
     else:
         give = max(0, min(order.give, held - order.committed))
@@ -199,10 +199,10 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
 
 
 class Ledger(Protocol):
-    """Shared account of every draw; a process silent for a whole lease forfeits what it did not commit."""
+    """Shared account of all draws; a process that is silent for a whole lease loses what it does not use."""
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> Sequence[Booking]:
         """Book all orders, or none. Raise an error if the ledger does not respond."""
 
     def leave(self, process: str) -> None:
-        """Release what a stopping process holds and has not committed. Raise an error if the ledger is silent."""
+        """Return what a stopping process holds but has not used or reserved. Raise an error if the ledger is silent."""

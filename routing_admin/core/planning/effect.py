@@ -100,7 +100,7 @@ def _compare_times(before: Sequence[float], after: Sequence[float]) -> EffectLin
     then, now = (median(values) if values else None for values in (before, after))
     trend = EffectTrend.SAME
     if then is not None and now is not None and not then / FASTER < now < then * FASTER:
-        # Slower means that more than half of the later requests exceed the earlier median; ties count half.
+        # The test is whether more than half of the later requests took longer than the earlier median; ties count half.
         slower = sum((ms > then) + (ms == then) / 2 for ms in after) / len(after)
         trend = _trend(0.5, slower, len(before), len(after))
     return EffectLine(EffectMeasure.DURATION, then, now, trend)
@@ -110,7 +110,7 @@ def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
     # Two-proportion z-test with the pooled share.
     pooled = (then * before + now * after) / (before + after)
     error = sqrt(pooled * (1 - pooled) * (1 / before + 1 / after))
-    # The error is 0 if every request, or none, counts on both sides.
+    # The standard error is 0 if both shares are 0, or both are 1.
     if error == 0 or abs(now - then) < FIRM * error:
         return EffectTrend.SAME
     return EffectTrend.WORSE if now > then else EffectTrend.BETTER

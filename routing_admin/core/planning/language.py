@@ -57,7 +57,7 @@ def inject_directive(chat: ChatRequest, directive: str) -> ChatRequest:
     """
     if not directive:
         return chat
-    # Only an opening system message gets the directive: in a system message that follows an answer, it would move on
+    # Only an opening system message gets the directive: in one that follows an answer, the directive would move on
     # every turn.
     index = find_opening_system(chat.messages)
     if index is None:

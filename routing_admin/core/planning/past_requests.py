@@ -63,7 +63,7 @@ class PastFile:
         return self.filename or self.mime_type
 
     def shape(self, is_small: bool) -> tuple[Any, ...]:
-        """Return the properties on which a delivery decision may depend."""
+        """Return a key of all properties on which a delivery decision may depend."""
         # A small file's exact size changes no decision, only whether it is empty. A text may be cut by its size.
         size = bool(self.size) if is_small and self.kind is not Kind.TEXT and self.size is not None else self.size
         known = (self.width, self.pages, self.problem, self.converts, self.has_text, self.artifact_id is None)

@@ -227,7 +227,7 @@ def look_back(requests: Iterable[PastRequest], before: WalkChain, after: WalkCha
     room = min(map(_room_of, (*before.places, *after.places)), default=0)
     pairs = []
     for request in requests:
-        # Requests of equal shape take the same path, so each shape is walked once.
+        # Requests with the same `shape` take the same path, so each shape is evaluated once.
         shape = request.shape(room)
         if shape not in memory:
             memory[shape] = walk(request, before), walk(request, after)
@@ -286,7 +286,7 @@ def _ends_otherwise(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
         yield DifferenceKind.FAILS
     elif before.end is WalkEnd.UNANSWERED and after.end in answered:
         yield DifferenceKind.ANSWERS
-    # Place 0 is the primary, so a fallback has a place above 0.
+    # The primary has the place 0, so a place above 0 is a fallback.
     elif before.end is WalkEnd.FIRST and after.place:
         yield DifferenceKind.FALLS_BACK
     elif before.place and after.end is WalkEnd.FIRST:

@@ -1,6 +1,6 @@
 """ConfigLoader: the routing file with the seed's names in Python spelling (seed 003).
 
-`RoutingConfig` is the file's content including keys. `Configuration` (core/configuration/specs.py) is the whole of what
+`RoutingConfig` is the file's content including keys. `Configuration` (core/configuration/specs.py) is everything that
 is stored.
 """
 

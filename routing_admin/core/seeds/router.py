@@ -1,4 +1,4 @@
-"""LLMRouter: the seed's interface to routing (seed 003), over the shared planning and fallback."""
+"""LLMRouter: the seed's interface to routing (seed 003), which uses the same planning and fallback as the gateway."""
 
 from __future__ import annotations
 

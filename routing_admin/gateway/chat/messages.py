@@ -102,7 +102,8 @@ class MessageReader:
         return _add_reasoning(message, value, path, thoughts) if role is Role.ASSISTANT else message
 
     def _mark_last(self, parts: tuple[Part, ...], value: Object, path: str) -> tuple[Part, ...]:
-        # A cache mark of a whole message applies to its last part, unless that has its own.
+        # A cache mark (a position up to which the vendor caches the prompt) on a message applies to its last part,
+        # unless that has its own.
         mark = read_mark(value, path)
         if mark is None or (parts and parts[-1].cache):
             return parts

@@ -326,7 +326,7 @@ def _call_pieces_json(calls: tuple[ToolCallDelta, ...], origin: str) -> dict[str
 
 
 def _old_call_piece_json(calls: tuple[ToolCallDelta, ...]) -> dict[str, Any]:
-    # `function_call` has room for one call only.
+    # `function_call` can hold only one call.
     first = [call for call in calls if call.index == 0]
     if not first:
         return {}

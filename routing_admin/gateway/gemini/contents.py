@@ -142,7 +142,7 @@ class ContentReader:
             else:
                 answer_text += text
             proof = read_text(part, "thoughtSignature", part_path)
-            # A signature's position among text and calls is kept, as the model wants it back in the same place.
+            # A signature's position among text and calls is kept, because the model requires it in the same place.
             signed = read_part_signature(proof, len(answer_text), len(calls), of_call=kind == "functionCall")
             thoughts += signed.thoughts
             if kind == "functionCall":

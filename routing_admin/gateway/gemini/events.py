@@ -57,7 +57,7 @@ class GeminiChunks:
     is_grounded: bool = False
 
     def __post_init__(self) -> None:
-        # All answers to one request share one id.
+        # All answers to one request have the same id.
         if self.choice is not None:
             self.id = self.choice.of.id = self.choice.of.id or self.id
             self.begun = True

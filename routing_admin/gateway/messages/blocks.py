@@ -196,7 +196,7 @@ KNOWN: Mapping[str, frozenset[str]] = MappingProxyType(
         "redacted_thinking": frozenset({"type", "data"}),
     }
 )
-"""Type of a block → its parsed fields."""
+"""Type of a block → the fields of it that are parsed."""
 
 
 def _read_text(_: BlockMessageReader, block: Object, path: str) -> list[Part]:
@@ -256,7 +256,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "tool_reference": _read_reference,
     }
 )
-"""Type of a block → its reader."""
+"""Type of a block → the function that reads it."""
 
 
 def _find_file(

@@ -212,7 +212,7 @@ class MessageEvents:
         return _write("content_block_delta", {"index": self.index, "delta": delta})
 
     def _close(self, signature: str | None = None) -> bytes:
-        # Clients drop unsigned thinking, so a mark of ours replaces a missing signature.
+        # Clients drop unsigned thinking, so a constant of ours replaces a missing signature.
         kind, self.kind = self.kind, BlockKind.NONE
         if kind is BlockKind.NONE:
             return b""

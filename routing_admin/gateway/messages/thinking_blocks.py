@@ -46,7 +46,7 @@ def is_carrier(thought: ReasoningBlock) -> bool:
 
 
 def block_of_thought(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
-    """Return the block for a thought that its model wants back."""
+    """Return the block for a thought that the next turn has to return to its model."""
     if is_carrier(thought):
         return {"type": "redacted_thinking", "data": pack_thoughts([thought], origin)}
     proof = label_signature(thought.proof, origin)

@@ -1,4 +1,4 @@
-"""Parse an operation's body: a JSON object, or a form whose files stay in memory once."""
+"""Parse an operation's body: a JSON object, or a form whose files are kept in memory without copies."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
 
 
 def reasoning_item(identity: str, text: str, thoughts: Sequence[ReasoningBlock], origin: str) -> dict[str, Any]:
-    """Return a reasoning item: a readable summary, and what its model wants back, opaque to others."""
+    """Return a reasoning item: a readable summary, and opaque data that the next turn has to return to its model."""
     summary = [{"type": "summary_text", "text": text}] if text else []
     packed = {"encrypted_content": pack_thoughts(thoughts, origin)} if thoughts else {}
     return {"id": identity, "type": "reasoning", "summary": summary, **packed}

@@ -43,7 +43,7 @@ REFUSALS: Mapping[str, str] = {
     "MOVED": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
     "CLUSTERDOWN": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
 }
-"""Messages by the first word of Redis's error."""
+"""First word of Redis's error → message."""
 SILENT = translatable("Redis at %(place)s did not respond in time.")
 AWAY = translatable("Redis at %(place)s cannot be reached: %(reason)s.")
 REFUSED = translatable("Redis at %(place)s returned an error: %(reason)s")

@@ -27,7 +27,7 @@ class RecentIds:
         self._ids: dict[str, None] = {}
 
     def claim(self, candidate: str) -> str:
-        """Return the word as an id, with a random suffix if it was used before, or a new id if the word is invalid."""
+        """Return `candidate` as an id, with a random suffix if it was used before, or a new id if it is invalid."""
         if not REQUEST_ID.fullmatch(candidate):
             return new_id("req_")
         if candidate in self._ids:
