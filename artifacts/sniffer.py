@@ -73,7 +73,7 @@ def sniff(head: bytes) -> str | None:
             handle = _handles.mime = library.Magic(mime=True)
         opinion = str(handle.from_buffer(sample))
     except library.MagicException:  # raised for files that it cannot parse, after our own table has been tried
-        log.warning("libmagic failed on a file of which %d bytes were looked at", len(sample))
+        log.warning("libmagic failed on a file; %d bytes were examined", len(sample))
         return None
     return None if opinion in DOUBTFUL else opinion
 

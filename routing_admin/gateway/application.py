@@ -161,7 +161,7 @@ async def _send_reply(reply: HttpReply, send: Send, keep_alive: KeepAlive) -> No
                 await send({"type": "http.response.body", "body": block, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
     except WaitTooLongError:
-        raise TimeoutError("the caller takes nothing of its answer") from None
+        raise TimeoutError("the caller does not read its response") from None
     finally:
         timer.close()
         await reply.blocks.aclose()

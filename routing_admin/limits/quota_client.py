@@ -167,7 +167,7 @@ class QuotaClient:
             self._ledger.leave(self.process)
         except Exception as error:
             self._outage.note(error)
-            log.warning("this process's shares of limits go back when their lease ends")
+            log.warning("this process's shares of limits are returned when their lease expires")
         self._begin()
 
     def _find(self, holder: str, meter: Meter, limit: int) -> LocalQuota:

@@ -87,7 +87,7 @@ def opinion_of(ask: Opinion | None, head: bytes) -> str | None:
     try:
         return ask(head) if ask else None
     except Exception:  # a library may raise anything, and that must not fail an upload (ABR-8.3)
-        log.exception("asking an opinion on a file failed; %d bytes were looked at", len(head))
+        log.exception("asking a library about a file failed; %d bytes were examined", len(head))
         return None
 
 

@@ -228,7 +228,7 @@ class FallbackRun(Generic[T]):
         waiting = pause(failure, trial.retried + 1, policy.preset, self._time_left(), self._context.random)
         if waiting is None or self._context.budget.take(trial.candidate.provider):
             return waiting
-        logger.info("provider %s: its retries are used up; the next candidate is asked", trial.candidate.provider)
+        logger.info("provider %s: its retry budget is exhausted; the next candidate is called", trial.candidate.provider)
         return None
 
     def _record_failure(self, trial: CandidateRun, failure: Failure) -> None:

@@ -111,7 +111,7 @@ class CandidateRun:
             return False
         self.renamed, self.limit_name = True, other_name
         memory.refuse(*model_key, refused, other_name)
-        logger.info("provider %s: %s does not take %s; it is asked again with %s", *model_key, refused, other_name)
+        logger.info("provider %s: %s does not accept %s; it is called again with %s", *model_key, refused, other_name)
         return True
 
 

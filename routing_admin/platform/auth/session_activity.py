@@ -82,7 +82,7 @@ class SessionActivity:
             try:
                 _update(noted)
             except (DatabaseError, InterfaceError) as error:
-                log.debug("where %s sessions were last seen could not be written yet: %s", len(noted), error)
+                log.debug("the last use of %s sessions could not be written yet: %s", len(noted), error)
                 return False
             for digest, use in noted.items():
                 # The entry may have been replaced while it was written.

@@ -79,7 +79,7 @@ class RejectedCalls:
                 if oldest is not None:
                     RejectedCall.objects.filter(pk__lte=oldest).delete()
             except (DatabaseError, InterfaceError) as error:
-                log.debug("%s calls that went astray are not written: %s", len(noted), error)
+                log.debug("%s rejected calls could not be written: %s", len(noted), error)
 
 
 rejected_calls = owned(RejectedCalls)

@@ -42,7 +42,7 @@ class StoreMonitor:
         else:
             if before is not None:
                 since = before.since.isoformat("T", "seconds")
-                log.warning("the artifact store answers again; it did not since %s", since)
+                log.warning("the artifact store answers again; it was unavailable since %s", since)
 
 
 store_monitor = owned(StoreMonitor)

@@ -59,7 +59,7 @@ class Upkeep:
         session_activity().write()
         if not self.uses.write():
             log.warning(
-                "the database is locked: when %s keys were last used is not written", len(self.uses.list_noted())
+                "the database is locked: the last use of %s keys could not be written", len(self.uses.list_noted())
             )
 
     def round(self) -> None:
@@ -84,4 +84,4 @@ class Upkeep:
         try:
             make_days(timezone.now())
         except (DatabaseError, InterfaceError) as error:
-            log.warning("the request log's tables of the days ahead are not made yet: %s", error)
+            log.warning("the request log's partitions for the next days could not be created yet: %s", error)

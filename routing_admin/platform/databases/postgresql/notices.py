@@ -46,7 +46,7 @@ class Listener:
                     connection.execute(f"LISTEN {CHANNEL}")
                     self._hear(connection)
             except psycopg.Error as error:
-                log.debug("nothing is heard from the database: %s", error)
+                log.debug("no notifications can be received from the database: %s", error)
                 self._ends.wait(AGAIN_SECONDS)
         connections.close_all()
 
