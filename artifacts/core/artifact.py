@@ -11,7 +11,7 @@ from capabilities.core.message import Content, FilePart
 from capabilities.core.vocabulary import Kind
 
 REF_PREFIX = "artifact:"
-# An id has no dots or slashes, so it can never be a path.
+# Ids have no dots or slashes, so that they cannot be paths.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 

@@ -49,7 +49,7 @@ def _refuse_bombs(source: BinaryIO) -> None:
 
 
 def _add_rows(workbook: CalamineWorkbook, name: str, output: TextCollector) -> None:
-    # A chart sheet cannot be read and has no rows.
+    # A sheet that contains only a chart has no rows to read.
     try:
         sheet = workbook.get_sheet_by_name(name)
     except CalamineError:

@@ -81,8 +81,8 @@ def upload_by_link(
 ) -> Artifact:
     """Store the file for a link. `declared` and `encoding` are used if the link states no type.
 
-    Raise `NotFoundError` if the token is not a link's, or `LinkOverError` if the link is used or expired, or its agent
-    may no longer store files. If storing fails, nothing is kept and the link can be used again.
+    Raise `NotFoundError` if no link has this token. Raise `LinkOverError` if the link is used or expired, or if its
+    agent may no longer store files. If storing fails, nothing is kept and the link can be used again.
     """
     link = _claim(token)
     try:

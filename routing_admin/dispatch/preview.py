@@ -151,7 +151,7 @@ class Preview:
 
     @property
     def best(self) -> DeliveryPreview | None:
-        """The first service that gets the file itself instead of a description."""
+        """The first service that receives the file itself and not just a description."""
         return next((delivery for delivery in self.deliveries if delivery.form is not DeliveryForm.DESCRIBED), None)
 
 
@@ -269,7 +269,7 @@ class Previewer:
 
 
 def _adaptation_key(reader: Reader) -> Hashable:
-    """Return a key that is equal for readers for which requests are adapted in the same way."""
+    """Return a key of the reader; requests are adapted in the same way for readers with equal keys."""
     slots = reader.slots
     # Slots hold dictionaries, which have no hash, so they are compared by their parts.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())

@@ -162,8 +162,8 @@ class ChatApi:
     policy, with its content type, if the API has a form for it. `resolve` replaces references in the body and is None
     if the API has no references.
 
-    If several answers can be requested, `count_field` is the field with their number, `merge` makes one body from their
-    bodies and the summed usage, and `enclose` wraps the stream of their blocks, or is None if the stream needs no
+    If several answers can be requested, `count_field` is the field with their number, and `merge` makes one body from
+    their bodies and the summed usage. `enclose` wraps the stream of their blocks; it is None if the stream needs no
     wrapping.
     """
 

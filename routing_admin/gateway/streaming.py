@@ -92,7 +92,7 @@ class AnswerStream:
             self.ended_by = error
             yield self.events.write_error(later_error(error), self.request_id)
         except KeyEndedError as error:
-            # A complete answer needs no error, whatever happened to its key.
+            # If the answer is complete, it does not matter that its key has ended.
             if self.finish is None:
                 self.ended_by = error
                 yield self.events.write_error(GatewayError(error.status, error.code, error.message), self.request_id)

@@ -187,7 +187,7 @@ class IdempotencyRecord(models.Model):
 
     `digest` covers the agent's key and the caller's idempotency key, `fingerprint` the call; neither can be reversed.
     While `status` is null, the call is being answered by `holder`, which renews `held_until`. `ciphertext` is the
-    encrypted outcome; with a status but no ciphertext, the outcome could not be stored.
+    encrypted outcome; if there is a status but no ciphertext, the outcome could not be stored.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

@@ -53,7 +53,7 @@ class CountedNames:
         return name if name in self.agents else self._other
 
     def is_known(self, route: str, provider: str, model: str) -> bool:
-        """Return whether any of these names is configured, so that something is counted by it."""
+        """Return whether any of these names is configured and therefore appears in the metrics."""
         return self.route(route) == route and self.labels_of(provider, model) == (provider, model)
 
 

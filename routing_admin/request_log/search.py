@@ -289,7 +289,7 @@ def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None
 def list_files_of(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, Any]]]:
     """Return the files of requests, newest first, as sent to the last candidate that got files, by request id.
 
-    One query, none if no request had a file.
+    This takes one query, or none if no request had a file.
     """
     adapted = [row for row in rows if row.adaptation]
     if not adapted:

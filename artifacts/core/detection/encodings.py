@@ -1,9 +1,9 @@
 """Decide whether bytes are text, and in which encoding.
 
-These are tried in order: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark, the uploader's
-declaration, the text's own declaration, legacy encodings by likelihood, Chinese in UTF-16, and the injected guesser (a
-function of a library). A trial succeeds when every byte decodes (except for a last character cut in two), no NUL occurs
-and control characters are rare, over the whole stream. It works block by block, so memory stays constant.
+The order of trials is: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark. Then come the
+uploader's declaration and the text's own, legacy encodings by likelihood, Chinese in UTF-16, and last the injected
+guesser (a function of a library). A trial succeeds when every byte decodes (except for a last character cut in two), no
+NUL occurs and control characters are rare, over the whole stream. It works block by block, so memory stays constant.
 
 UTF-16 and UTF-32 without a mark are recognised by their NULs, ISO 2022 and HZ by escape sequences in plain ASCII.
 """

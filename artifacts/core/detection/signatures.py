@@ -244,7 +244,7 @@ FILES: tuple[Signature, ...] = (
 
 
 HEAD = 64 * 1024
-"""The bytes of a file that are examined first. libmagic needs 8 KB for .xls, and more for office files."""
+"""Number of bytes of a file that are examined first. libmagic needs 8 KB for .xls, and more for office files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -340,7 +340,7 @@ LONGEST = 31 * DAY
 
 def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
     """Return whether twice the usual interval has passed since the last run; `runs` are the newest first."""
-    # A job that never ran was never set up.
+    # A job that has not run yet is not set up, so it cannot be overdue.
     if not runs:
         return False
     last = runs[0]

@@ -182,7 +182,7 @@ UNSIGNED = translatable("The shape %(shape)s does not use a secret. Only these d
 
 
 class WebhookAddressError(ValueError):
-    """Why a webhook's URL cannot be used, without repeating any part of it."""
+    """A webhook's URL cannot be used; the message says why and repeats no part of the URL."""
 
 
 @dataclass(frozen=True, slots=True)

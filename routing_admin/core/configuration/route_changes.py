@@ -49,7 +49,7 @@ def with_route(configuration: Configuration, spec: RouteSpec) -> Configuration:
 
 
 def route_changes(before: RouteSpec | None, after: RouteSpec) -> tuple[RouteChange, ...]:
-    """Return what saving `after` over `before` changes; `before` is None for a new route."""
+    """Return the changes between two versions of a route; `before` is None for a new route."""
     if before is None:
         return tuple(_chain_changes((), after.candidates))
     return (*_chain_changes(before.candidates, after.candidates), *_field_changes(before, after))

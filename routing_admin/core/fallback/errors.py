@@ -132,7 +132,7 @@ class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the n
 
 def exhausted_status(attempts: Iterable[Attempt]) -> int:
     """Return an exhausted chain's status: 429 if all attempts were rate-limited, 504 if all timed out, else 502."""
-    # A cooling candidate counts as the fault that caused the cooldown. Candidates that were never callable do not
+    # A cooling candidate counts as the fault that caused the cooldown. Candidates that could not be called do not
     # count.
     causes = {attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED}
     statuses = {TABLE[cause].exhausted if cause else 502 for cause in causes}

@@ -102,8 +102,8 @@ class FallbackRun(Generic[T]):
         return None if cooling is None else cooling_attempt(candidate, cooling, now)
 
     def _find_last_resort(self) -> PlannedCandidate | None:
-        # If every callable candidate is cooling down, the first to recover is called once, unless it only waits for its
-        # quota: calling again cannot end that.
+        # If every callable candidate is cooling down, the first to recover is called once, except when it waits for a
+        # quota, which a call cannot restore.
         cooling_down: list[tuple[float, PlannedCandidate]] = []
         for candidate in self.plan.candidates:
             if candidate.skip is not None:
@@ -228,7 +228,7 @@ class FallbackRun(Generic[T]):
         waiting = pause(failure, trial.retried + 1, policy.preset, self._time_left(), self._context.random)
         if waiting is None or self._context.budget.take(trial.candidate.provider):
             return waiting
-        logger.info("provider %s: its retry budget is exhausted; the next candidate is called", trial.candidate.provider)
+        logger.info("provider %s: its retry budget is exhausted; calling the next candidate", trial.candidate.provider)
         return None
 
     def _record_failure(self, trial: CandidateRun, failure: Failure) -> None:

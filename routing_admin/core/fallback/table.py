@@ -60,7 +60,7 @@ class Scope(StrEnum):
 
 
 class Group(StrEnum):
-    """Words by which a route addresses several faults; a three-digit status and a fault's code also work."""
+    """Words for several faults in a route's rules, besides three-digit statuses and faults' own codes."""
 
     CLIENT_ERROR = "4xx"
     SERVER_ERROR = "5xx"

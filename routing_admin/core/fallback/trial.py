@@ -60,7 +60,7 @@ class CandidateRun:
 
     @classmethod
     def from_memory(cls, memory: Memory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
-        """Start an attempt with the adjustments for known refusals."""
+        """Start an attempt, with the request already adjusted to known refusals."""
         known = memory.refusals(candidate.provider, candidate.model)
         left_out = frozenset(refusal.param for refusal in known if refusal.sent_as is None)
         name = next((refusal.sent_as for refusal in known if refusal.sent_as is not None), None)

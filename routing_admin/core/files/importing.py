@@ -168,7 +168,7 @@ def import_values(
 
 
 def _first_of(problems: Iterable[Problem]) -> list[Problem]:
-    # Of a file with very many problems, the first problems and an error are reported.
+    # For a file with very many problems, report the first ones and an error that says so.
     first = list(islice(problems, MAX_PROBLEMS))
     if len(first) == MAX_PROBLEMS:
         first.append(

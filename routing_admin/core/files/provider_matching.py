@@ -85,7 +85,7 @@ def _provider_at(
     existing = current.provider(name)
     old = existing or _new_provider(name, raw)
     is_known = (
-        # An entry that names an existing provider changes it only by another key.
+        # If an entry names an existing provider, nothing but a different key changes that provider.
         _matches(old, address) if isinstance(address, KeyedAddress) else form_of(raw["apiKey"]) != KeyNotation.LITERAL
     )
     variable = key_variable(name, old.env_name)

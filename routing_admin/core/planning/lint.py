@@ -1,4 +1,4 @@
-"""Check a chain, saved or a draft, for candidates that will not do what the chain promises, without calling anything.
+"""Check the candidates of a saved or draft chain for problems, without calling anything.
 
 Each finding is about a single candidate, because a later candidate may read what an earlier one cannot.
 """

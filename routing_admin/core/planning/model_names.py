@@ -172,7 +172,7 @@ def check_allowed(limits: AgentLimits | None, configuration: Configuration, targ
 
 
 def names_of(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
-    """Return the names that permit a target; none for a provider's model without a model service."""
+    """Return the names that permit a target: empty for a provider's model that has no model service."""
     if not target.direct:
         return (task_name(target.route.task_type),)
     first = target.route.primary

@@ -21,7 +21,7 @@ class Params:
 
 
 def pick_effective(*levels: Params) -> Params:
-    """Return for each parameter the first level that sets it; levels are ordered strongest first (MMR-P7)."""
+    """Return each parameter's value from the first level that sets it; levels are ordered strongest first (MMR-P7)."""
     # Compared with None, because 0 is a value.
     return Params(
         next((level.temperature for level in levels if level.temperature is not None), None),

@@ -99,7 +99,7 @@ def _nest_grammar(shape: Object) -> Mapping[str, Any]:
 
 
 def item_path(index: int, earlier: int) -> str:
-    """Return the path by which a caller knows an input item, counting only its own items."""
+    """Return the path of an input item as the caller sees it, counting only the items that it sent."""
     return f"input[{index - earlier}]" if index >= earlier else f"previous_response_id[{index}]"
 
 

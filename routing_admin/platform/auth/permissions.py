@@ -74,7 +74,7 @@ def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase |
 
 
 def _refuse(name: str, right: Right) -> HttpResponseNotAllowed:
-    # 405 if no role has the right, since the page has no such method.
+    # The response is 405 if no role has the right, because the page then does not have this method.
     others = {Right.SEE: ("POST",), WRITING: ("GET", "HEAD")}
     if is_offered(name, right) or not is_offered(name, ~right):
         raise PermissionDenied

@@ -140,7 +140,7 @@ PROBES: Mapping[str, Sequence[tuple[str, str]]] = {
     DEFAULT_DB_ALIAS: (("Installation", INSERT),),
     LOGS: (("RequestLog", INSERT), ("AttemptLog", INSERT), ("UsageSum", INSERT), ("UsageSum", UPDATE)),
 }
-"""The tables of each database that the server cannot work without, and statements that use them."""
+"""Tables that the server needs in each database, and the statements that test them."""
 LOCK_SECONDS = 0.1
 
 

@@ -183,7 +183,7 @@ class RedisLink:
             self._client.close()
 
     def _write(self, client: redis.Redis) -> object:
-        # A PING is not enough, because a replica, or a server without memory, would answer it.
+        # A PING is not enough: a replica would answer it, and so would a server that is out of memory.
         return client.set(self.key("probe"), "1", px=1000)
 
     def _try(self, work: Callable[[redis.Redis], T], client: redis.Redis) -> T:

@@ -110,7 +110,7 @@ class Connections:
         return True
 
     def leave(self, connection: Connection, address: str) -> None:
-        """End the count for an address; no effect on a connection that was not counted."""
+        """End the count for an address; does nothing for a connection that was not counted."""
         name = place_of(address)
         peers = self._open.get(name, {})
         peers.pop(connection, None)

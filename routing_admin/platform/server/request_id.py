@@ -100,10 +100,10 @@ class RequestIdMiddleware:
         return response
 
 
-# Ids that are unique but not secret, generated without a system call each.  `secrets` would release the interpreter
-# lock for each id, and this thread would then wait for others. What must not be guessed (keys, tokens) still uses
-# `secrets`.  An id starts with the second it was created in, so that successive ids are adjacent in the log's indexes,
-# which halves the cost of logging a request.
+# Ids that are unique but not secret. Generating one takes no system call.  `secrets` would release the interpreter lock
+# for each id, and this thread would then wait for others. What must not be guessed (keys, tokens) still uses `secrets`.
+# An id starts with the second it was created in, so that successive ids are adjacent in the log's indexes, which halves
+# the cost of logging a request.
 
 _random = Random()  # noqa: S311  # seeded by the system; ids are no secrets
 os.register_at_fork(after_in_child=_random.seed)
