@@ -1,4 +1,4 @@
-"""Single sign-on: the identity providers of the environment, and who may sign in with an account there."""
+"""Single sign-on: the identity providers that the environment configures, and who may sign in with an account there."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityProvider:
-    """A configured identity provider."""
-
     id: str
     kind: str
     name: str

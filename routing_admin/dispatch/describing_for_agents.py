@@ -29,7 +29,7 @@ from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import run_sync
 
 MAX_SECONDS = 180.0
-"""Time limit for a request; a description takes a share of it, see `descriptions.describing`."""
+"""Time limit of the agent's request in seconds; a description may take a share of it, see `descriptions.describing`."""
 
 
 class RouteDescriber:

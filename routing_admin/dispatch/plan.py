@@ -209,7 +209,7 @@ def prepare_for(
 
 
 def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str, ...]:
-    """Return what this call drops: parts without a place in the protocol, and refused parameters."""
+    """Return what this call drops: fields that the protocol lacks, and refused parameters."""
     names = prepared.request.dropped_params + list_dropped_params(chat, call)
     return brief_names(names) if names else names
 

@@ -167,7 +167,7 @@ def preview(row: Artifact, *, language: str | None = None, agent: str | None = N
 
 
 class Previewer:
-    """Preview one artifact; services whose models read the same share one adapted request."""
+    """Preview one artifact; services whose models can read the same content share one adapted request."""
 
     def __init__(self, row: Artifact, *, language: str | None = None, agent: str | None = None) -> None:
         self._state = snapshot.current()

@@ -99,7 +99,7 @@ MAX_SKIPS = 20
 
 
 def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
-    """Return the headers of an answer; the last attempt is the one that answered."""
+    """Return the routing headers of an answer; the last attempt is the one that answered."""
     last = attempts[-1]
     headers = {
         "x-routing-provider": header_value(last.provider),

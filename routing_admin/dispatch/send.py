@@ -260,7 +260,7 @@ def _keep_all(media: tuple[Media, ...], keep: KeepMedia | None, maker: str) -> t
 __all__ = ["Dispatch", "process_run_context"]
 
 
-# Requests that pass through unchanged: which candidates of the chain can be called, and why others are skipped.
+# For requests that are passed through unchanged: which candidates can be called, and why others are skipped.
 
 OTHER_PROTOCOL = translatable("%(call)s only works with providers that speak openai; %(provider)s speaks %(protocol)s.")
 OTHER_MODEL = translatable(

@@ -1,4 +1,4 @@
-"""Simulate a request: the real run with scripted outcomes and a simulated clock, without network.
+"""Simulate a request: it runs as a real one, but with scripted outcomes and a simulated clock, and without network.
 
 It accepts any `RouteSpec`, stored or a draft, and prepares payloads with the function that real requests use.
 """

@@ -1,4 +1,4 @@
-"""Answer an admitted call, whole or streamed: run the chain, settle its limits, name the model that answered."""
+"""Answer an admitted call, whole or streamed: run the chain, settle the limits, and name the model that answered."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def check_counts(body: Object, messages: str) -> None:
         _check(len(listed), "MAX_MESSAGES", messages)
         _check(_count_parts(listed), "MAX_PARTS", messages)
         try:
-            # Arguments are JSON inside a string, whose values the parser of the body has not counted.
+            # Arguments are JSON inside a string, so the parser of the body has not counted their values.
             check_inner_json([text for message in listed if type(message) is dict for text in _arguments(message)])
         except JsonTooLargeError as error:
             raise BadRequestError(error.sentence, messages, error.code, error.status) from None

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 REPEAT_SECONDS = 15.0
 COMMENT = b": keep-alive\n"
-"""Written without a blank line: openai-go up to March 2026 takes a blank line for an event and fails on its missing
-data (openai/openai-go#556)."""
+"""Comment without a blank line after it: openai-go up to March 2026 takes a blank line for an event and fails on its
+missing data (openai/openai-go#556).
+"""
 BLANK = b"\r\n"
-"""For Google's clients, which parse any other line as JSON, and for an answer that is one JSON list."""
+"""Blank line, for Google's clients, which parse any other line as JSON, and for an answer that is one JSON list."""
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -49,7 +50,7 @@ class KeepAlive:
     ) -> None:
         """Begin the answer after `seconds` and repeat `block` until `stop`.
 
-        `write_error` writes the event that ends an answer which has begun.
+        `write_error` writes the error event of an answer that has begun.
         """
         self._block, self._make_headers, self._begun, self.write_error = block, headers, begun, write_error
         self._timer = asyncio.get_running_loop().call_later(seconds, self._start_task)

@@ -62,7 +62,7 @@ PIECE_CHARS = 4 * 1024 * 1024
 """Characters of base64 decoded at once, whole groups of four."""
 
 Find = Callable[[str], FilePart | None]
-"""Return the file of a reference visible to the agent, even if it is gone; None if it never existed."""
+"""Function that returns the file for a reference visible to the agent, even if it is gone; None if it never existed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def part_of_bytes(data: bytes, declared: str | None, filename: str | None) -> Fi
 def part_of_tool_text(text: str, param: str, references: References) -> Part:
     """Return a tool result's text, or the file of the ContentRouteResult in it.
 
-    Raise `BadRequestError` if its data does not decode.
+    Raise `BadRequestError` if its data cannot be decoded.
     """
     try:
         file = read_tool_result(text)

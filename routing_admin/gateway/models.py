@@ -99,7 +99,7 @@ def _model_by_another_name(state: Snapshot, name: str, limits: AgentLimits | Non
     except LookupError as error:
         reason = str(error) if isinstance(error, UnknownModelError) else "no route"
         raise GatewayError(404, "model_not_found", reason, "model") from None
-    # A direct name means one service, a route the first candidate that can answer.
+    # For a direct name show its service, for a route the first candidate that can answer.
     if target.direct:
         first = target.route.primary
         service = target.service or configuration.service_at(first.provider, first.model or "")

@@ -60,7 +60,7 @@ def label_signature(signature: str | None, origin: str) -> str | None:
 
 
 def read_signature(text: str | None) -> tuple[str | None, str]:
-    """Return a returned signature and its origin, which is "" for a vendor's own."""
+    """Split a signature that a caller sent back; the origin is "" if the vendor's signature has none."""
     labelled = _SIGNED.fullmatch(text or "")
     if labelled is None:
         # Vendors' signatures are plain base64, so a colon means a damaged label.

@@ -30,7 +30,7 @@ from routing_admin.upstream import Stream
 
 @dataclass(slots=True, kw_only=True)
 class AnswerStream:
-    """One streamed answer and what was received of it so far."""
+    """A streamed answer, and the part of it that has been received so far."""
 
     result: RunResult[Stream]
     dispatch: Dispatch

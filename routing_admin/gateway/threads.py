@@ -51,6 +51,6 @@ def _with_rows(work: Callable[[], T]) -> T:
             return work()
         except Exception as error:
             if is_unavailable(error):
-                # A broken connection must not be left for the thread's next call.
+                # Close a broken connection, so that the thread's next call opens another.
                 close_old_connections()
             raise

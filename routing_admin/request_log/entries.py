@@ -368,7 +368,7 @@ def note_refused_files(entries: Iterable[Entry]) -> None:
 
 
 def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
-    """Yield the refused files: a provider answered with an error status that its model takes no such content."""
+    """Yield the refused files: the provider's error says that its model does not accept such content."""
     for at, attempt in enumerate(entry.attempts):
         status = next(
             (call.status_code for call in attempt.tries if call.outcome == MISMATCH and call.status_code), None

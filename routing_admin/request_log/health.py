@@ -203,9 +203,10 @@ FROM hour ORDER BY start
 """
 """Query with one index range per hour and number; grouping the same rows would take three times as long."""
 DAYS = "AND started_at >= %s AND started_at < %s"
-"""The bounds of all hours together.
+"""Bounds of all hours together, used on PostgreSQL only.
 
-Without them PostgreSQL plans for the tables of all days; with them SQLite would read the index by them.
+Without them PostgreSQL plans for the tables of all days; SQLite would search the index by these bounds instead of by
+those of each hour.
 """
 
 

@@ -106,7 +106,7 @@ def _gaps(start: datetime, stop: datetime, covered: Sequence[Range]) -> Iterator
 def read_rows(
     latency: Latency, search: Search, times: Range, now: datetime, by_minute: bool
 ) -> dict[datetime, Histogram]:
-    """Return the histograms of the matching rows between two times, by minute or hour. One query."""
+    """Return the histograms of the matching rows between two times, by minute or hour. This takes one query."""
     # Times are grouped as text, in UTC: an hour has 13 characters, and a minute has 16.
     place = Left(Cast("started_at", CharField()), 16 if by_minute else 13)
     rows = filter_rows(search, now).filter(started_at__gte=times[0], started_at__lt=times[1])

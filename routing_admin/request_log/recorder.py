@@ -1,4 +1,4 @@
-"""Collect what becomes known about a request until it ends, then hand one entry to the journal."""
+"""Collect facts about a request until it ends, then pass one entry to the journal."""
 
 from __future__ import annotations
 

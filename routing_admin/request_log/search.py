@@ -342,7 +342,7 @@ def match_names(part: str, names: Sequence[str]) -> list[str]:
 # If a search has a rare word, its rows are collected first, and the rest of the search applies to these.
 
 RARE = 2000
-"""Up to this many rows of one provider, model, surface or id prefix are collected first."""
+"""Maximum number of rows of one provider, model, surface or id prefix that are collected first."""
 
 
 def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:

@@ -133,7 +133,10 @@ def sum_usage(
 
 
 def count_requests(group_by: str, since: datetime) -> Mapping[str, int]:
-    """Return the requests since the start of an hour by one of `GROUPS`, for values with requests. One query."""
+    """Return the number of requests since the start of an hour, for each value of a group that has any.
+
+    This takes one query.
+    """
     name, hours = GROUPS[group_by], {"span": UsageSum.HOUR, "start__gte": since}
     rollups = UsageRollup.objects.filter(**hours).order_by()
     folded = rollups.filter(dimension="", value="").values("start")

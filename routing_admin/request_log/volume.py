@@ -79,7 +79,7 @@ class Volume:
 
 
 def find_range(search: Search, now: datetime) -> tuple[datetime, datetime] | None:
-    """Return the times between which a search can match requests of the log; None if there are none. One query."""
+    """Return the times between which a search can match requests of the log, or None. This takes one query."""
     oldest = RequestLog.objects.order_by("started_at", "pk").values_list("started_at", flat=True).first()
     since, until = (moment(search.get(key), now) if search.get(key) else None for key in ("since", "until"))
     if oldest is None:

@@ -54,7 +54,7 @@ ROOT_FIELDS = ("default_language", "content_policy", "catalogue", "extra_routing
 KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route", "exchange_rate": "exchange rate"}
 MORE_KEYS = "more_keys"
 UNORDERED = frozenset({"alias", "agent", "language", "budget"})
-"""Kinds whose order has no meaning: rows and pages sort them."""
+"""Kinds whose order has no meaning, because they are sorted in rows and on pages."""
 
 
 def right_of(kind: str, field: str) -> str:
@@ -110,7 +110,6 @@ def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> 
 
 
 def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) -> Iterator[Change]:
-    """Yield the changes of one field."""
     if field == MORE_KEYS:
         yield from _order_change(kind, name, list(before), list(after))
     if same_json(before, after):

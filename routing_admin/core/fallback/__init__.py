@@ -1,4 +1,4 @@
 """The fallback loop: which candidate is called next, and when.
 
-Read `table`, `policy` and `run` first, then `waits` and `cooldown`.
+Read `table`, `policy` and `run` first, then `cooldown` and `key_pools`.
 """

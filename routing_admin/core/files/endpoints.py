@@ -1,7 +1,7 @@
 """Derive a call URL, a base URL, an origin and a provider's name from an endpoint.
 
-An endpoint whose path ends in its protocol's call is used as it is, otherwise the call is appended. `/v1` is never
-inserted, since some endpoints end in `/v3` or `/v4`.
+If the endpoint's path ends in a call of its protocol (such as `/chat/completions`), the endpoint is used as it is,
+otherwise the call is appended. `/v1` is never inserted, since some endpoints end in `/v3` or `/v4`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORD = re.compile(r"[a-z0-9]+")
 
 
 def base_of(endpoint: str) -> str:
-    """Return the base URL, without a final slash and without a protocol's call; a query is kept."""
+    """Return the base URL, without a final slash and without the path of a call; a query is kept."""
     parts = split(endpoint)
     path = parts.path.rstrip("/")
     for call in CALLS.values():
@@ -98,7 +98,7 @@ def base_url_of(service: ServiceSpec, provider: ProviderSpec | None) -> str:
 
 
 def own_base(provider: ProviderSpec) -> str:
-    """Return a provider's base URL as in a service's entry: its endpoint without a call."""
+    """Return a provider's base URL as in a service's entry: its endpoint without the path of a call."""
     base = base_of(provider.endpoint)
     return provider.endpoint if provider.endpoint.rstrip("/") == base else base
 

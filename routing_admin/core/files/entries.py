@@ -155,7 +155,7 @@ ANY_ENTRY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The tags of which an entry must have one, `*` for any; None expects nothing, not even that the entry exists."""
+    """Tags of which the entry must have one; `*` accepts any existing entry, and None also a missing one."""
 
     tags: frozenset[str] | None = None
 

@@ -72,7 +72,7 @@ def sha256(key: str) -> str:
 
 
 def format_of(value: object) -> FileFormat | None:
-    """Return which file a JSON value is by its top-level fields, or None."""
+    """Return which of the files a JSON value is, judging by its top-level fields, or None."""
     if isinstance(value, Mapping):
         if "providers" in value or "routing" in value:
             return FileFormat.ROUTING

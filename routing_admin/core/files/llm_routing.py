@@ -69,7 +69,7 @@ def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
 
 
 def read_provider(raw: Mapping[str, Any], key: KeySpec, more_keys: tuple[KeySpec, ...] = ()) -> ProviderSpec:
-    """Return the provider of an entry of `providers`, with its resolved keys."""
+    """Return the provider that an entry of `providers` describes; its keys have been resolved before."""
     provider = replace(_provider_fields(raw, key), more_keys=more_keys)
     return replace(provider, extra=find_leftovers(raw, _provider_canonical(provider)))
 
@@ -134,7 +134,7 @@ def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
 
 
 def read_route(task_type: str, raw: Mapping[str, Any], providers: Collection[str]) -> RouteSpec:
-    """Return the route of an entry of `routing`; `providers` are the names that its fallbacks may use."""
+    """Return the route that an entry of `routing` describes; `providers` are the names that its fallbacks may use."""
     route = _route_fields(task_type, raw, providers)
     return replace(route, extra=find_leftovers(raw, _route_canonical(route, providers)))
 

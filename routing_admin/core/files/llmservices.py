@@ -68,7 +68,7 @@ def declared_capabilities(service: ServiceSpec) -> Capabilities | None:
 
 
 def write_findings(service: ServiceSpec) -> dict[str, dict[str, str]]:
-    """Return the field's value, empty if every capability is declared."""
+    """Return the value of `capabilitySources`, empty if every capability is declared."""
     declared = declared_capabilities(service)
     return {side: sources for side in SIDES if (sources := _side(service, side, declared))}
 
@@ -188,7 +188,7 @@ def _problems(raw: object, path: str, ids: set[str], key_context: KeyContext) ->
 
 
 def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpec | None = None) -> ServiceSpec:
-    """Return the service of an entry, at its resolved provider.
+    """Return the service that an entry describes, at its provider, which has been resolved before.
 
     Capabilities that were probed, catalogued or disabled for the same model are kept if the entry does not mention
     them.

@@ -32,7 +32,7 @@ class KeyedAddress:
 
 
 def place_of(raw: Mapping[str, Any], fingerprint: Fingerprint) -> KeyedAddress:
-    """Return the address of a service in a file; all placeholders and masks count as one unknown key."""
+    """Return a service's base URL and the mark of its key; all placeholders and masks count as one unknown key."""
     text, base = raw["apiKey"], base_of(raw["baseURL"])
     form = form_of(text)
     if form is KeyNotation.LITERAL:

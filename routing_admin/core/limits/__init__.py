@@ -1,1 +1,1 @@
-"""Rates, budgets and concurrency that an agent may use."""
+"""Limits on agents: request rates, budgets and concurrent calls."""

@@ -55,8 +55,8 @@ def window_at(period: Period, now: datetime, zone: tzinfo) -> Window:
     if period is Period.NOW:
         return MOMENT
     if period is Period.MINUTE:
-        # Minutes of the clock: a caller may use two of them within sixty seconds, and a refilling bucket or weighted
-        # windows admit nearly as much.
+        # Minutes begin on the clock, so a caller may use up two of them within sixty seconds. A token bucket or
+        # weighted windows would admit nearly as much.
         minute = now.astimezone(UTC).replace(second=0, microsecond=0)
         return Window(f"{minute:%Y-%m-%dT%H:%MZ}", minute + timedelta(minutes=1))
     today = now.astimezone(zone).date()

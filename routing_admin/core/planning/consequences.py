@@ -60,7 +60,7 @@ class _Reach:
         return self._chains[route.task_type]
 
     def route_of(self, agent: AgentSpec) -> RouteSpec | None:
-        """Return the route that an agent's requests take, or None if it names none or none exists."""
+        """Return the route that an agent's requests take, or None if the agent names none or it does not exist."""
         if agent.task_type is None:
             return None
         try:
@@ -161,7 +161,7 @@ def _of_candidates(route: str, old: ChainLint, new: ChainLint, lost_by_all: Sequ
     for candidate in new.callable:
         earlier = before.get(_key(candidate))
         lost = [
-            # `_of_chain` has reported what the whole route loses.
+            # What the whole route loses was already reported by `_of_chain`.
             capability
             for capability in _read([earlier] if earlier else [])
             if not candidate.capabilities.has(capability) and capability not in lost_by_all
@@ -266,7 +266,7 @@ def _name(candidate: CheckedCandidate) -> str:
     return candidate.service.id if candidate.service else f"{candidate.spec.provider}/{candidate.model}"
 
 
-# Upcoming retirements: what each means for routes and agents, in order of date.
+# The effect of each upcoming retirement on routes and agents, in order of date.
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def list_dropped_params(chat: ChatRequest, call: Call) -> tuple[str, ...]:
     if not call.without_params:
         return ()
     effective = _apply_effective(chat, call)
-    # What a protocol adds is not part of the request.
+    # Parameters added by a protocol are not part of the request.
     names = sorted(call.without_params - ADDED)
     return tuple(name for name in names if drop_params(effective, {name}) != effective)
 

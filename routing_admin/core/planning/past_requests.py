@@ -1,4 +1,4 @@
-"""A logged request as a value, rebuilt so that delivery can decide on it again.
+"""Logged requests as values, rebuilt so that the delivery of their files can be decided again.
 
 The log keeps neither text nor bytes. A file's properties are inferred from the delivery decisions recorded for it: that
 it was in a tool result, its width, that its bytes were unreadable. A conversion is assumed to succeed unless the log

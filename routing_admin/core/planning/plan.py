@@ -75,7 +75,7 @@ class RoutingQuery:
 
 
 def is_taken(route: RouteSpec) -> bool:
-    """Return whether requests can reach the route; `default` cannot be disabled."""
+    """Return whether requests can use the route: it is enabled, or it is `default`."""
     return route.enabled or route.task_type == DEFAULT_ROUTE
 
 
@@ -325,7 +325,7 @@ READY = "ready"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCandidate:
-    """A candidate's outlook: `ready`, or the outcome it would have without a call, with the reason."""
+    """What would become of a candidate now: `ready`, or the outcome without a call, with the reason."""
 
     candidate: PlannedCandidate
     outcome: str
@@ -333,7 +333,7 @@ class ResolvedCandidate:
 
 
 def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[ResolvedCandidate, ...]:
-    """Return every candidate's outlook now, without calling anything or claiming a cooldown probe."""
+    """Return what would become of every candidate now, without calling anything or claiming a cooldown probe."""
     seen: set[tuple[str, str]] = set()
     resolved = []
     for candidate in plan.candidates:

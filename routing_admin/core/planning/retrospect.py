@@ -24,7 +24,7 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.past_requests import CandidateKey, PastRequest, PastTry, rebuild
 
 WORDS = TextStyle()
-"""Placeholder style; the wording changes no decision."""
+"""Any text style will do, because wording affects no decision."""
 UNLIMITED = 1 << 62
 """Size limit in bytes where none is known."""
 NO_READER = Reader(Slots())
@@ -121,7 +121,7 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
         known = WalkEnd.LATER if at else WalkEnd.FIRST
         end = known if stride is _Stride.ANSWERS else WalkEnd.UNKNOWN
         return Walk(end=end, first=first, last=place.name, place=at, forms=form, has_reader=has_reader)
-    # All candidates are cooling down, so the first to recover is asked, and the log does not say which.
+    # All candidates are cooling down, so the first to recover would be called, but the log does not say which that was.
     if not first and first_cooling is not None:
         place = chain.places[first_cooling]
         return Walk(
@@ -250,7 +250,7 @@ def look_back(requests: Iterable[PastRequest], before: WalkChain, after: WalkCha
 
 def _room_of(place: WalkPlace) -> int:
     slots = place.reader.slots
-    # The number of bytes that fits every slot, however the files are spread over them.
+    # The number of bytes that fits every slot, however they are divided among kinds of files.
     limits = [slots.max_request_bytes or UNLIMITED]
     for slot in slots.by_kind.values():
         limits += [slot.max_bytes or UNLIMITED, slot.max_total_bytes or UNLIMITED]

@@ -57,7 +57,7 @@ Caller = Callable[[Call, ChatRequest], Outcome[Answer]]
 
 @dataclass(slots=True)
 class LLMRouter:
-    """Sends requests along their routes; `unusable` maps providers that cannot be called to the reason."""
+    """Sends requests along their routes; `unusable` maps each provider that cannot be called to the reason."""
 
     configuration: Configuration
     call: Caller

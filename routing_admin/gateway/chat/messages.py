@@ -68,7 +68,7 @@ class MessageReader:
     def read_all(self, value: Any) -> tuple[Message, ...]:
         """Return all messages; raise `BadRequestError` naming the first invalid path."""
         if value is None:
-            # Absent, of the wrong type and empty are different mistakes with different messages.
+            # A missing list, a value of another type and an empty list each have an error message of their own.
             raise refusal_of_missing("messages")
         values = check_list(value, "messages")
         if not values:
@@ -227,7 +227,7 @@ def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
     inner += other_fields(value, KNOWN_OF_CALL, path)
     inner += other_fields(call, {"name", arguments_key}, call_path)
     custom = kind == "custom"
-    # Not every protocol has custom tools.
+    # Reported with the other fields that not every protocol has.
     if custom:
         inner.append(call_path)
     name = require_text(call, "name", call_path)

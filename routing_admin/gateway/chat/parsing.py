@@ -201,7 +201,6 @@ def _is_at_hand(part: Object, size: int) -> bool:
 
 
 def chat_of(body: Object, find: Find) -> ChatRequest:
-    """Return the canonical request."""
     reader = MessageReader(find)
     choice = read_choice(body)
     shape = body.get("response_format")

@@ -166,7 +166,7 @@ class ContentReader:
         if kinds and kinds[0] in LEFT_OUT:
             self.inner.append(path)
             return ""
-        # A part may have a signature alone, which counts as empty text.
+        # A part with nothing but a signature counts as empty text.
         self.inner += other_fields(part, READ, path)
         return kinds[0] if kinds else "text"
 
@@ -194,7 +194,7 @@ class ContentReader:
         mime = read_text(file, "mimeType", path) or (mime_of_filename(address.path) if address else None)
         kind = kind_of(mime) if mime else Kind.OTHER
         if address and not mime and (address.hostname or "").endswith(VIDEO_HOSTS):
-            # Gemini accepts YouTube URLs, whose path names no type.
+            # Gemini accepts YouTube URLs, whose path does not show the type.
             kind, mime = Kind.VIDEO, "video/*"
         description = FilePart(kind, mime or "application/octet-stream", name)
         references, uri_path = References(self.find, self.must_exist), f"{path}.fileUri"

@@ -263,7 +263,7 @@ def _read_function(value: Object, path: str, inner: list[str]) -> Tool:
 
 def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> tuple[Choice, str]:
     # A single allowed function is named, because every vendor can force one by name. Settings of Google's own tools are
-    # added to `vendor`.
+    # passed on in `vendor`.
     tool_config = read_fields(body.get("toolConfig") or {}, "toolConfig")
     vendor_settings = {
         f"toolConfig.{name}": value

@@ -50,7 +50,7 @@ VENDORS_OWN = (
 )
 """Blocks that only Anthropic understands, besides results of its own tools."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
-"""Description of a document of which only the URL is known."""
+"""Description of a document when only its URL is known."""
 
 
 @dataclass(frozen=True, slots=True)

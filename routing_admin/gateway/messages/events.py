@@ -86,8 +86,8 @@ class MessageEvents:
     """Write the events of one message.
 
     Blocks cannot overlap: while a call's block is open and its arguments are incomplete, everything else waits in
-    `queue`, in order. Reasoning that another vendor wants back waits in `carriers` for a block to follow it, because
-    clients treat a message that ends with such reasoning as empty.
+    `queue`, in order. Reasoning that has to be returned to another vendor waits in `carriers` for a block to follow it,
+    because clients treat a message that ends with such reasoning as empty.
     """
 
     model: str

@@ -80,7 +80,6 @@ def needs_thread(body: Object, size: int) -> bool:
 
 
 def chat_of(body: Object, find: Find) -> ChatRequest:
-    """Return the canonical request."""
     reader = BlockMessageReader(find)
     mode, name, parallel = _read_choice(body)
     output = check_object(body.get("output_config") or {}, "output_config")

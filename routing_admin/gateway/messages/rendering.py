@@ -66,7 +66,7 @@ THREAD_REFUSED = "thread_unsupported_request"
 TIERS = ("standard", "priority", "batch")
 """Anthropic's service tiers; those of other vendors are omitted."""
 OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
-"""Anthropic's stop reasons without a canonical equivalent, on which its clients act."""
+"""Anthropic's stop reasons that have no canonical equivalent but to which its clients react."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
 """End of an unfinished message. Only these two fields may be null; others are left out, as Anthropic does."""
 

@@ -86,7 +86,7 @@ class _ReceivedFile(UploadedFile):  # type: ignore[type-arg]
         self._data = data
 
     def close(self) -> None:
-        # Nothing is open; Django closes received files when it rejects the rest of a form.
+        # Nothing has to be closed, but Django calls this when it rejects the rest of a form.
         ...
 
     def file_of_form(self) -> FormFile:

@@ -60,7 +60,7 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
 
 
 def _count_prompts(body: Object) -> int:
-    # Each prompt of a completion gets its own choices. A list of numbers is one prompt, in tokens.
+    # Each prompt of a completion gets answers of its own. A list of numbers is a single prompt, in tokens.
     prompt = body.get("prompt")
     return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 

@@ -32,7 +32,7 @@ requires it.
 RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8)
 """Seconds to wait between tries for an answer that another process is still writing."""
 MAX_ANSWER = 900
-"""Longest duration of an answer in seconds."""
+"""Maximum duration of an answer, in seconds."""
 
 UNKNOWN = translatable(
     "%(param)s refers to an answer that is not kept for this agent, or no longer. Set store: false in the client, so "

@@ -31,7 +31,7 @@ SAMPLING_DEFAULT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """What all forms of one response share: the model, the time, and the request's parameters."""
+    """Fields common to all events of one response: the model, the time, and the request's parameters."""
 
     model: str
     chat: ChatRequest
@@ -49,7 +49,6 @@ class ResponseHead:
         return f"{prefix}{self.key}{index:02x}"
 
     def write(self, status: str, output: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        """Return the response with `status`."""
         chat = self.chat
         return {
             "id": self.id,

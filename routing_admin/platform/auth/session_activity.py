@@ -49,7 +49,7 @@ def digest_of_session(key: str) -> str:
 
 
 def sessions_of(user_id: int) -> Iterator[tuple[str, Session]]:
-    """Yield a user's active sessions with their digests. Reads every session there is."""
+    """Yield a user's active sessions with their digests; this reads the sessions of all users."""
     for row in Session.objects.filter(expire_date__gt=timezone.now()):
         if row.get_decoded().get(SESSION_KEY) == str(user_id):
             yield digest_of_session(row.session_key), row

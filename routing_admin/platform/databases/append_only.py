@@ -1,7 +1,7 @@
 """Triggers by which the database rejects changes and deletions of audit log rows.
 
 They are created after every migration, since SQLite drops a table's triggers when it is altered. The program never
-bypasses them. The owner of the database can bypass them, but the hash chain then reveals it.
+bypasses them. The owner of the database can bypass them, but the hash chain reveals this.
 """
 
 from __future__ import annotations

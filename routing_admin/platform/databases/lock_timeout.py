@@ -23,7 +23,7 @@ _limit: ContextVar[float | None] = ContextVar("longest_wait", default=None)
 
 @contextmanager
 def lock_timeout(seconds: float) -> Iterator[None]:
-    """Limit lock waits in this block to that many seconds; threads started in it inherit the limit."""
+    """Limit the waits for locks in this block to `seconds`; threads started in it inherit the limit."""
     outer = _limit.get()
     token = _limit.set(seconds if outer is None else min(seconds, outer))
     try:

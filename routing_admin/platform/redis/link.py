@@ -22,7 +22,7 @@ from capabilities.core.translatable import Translatable, translatable
 from capabilities.runtime import owned
 
 if TYPE_CHECKING:
-    import redis  # 10 MB, which an installation without Redis does not load
+    import redis  # takes 10 MB, so it is only imported if Redis is used
 
 
 REFUSALS: Mapping[str, str] = {

@@ -62,7 +62,7 @@ GOOGLE_STATUSES: Mapping[int, str] = {
 }
 """Google's names for statuses; other 4xx are `INVALID_ARGUMENT`, other 5xx `UNAVAILABLE`."""
 OPENAI_CODES: Mapping[str, str] = {"key_invalid": "invalid_api_key"}
-"""OpenAI's names for codes that are named differently here; clients look for them."""
+"""OpenAI's names for codes that have another name here, because clients check for them."""
 
 
 async def send_refusal(

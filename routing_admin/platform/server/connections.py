@@ -1,4 +1,4 @@
-"""Limits on how long a caller may take for a request, and how many connections an IP address may keep open."""
+"""Limit how long a caller may take for a request, and how many connections an IP address may keep open."""
 
 from __future__ import annotations
 

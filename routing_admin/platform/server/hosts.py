@@ -12,7 +12,7 @@ from django.http import HttpRequest
 def is_known_host(host: str, allowed: tuple[str, ...]) -> bool:
     """Return whether a `Host` header names this installation, by Django's own rules.
 
-    `allowed` is ALLOWED_HOSTS, which is only part of the cache's key.
+    `allowed` is ALLOWED_HOSTS; it is a parameter only to become part of the cache's key.
     """
     request = HttpRequest()
     request.META["HTTP_HOST"] = host

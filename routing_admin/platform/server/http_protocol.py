@@ -1,7 +1,7 @@
 """Connections of the server: uvicorn's protocol with timeouts, so that no caller holds a connection for too long.
 
 A call whose head and body arrive at once starts no timer. An incomplete request has a timer. When it fires, the caller
-gets a 408 and the connection is closed, unless the server itself is what delays the request.
+gets a 408 and the connection is closed, unless it is the server itself that delays the request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOO_MANY = "too_many_connections"
 TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
 FULL_MESSAGE = "This server has as many open connections as it may have. Retry in a second."
 LAST_REQUEST_SECONDS = 0.5
-"""How long idle connections of a stopping server still accept a request: a proxy may have just sent one."""
+"""How long idle connections of a stopping server still accept a request, because a proxy may have just sent one."""
 
 
 class Part(Enum):
@@ -131,7 +131,7 @@ class Protocol(RequestReader):
         return self.client[0] if self.client else ""
 
     def _watch(self, size: int) -> None:
-        # Bytes between two requests count as the start of the next.
+        # Bytes between two requests count as the beginning of the next one.
         head_is_whole = self.cycle is not None and self.cycle.scope is self.scope
         part = BODY if head_is_whole and not self._whole else HEAD
         if self.transport.is_closing():

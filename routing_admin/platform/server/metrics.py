@@ -32,7 +32,9 @@ PLACE = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model"
 
 Labels = tuple[str, ...]
 Value = Any
-"""A number; for a histogram the observations per bucket, the last one unbounded, followed by their sum."""
+"""A number or, for a histogram, the number of observations per bucket (the last is unbounded), followed by the sum of
+all observations.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

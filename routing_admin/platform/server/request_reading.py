@@ -1,4 +1,4 @@
-"""Read requests with uvicorn's parser, bounded and strict, through its public names only.
+"""Read requests with uvicorn's parser, strictly and within limits, using only its public names.
 
 Requests that two servers in a row may read differently are rejected (RFC 9112, 11.2), trailers are dropped, and bytes
 outside of bodies are bounded.

@@ -1,6 +1,6 @@
 """Background upkeep of a serving process.
 
-It checks whether configuration and secrets are still current, creates the request log's partitions of the days ahead,
+It checks whether configuration and secrets are still current, creates the request log's partitions for the next days,
 and writes when keys and sessions were last used and which models refused files that they should read.
 """
 
@@ -26,7 +26,7 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 log = logging.getLogger(__name__)
 
 DAYS_SECONDS = 600.0
-"""How often partitions of the days ahead are checked, if the request log has any."""
+"""How often the partitions for the next days are checked, if the request log has partitions."""
 PAUSE_SECONDS = 0.4
 """Delay between rounds. Even after a check that waited for a lock in vain, the next one is in time for the maximum age
 of a check.

@@ -48,7 +48,7 @@ def _adapters(timezone: Any) -> AdaptersMap:
 
 @dataclass(slots=True)
 class _Refused:
-    """Error of the pools' last attempt to connect; None if it succeeded."""
+    """The error of the last attempt of a pool to connect, None if it succeeded."""
 
     error: OperationalError | None = None
 
@@ -57,7 +57,7 @@ _refused = owned(_Refused)
 
 
 class PooledConnection(Connection[Any]):
-    """Pooled connection that keeps its last error, as the pool only reports that it has none free."""
+    """Pooled connection that keeps its last error, because the pool itself only reports that no connection is free."""
 
     made_at = 0.0
 
@@ -154,7 +154,7 @@ class DatabaseWrapper(DjangoWrapper):
         return super().create_cursor(name)
 
     def _takes_statements(self) -> bool:
-        # In a failed transaction every statement is an error.
+        # In a failed transaction every further statement raises an error.
         return bool(self.connection.info.transaction_status != pq.TransactionStatus.INERROR)
 
     def _configure_connection(self, connection: Any) -> bool:
@@ -173,7 +173,7 @@ class DatabaseWrapper(DjangoWrapper):
 
     def _forget_wait(self) -> None:
         if self.connection is not None:
-            # The rollback also undoes the SET.
+            # A rollback also undoes the SET, so the timeout is unknown afterwards.
             self.connection.lock_timeout = None
 
     def _close(self) -> None:
