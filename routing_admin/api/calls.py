@@ -1,7 +1,7 @@
 """Authenticate calls of the agents' API, and read their bodies within limits.
 
-The scope of each call is in `core/permissions.py`, so that no call can be left unprotected. Refusals are `CallError`s,
-which all have the same JSON format.
+The scope of each call is in `capabilities/core/permissions.py`, so that no call can be left unprotected. Refusals are
+`CallError`s, which all have the same JSON format.
 """
 
 from __future__ import annotations

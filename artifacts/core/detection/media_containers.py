@@ -182,7 +182,7 @@ AC3_KBPS = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 
 
 
 def ac3(data: bytes) -> bool:
-    # Two frames of AC-3 or E-AC-3, the second where the first ends (ATSC A/52 §5.3, §E.2).
+    # Valid with two frames of AC-3 or E-AC-3, the second of which follows the first (ATSC A/52 §5.3, §E.2).
     length = _ac3_frame(data)
     return length > 0 and data[length : length + 2] == data[:2]
 

@@ -26,7 +26,7 @@ def le(data: bytes, offset: int, size: int) -> int:
 
 
 def png(data: bytes) -> bool:
-    # IHDR first with 13 bytes, both sides positive, a valid bit depth.
+    # Valid if IHDR comes first with 13 bytes, both sides are positive, and the bit depth is allowed.
     return (
         data[8:16] == b"\0\0\0\rIHDR"
         and be(data, 16, 4) > 0
@@ -36,7 +36,7 @@ def png(data: bytes) -> bool:
 
 
 def jpeg(data: bytes) -> bool:
-    # A segment with a length follows the start marker, and another marker that segment.
+    # Valid if the start marker is followed by a segment with a length, and that segment by another marker.
     marker, length = be(data, 3, 1), be(data, 4, 2)
     if not 0xC0 <= marker <= 0xFE or length < 2:
         return False
@@ -45,7 +45,7 @@ def jpeg(data: bytes) -> bool:
 
 
 def gif(data: bytes) -> bool:
-    # A logical screen, and after its colour table an extension, an image or the end.
+    # Valid if the logical screen and its colour table are followed by an extension, an image or the end.
     flags = be(data, 10, 1)
     start = 13 + (3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0)
     return le(data, 6, 2) > 0 and le(data, 8, 2) > 0 and data[start : start + 1] in (b"\x21", b"\x2c", b"\x3b")
@@ -56,20 +56,20 @@ def riff_chunk(*names: bytes) -> Structure:
 
 
 def bmp(data: bytes) -> bool:
-    # A DIB header of a known size, pixels behind it, one plane.
+    # Valid with a DIB header of a known size, one plane, and pixels after the header.
     header = le(data, 14, 4)
     planes = le(data, 22, 2) if header == 12 else le(data, 26, 2)
     return header in (12, 16, 40, 52, 56, 64, 108, 124) and planes == 1 and le(data, 10, 4) >= 14 + header
 
 
 def icon(data: bytes) -> bool:
-    # At least one entry, with its reserved byte 0 and its image after the directory.
+    # Valid with at least one entry, whose reserved byte is 0 and whose image follows the directory.
     count = le(data, 4, 2)
     return 1 <= count <= 256 and data[9:10] == b"\0" and le(data, 14, 4) > 0 and le(data, 18, 4) >= 6 + 16 * count
 
 
 def tiff(data: bytes) -> bool:
-    # The first directory lies behind the header.
+    # Valid if the first directory follows the header.
     read = le if data[:2] == b"II" else be
     return read(data, 4, 4) >= 8
 
@@ -100,12 +100,12 @@ def pcx(data: bytes) -> bool:
 
 
 def psd(data: bytes) -> bool:
-    # Version 1 or 2, and 1 to 56 channels.
+    # Valid with version 1 or 2, and 1 to 56 channels.
     return be(data, 4, 2) in (1, 2) and 1 <= be(data, 12, 2) <= 56
 
 
 def id3(data: bytes) -> bool:
-    # A valid tag version and a size of four 7-bit bytes.
+    # Valid with a known tag version, and a size of four 7-bit bytes.
     return 2 <= be(data, 3, 1) <= 4 and len(data) >= 10 and all(byte < 0x80 for byte in data[6:10])
 
 
@@ -137,7 +137,7 @@ def mp3_frame(data: bytes, offset: int = 0) -> int:
 
 
 def mp3_frames(data: bytes) -> bool:
-    # A second header where the first frame ends, with the same version, layer and sample rate.
+    # Valid if a second header with the same version, layer and sample rate follows the first frame.
     length = mp3_frame(data)
     is_same_format = (
         be(data, 0, 2) & 0xFFFE == be(data, length, 2) & 0xFFFE and be(data, 2, 1) & 12 == be(data, length + 2, 1) & 12
@@ -146,23 +146,23 @@ def mp3_frames(data: bytes) -> bool:
 
 
 def aac_frames(data: bytes) -> bool:
-    # Two ADTS headers (sync word, layer 0), the second where the first frame ends.
+    # Valid with two ADTS headers (sync word, layer 0), the second of which follows the first frame.
     length = be(data, 3, 3) >> 5 & 0x1FFF
     return be(data, 0, 2) & 0xFFF6 == 0xFFF0 and length >= 7 and be(data, length, 2) & 0xFFF6 == 0xFFF0
 
 
 def transport_stream(data: bytes) -> bool:
-    # The sync byte every 188 bytes for four packets, with the transport error bit clear.
+    # Valid if the sync byte begins each of four packets of 188 bytes, with the transport error bit clear.
     return len(data) >= 4 * 188 and all(data[188 * n] == 0x47 and not data[188 * n + 1] & 0x80 for n in range(4))
 
 
 def program_stream(data: bytes) -> bool:
-    # The marker bits of an MPEG-1 or MPEG-2 pack header after the start code.
+    # Valid if the start code is followed by the marker bits of an MPEG-1 or MPEG-2 pack header.
     return len(data) >= 12 and (data[4] >> 4 == 2 or data[4] >> 6 == 1)
 
 
 def blu_ray_stream(data: bytes) -> bool:
-    # A transport stream with four bytes of time code before each packet (M2TS).
+    # Valid for a transport stream with four bytes of time code before each packet (M2TS).
     return len(data) >= 4 * 192 and all(data[192 * n + 4] == 0x47 for n in range(4))
 
 
@@ -175,12 +175,12 @@ def tar(data: bytes) -> bool:
 
 
 def zip_entry(data: bytes) -> bool:
-    # A local header with a valid version, method and name length.
+    # Valid with a local header whose version, method and name length are valid.
     return le(data, 4, 2) <= 63 and le(data, 8, 2) <= 99 and 0 < le(data, 26, 2) <= 4096
 
 
 def ar_member(data: bytes) -> bool:
-    # Nothing behind the mark, or a member's header, which ends in a backquote and a newline.
+    # Valid if nothing follows the signature, or a member's header, which ends in a backquote and a newline.
     return len(data) == 8 or data[66:68] == b"`\n"
 
 
@@ -190,29 +190,30 @@ def cbor_item(data: bytes) -> bool:
 
 
 def ole2(data: bytes) -> bool:
-    # The little-endian mark, and sectors of 512 or 4096 bytes.
+    # Valid with the mark for little-endian, and sectors of 512 or 4096 bytes.
     return data[28:30] == b"\xfe\xff" and le(data, 30, 2) in (9, 12)
 
 
 def portable_executable(data: bytes) -> bool:
-    # The PE mark is where the DOS header points.
+    # Valid if the DOS header points to the PE signature.
     start = le(data, 60, 4)
     return 64 <= start <= len(data) - 4 and data[start : start + 4] == b"PE\0\0"
 
 
 def java_class(data: bytes) -> bool:
-    # A class file version of Java 1.0 to 40. A universal Mach-O has the same first bytes and a small number here.
+    # Valid for the version of a class file of Java 1.0 to 40. A universal Mach-O has the same first bytes, but a small
+    # number here.
     return 45 <= be(data, 6, 2) <= 84 and be(data, 8, 2) > 0
 
 
 def font_tables(data: bytes) -> bool:
-    # 1 to 64 tables, and the search range that belongs to their number.
+    # Valid with 1 to 64 tables, and the search range that belongs to their number.
     tables = be(data, 4, 2)
     return 0 < tables <= 64 and be(data, 6, 2) == 16 * 2 ** (tables.bit_length() - 1)
 
 
 def asf(data: bytes) -> bool:
-    # A header object of plausible size with its reserved bytes.
+    # Valid with a header object of plausible size, and its reserved bytes.
     return le(data, 16, 8) >= 30 and data[28:30] == b"\x01\x02"
 
 
@@ -248,7 +249,7 @@ def at(offset: int, *options: bytes) -> Structure:
 
 
 def ogg(data: bytes) -> bool:
-    # Version 0, the first page of a stream, and a packet in it.
+    # Valid with version 0, the first page of a stream, and a packet in it.
     return data[4:5] == b"\0" and be(data, 5, 1) & 2 == 2 and be(data, 26, 1) > 0
 
 
@@ -267,17 +268,17 @@ HUGE = 1 << 40
 
 
 def arj(data: bytes) -> bool:
-    # The main header has a valid size and entry type (ARJ's technical notes).
+    # Valid if the main header has a known size and entry type (ARJ's technical notes).
     return 0 < le(data, 2, 2) <= 2600 and 0x1E <= be(data, 4, 1) <= 0x30 and data[10:11] == b"\x02"
 
 
 def lha(data: bytes) -> bool:
-    # A valid method such as `-lh5-` and a header level (LHA's header.doc).
+    # Valid with a known method such as `-lh5-` and a header level (LHA's header.doc).
     return re.match(rb".{2}-l[hz][0-9ds]-.{13}[\0-\3]", data[:22], re.DOTALL) is not None
 
 
 def lzma_alone(data: bytes) -> bool:
-    # A dictionary of 4 KiB to 1.5 GiB, and a size that is unknown or plausible (LZMA SDK, lzma.txt).
+    # Valid with a dictionary of 4 KiB to 1.5 GiB, and a size that is unknown or plausible (LZMA SDK, lzma.txt).
     size = le(data, 5, 8)
     return 12 <= le(data, 1, 4).bit_length() - 1 <= 30 and not le(data, 1, 2) and (size == 2**64 - 1 or size < HUGE)
 
@@ -288,42 +289,42 @@ def cpio(data: bytes) -> bool:
 
 
 def dbase(data: bytes) -> bool:
-    # A valid month and day, and a list of fields that ends where the header does (dBASE III).
+    # Valid with an existing month and day, and a list of fields that ends where the header does (dBASE III).
     length = le(data, 8, 2)
     return 1 <= be(data, 2, 1) <= 12 and 1 <= be(data, 3, 1) <= 31 and length > 64 and data[length - 1 :][:1] == b"\r"
 
 
 def shape(data: bytes) -> bool:
-    # Version 1000 and a shape type behind the reserved zeros (ESRI's white paper of 1998).
+    # Valid if the reserved zeros are followed by version 1000 and a shape type (ESRI's white paper of 1998).
     return le(data, 28, 4) == 1000 and le(data, 32, 4) <= 31 and not any(data[4:24])
 
 
 def tensors(data: bytes) -> bool:
-    # A JSON header that ends after its stated length, as far as the head reaches (safetensors' README).
+    # Valid with a JSON header that ends after its stated length, as far as the head reaches (safetensors' README).
     length = le(data, 0, 8)
     return 2 <= length <= 100_000_000 and (len(data) < 8 + length or data[7 + length : 8 + length] in (b"}", b" "))
 
 
 def pickle(data: bytes) -> bool:
-    # Protocol 4 or 5 and a frame of plausible length (PEP 3154).
+    # Valid with protocol 4 or 5, and a frame of plausible length (PEP 3154).
     return data[1:2] in (b"\4", b"\5") and data[2:3] == b"\x95" and le(data, 3, 8) < HUGE
 
 
 def avro(data: bytes) -> bool:
-    # The metadata behind the mark has the schema (Avro 1.11, object container files).
+    # Valid if the metadata after the signature has the schema (Avro 1.11, object container files).
     return b"avro.schema" in data[:4096]
 
 
 def certificate(data: bytes) -> bool:
-    # A sequence in a sequence whose first member is version 3 (X.509, RFC 5280 §4.1).
+    # Valid for a sequence in a sequence whose first member is version 3 (X.509, RFC 5280 §4.1).
     return data[4:6] == b"\x30\x82" and data[8:13] == b"\xa0\3\2\1\2" and be(data, 2, 2) > be(data, 6, 2)
 
 
 def torrent(data: bytes) -> bool:
-    # A dictionary whose first key belongs to a torrent, with the description of its files (BEP 3).
+    # Valid for a dictionary whose first key belongs to a torrent and which describes its files (BEP 3).
     return re.match(rb"d(8:announce|7:comment|10:created by|4:info)", data[:16]) is not None and b"4:infod" in data
 
 
 def drawing(data: bytes) -> bool:
-    # A release of AutoCAD from 13 on (Open Design's specification of .dwg).
+    # Valid for a release of AutoCAD from 13 on (Open Design's specification of .dwg).
     return re.match(rb"AC10(12|14|15|18|21|24|27|32)\0", data[:7]) is not None
