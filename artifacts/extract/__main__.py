@@ -35,7 +35,7 @@ def main(arguments: list[str], source: BinaryIO, sink: BinaryIO) -> None:
         header = {"reason": str(refusal)}
     except MemoryError:
         header = {"reason": "too_large"}
-    except Exception:  # a parser may raise anything on a hostile file, and the parent only needs a word
+    except Exception:  # a parser may raise anything on a hostile file, and the parent only needs a reason
         header = {"reason": "failed"}
     sink.write(json.dumps({**header, "bytes": len(payload)}).encode() + b"\n" + payload)
     sink.flush()

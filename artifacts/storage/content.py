@@ -112,7 +112,7 @@ def health(sha256: str, store: ByteStore | None = None) -> str | None:
 
 
 def open_artifact(row: Artifact) -> StoredArtifact:
-    """Return the artifact with its content. If the bytes are missing or damaged, this is already marked.
+    """Return the artifact with its content. If the bytes are missing or damaged, `unreadable` already says so.
 
     A deleted or expired artifact counts as missing, even if its bytes still exist until `prune`.
     """
@@ -207,7 +207,7 @@ def cut(blocks: Iterator[bytes], count: int) -> Iterator[bytes]:
             return
 
 
-# Downloads, which no browser executes, in blocks, sync and async.
+# Downloads are sent in blocks, synchronously or not, and in such a way that no browser executes them.
 
 SAFE_TYPES = frozenset(
     {

@@ -187,7 +187,7 @@ def _measure(request: HttpRequest) -> None:
 PATH = "/api/v1/uploads/"
 """Path prefix of upload links."""
 FORM = re.compile(r"([0-9a-f]{8}[A-Za-z0-9_-]{32})([A-Za-z0-9_-]{32})")
-"""The expiry in seconds since 1970, and 192 random bits, followed by their signature."""
+"""A token: its expiry in seconds since 1970, 192 random bits, and their signature."""
 ADDRESS = re.compile(re.escape(PATH) + r"([^/]+)")
 
 

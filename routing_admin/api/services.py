@@ -37,7 +37,7 @@ from routing_admin.request_log.limit_uses import LimitUse, find_limit_uses
 
 router = Router()
 AGENT_ID = re.compile(r"[\w.:@+-]{1,120}")
-# `/agents/me` is the calling agent.
+# In `/agents/me` this id means the calling agent.
 RESERVED = frozenset({"me"})
 
 

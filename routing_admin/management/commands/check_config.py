@@ -30,7 +30,7 @@ class Command(command.Command):
         for problem in problems:
             self.stderr.write(f"{problem.severity}: {problem.line}")
         if not files:
-            # Keys belong to the stored configuration, so files are not warned about.
+            # Missing keys concern only the stored configuration, because files do not contain keys.
             for state in snapshot.current().keys.values():
                 if state.reason:
                     self.stderr.write(f"warning: {state.reason}")
