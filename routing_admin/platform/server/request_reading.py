@@ -55,7 +55,7 @@ def head_problem(version: str, method: bytes, headers: Headers, names: Sequence[
 
 
 def head_length(url: bytes, headers: Headers) -> int:
-    """Return the length of a head in bytes when written without optional white space."""
+    """Return the length in bytes of a head as it is usually written."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 

@@ -33,9 +33,7 @@ FOLDER_VARIABLE = "_ROUTING_ADMIN_WORKER_BOARD"
 """Environment variable with the folder, for the processes that `serve` starts."""
 PREFIX = "routing-admin-workers-"
 PUBLISH_SECONDS = 1.0
-"""Seconds by which the numbers of other processes may be out of date, and by which counts may be lost with a killed
-process.
-"""
+"""Maximum age in seconds of other processes' numbers; if a process is killed, its counts of that time are lost."""
 MAX_CPU_SHARE = 0.01
 
 
