@@ -107,7 +107,7 @@ def is_status(text: str) -> bool:
 
 
 def moment(text: str, now: datetime) -> datetime | None:
-    """Return the time that a text such as `1h` (an hour ago), a date or a time stands for, or None if it is invalid.
+    """Return the time that a text such as `1h` (an hour ago), a date or a time means, or None if it is invalid.
 
     Hours and longer units start at a full hour (`window_start`).
     """
