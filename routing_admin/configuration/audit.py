@@ -46,7 +46,7 @@ def write_event(actor: Actor, act: AuditedAction) -> None:
             action=act.action,
             object_kind=act.object_kind,
             object_name=storable_text(act.object_name[:300]),
-            details=json.loads(write_json(act.details)),  # in the form in which it will be read back, for the hash
+            details=json.loads(write_json(act.details)),  # as every database returns it, since the hash covers it
             revision=act.revision,
         )
         row.sha256 = digest_entry(entry_of(row))
@@ -66,7 +66,7 @@ def find_head() -> AuditHead | None:
 
 
 RUNS = 20
-"""Newest entries that are searched for earlier runs."""
+"""How many of the newest entries are searched for runs of an action."""
 
 
 def list_runs(action: str) -> list[datetime]:
@@ -82,7 +82,7 @@ def list_details_since(action: str, number: int) -> list[Mapping[str, Any]]:
 
 
 def was_noted(actor: Actor, act: AuditedAction, within: timedelta) -> bool:
-    """Return whether the actor has performed the same action on the same object in the time `within`."""
+    """Return whether the actor performed the same action on the same object within the last `within`."""
     since = timezone.now() - within
     events = AuditEvent.objects.filter(created_at__gt=since, actor_kind=actor.kind, actor=actor.name)
     return events.filter(action=act.action, object_kind=act.object_kind, object_name=act.object_name).exists()
@@ -107,7 +107,10 @@ def entry_of(row: AuditEvent) -> AuditEntry:
 
 
 def verify_audit(heads: Iterable[AuditHead] = ()) -> AuditVerdict:
-    """Verify the whole chain against these heads and those recorded in the data directory."""
+    """Verify the audit log's hash chain against these heads and those recorded in the data directory.
+
+    A head is the number and the hash of the entry that was the last one at some time.
+    """
     with one_moment():
         rows = AuditEvent.objects.order_by("number").iterator(chunk_size=1000)
         verdict = verify_chain(map(entry_of, rows), [*noted_heads(), *heads])

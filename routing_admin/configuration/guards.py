@@ -52,7 +52,7 @@ def check_one_line(field: str, text: str) -> None:
 
 
 def check_unused(kind: str, users: Sequence[str], sentence: str) -> None:
-    """Raise `InUseError` with the sentence if the object is in use; `%(users)s` in it lists the users, of one kind."""
+    """Raise `InUseError` if the object has users. They are all of one kind and replace `%(users)s` in the sentence."""
     if users:
         raise InUseError(sentence % {"users": join_names(users)}, kind=kind, count=len(users))
 

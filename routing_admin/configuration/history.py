@@ -36,5 +36,5 @@ def configuration_at(number: int) -> Configuration:
 
 
 def _read(revision: Revision) -> Configuration:
-    # Older revisions contain services' base URLs that differ from their provider's.
+    # In older revisions, a service may have a base URL other than its provider's.
     return with_own_addresses(from_json(revision.snapshot))

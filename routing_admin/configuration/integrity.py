@@ -32,12 +32,15 @@ from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of
 
 
 def databases() -> list[str]:
-    """Return the problems of the database files, and missing rights. Raise `DatabaseError` if writes are refused."""
+    """Return problems in the database files, and the rights that the database user lacks.
+
+    Raise `DatabaseError` if the database refuses writes.
+    """
     found = []
     try:
         check_writable()
     except DatabaseError as error:
-        if fault_of(error) is not DatabaseFault.OUTDATED:  # the check `migrations` lists what is missing
+        if fault_of(error) is not DatabaseFault.OUTDATED:  # missing tables are reported by the check `migrations`
             raise
     for alias in connections:
         with connections[alias].cursor() as cursor:
@@ -164,4 +167,4 @@ CHECKS: Mapping[str, Callable[[], list[str]]] = {
     "administrators": administrators,
     "data directory": secrecy,
 }
-"""Checks in order."""
+"""The checks of `doctor` by name, in order."""

@@ -43,7 +43,7 @@ def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -
     VariableOrigin.objects.bulk_create(
         VariableOrigin(variable=variable, origin=origin)
         for variable, origin in sorted(new)
-        # A use by any actor binds a variable that is not set.
+        # A variable that is not set holds no key yet, so any actor may bind it.
         if variable not in known and (actor.kind in BINDING_ACTORS or not os.environ.get(variable))
     )
 

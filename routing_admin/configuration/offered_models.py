@@ -21,7 +21,7 @@ class OfferedModel(NamedTuple):
 
 
 def list_offered(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[OfferedModel]:
-    """Yield task routes, then services, as far as the limits allow."""
+    """Yield the task routes, then the services. With limits, yield only those that they allow."""
     entries = _list_all(state)
     return entries if limits is None else (entry for entry in entries if limits.allows(entry.name))
 

@@ -38,7 +38,7 @@ class Publisher:
     def look(self) -> None:
         if not settings.PUBLISH_DIR or time.monotonic() < self._due:
             return
-        with suppress(DatabaseError, InterfaceError):  # no configuration was read yet, so it is tried again next time
+        with suppress(DatabaseError, InterfaceError):  # no configuration could be read yet: the next call tries again
             if (settings.PUBLISH_DIR, snapshot.current().stamp) != (self._directory, self._stamp):
                 self.publish()
 

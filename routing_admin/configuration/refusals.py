@@ -1,4 +1,4 @@
-"""Store refused parameters in rows, by provider and model, with the provider's URL."""
+"""Store which parameters each model has refused, with a digest of its provider's protocol and endpoint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_CHARACTERS = 200
 
 
 def addresses_of(configuration: Configuration) -> dict[ModelKey, str]:
-    """Return a digest of protocol and endpoint for each model of a service or a route."""
+    """Map each model of a provider, service or route to a digest of its provider's protocol and endpoint."""
     digests = {
         provider.name: hashlib.sha256(f"{provider.protocol} {provider.endpoint}".encode()).hexdigest()
         for provider in configuration.providers

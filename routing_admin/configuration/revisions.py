@@ -25,7 +25,7 @@ from capabilities.core.storable import settle
 from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_noted
-from routing_admin.configuration.audit import write_event as write_event  # actions import it from here
+from routing_admin.configuration.audit import write_event as write_event  # re-exported for the actions
 from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.configuration.keys import bind_first_uses
 from routing_admin.configuration.publishing import notify_change
@@ -54,7 +54,7 @@ FRESH_START = "provider.try_again"
 DRILL_START, DRILL_STOP, DRILL_END = "provider.drill", "provider.drill_stop", "provider.drill_end"
 """A fire drill starts, is stopped early, or ends."""
 KEY_ORIGIN = "provider.key_origin"
-"""A variable's key may be sent to another origin."""
+"""The action that allows a variable's key to be sent to another origin."""
 IS_NEWS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END, KEY_ORIGIN})
 """Actions that other processes must notice although the configuration stays the same."""
 
@@ -66,7 +66,7 @@ _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after
 def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
     try:
         yield
-    # Another process took the name after it was checked.
+    # Another process took the name between the check and the write.
     except IntegrityError as error:
         if not (_is_violation(error, UNIQUE, UNIQUE_STATE) and act.action.endswith(MAKING)):
             raise

@@ -65,7 +65,10 @@ class Snapshot:
 
     @cached_property
     def configured(self) -> AgentDirectory:
-        """Agents kept by administrators. Text that stays in a conversation names only these agents."""
+        """The agents that administrators configured.
+
+        Text that stays in a conversation names only these, since agents made at run time expire.
+        """
         return self.all_agents.select_configured()
 
 

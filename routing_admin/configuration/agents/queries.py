@@ -21,7 +21,7 @@ READABLE = ("text", "vision", "audio", "file", "video")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One kind of content for one agent: whether its model reads it, or which `others` can."""
+    """Whether an agent's model reads one kind of content and, if not, which `others` do."""
 
     name: str
     itself: bool
@@ -29,7 +29,7 @@ class Reading:
 
 
 NAMES = 5
-"""How many of the agents to which an agent hands over are listed by name."""
+"""How many of the agents that an agent can hand over to are listed by name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ M = TypeVar("M", bound=models.Model)
 def read() -> Configuration:
     """Return the configuration in the rows, in eleven queries whatever its size."""
     installation = Installation.current()
-    # The rows are joined, because Django fetches related rows by a single condition with all ids, and SQLite accepts
+    # Joins, because Django would otherwise fetch the related rows by a list of all their ids, of which SQLite accepts
     # only a thousand.
     candidates = models.Prefetch("candidates", Candidate.objects.select_related("provider"))
     more_keys = models.Prefetch("more_keys", ProviderKey.objects.select_related("stored_key"))
