@@ -185,7 +185,7 @@ class KeyForm(KeyTermsForm):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # The agent's own form, on the same page, has fields with the same names.
+        # Ids of its own, because the agent's form on the same page has fields with the same names.
         super().__init__(*args, auto_id="id_key_%s", **kwargs)
 
     @property

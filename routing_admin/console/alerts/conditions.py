@@ -205,7 +205,7 @@ class AlertWatch:
     def start(self) -> None:
         """Start the threads. Called once per process."""
         process_mark().place()
-        with alert_file().edit():  # reserves the file's disk space while there is some
+        with alert_file().edit():  # allocates the file while the disk still has space
             pass
         for thread in self._threads:
             thread.start()
@@ -227,7 +227,7 @@ class AlertWatch:
                 send_due(self._webhook, timezone.now(), guard=self._database_guard)
             with self._database_guard():
                 self._known = list_known(timezone.now(), only_sent=self._webhook is not None)
-        except (DatabaseError, InterfaceError) as error:  # for any of these reasons no alert can be stored
+        except (DatabaseError, InterfaceError) as error:  # alerts cannot be stored now, whatever the reason
             self._stage = STAGES.get(fault_of(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 

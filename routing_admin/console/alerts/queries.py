@@ -138,7 +138,7 @@ def find_webhook() -> Webhook | None:
 
 @cache
 def _warn_once(problem: str) -> None:
-    # The watch asks every few seconds.
+    # This is called every few seconds, so each problem is logged only once.
     log.warning("the stored webhook of alerts cannot be used, so none is sent: %s", problem)
 
 

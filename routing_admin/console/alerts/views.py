@@ -69,7 +69,7 @@ class AlertRow:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether someone takes care of it, or it is muted."""
+        """Whether it is acknowledged or muted."""
         return self.line.acknowledged_at is not None or self.line.is_muted
 
     @property
@@ -91,7 +91,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
-    """The active alerts of one kind; those that wait for someone come first."""
+    """The active alerts of one kind, those that are neither acknowledged nor muted first."""
 
     kind: AlertKind
     alerts: Sequence[AlertRow]
@@ -118,7 +118,11 @@ class AlertGroup:
 
 
 def group_alerts(alerts: Iterable[AlertRow]) -> list[AlertGroup]:
-    """Group alerts by kind: first the kinds that wait for someone, critical ones before warnings, large ones first."""
+    """Return the alerts grouped by kind.
+
+    Kinds with alerts that are neither acknowledged nor muted come first, then critical kinds, then kinds with many
+    alerts.
+    """
     by_kind: dict[AlertKind, list[AlertRow]] = {}
     for alert in alerts:
         by_kind.setdefault(alert.line.kind, []).append(alert)

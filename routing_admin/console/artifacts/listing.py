@@ -67,13 +67,14 @@ def artifacts(request: HttpRequest) -> HttpResponse:
         "bytes": sum(size.bytes for size in sizes.values()),
         "max_bytes": upload_limit(),
     }
-    # After an upload the page asks for itself, with the number of files.
+    # After an upload, htmx replaces the element `stored`, which includes the number of files, so it gets the whole
+    # page.
     is_part = wants_fragment(request) and request.headers.get("HX-Target") != "stored"
     return render(request, "artifacts/artifacts.html#rows" if is_part else "artifacts/artifacts.html", context)
 
 
 def read_filters(query: Mapping[str, str]) -> tuple[str, str]:
-    """Return the search and the kind that an address or a form asks for; an unknown kind is ignored."""
+    """Return the search text and the kind in a query string or a form. An unknown kind becomes empty."""
     kind = query.get("kind", "")
     return query.get("q", "").strip(), kind if kind in KINDS else ""
 

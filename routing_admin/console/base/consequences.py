@@ -62,7 +62,7 @@ USERS: Mapping[str, tuple[str, Any]] = {
         ngettext_lazy("%(count)s agent was created by it.", "%(count)s agents were created by it.", "count"),
     ),
 }
-"""What stands in the way of a deletion, by its kind in `InUseError`: the list that has it, and its number in words."""
+"""For each kind of user in `InUseError`: the URL name of their list, and a sentence with their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,10 @@ class Obstacle:
 
 
 def find_obstacle(check: Callable[[Any], None], row: Any, search: str) -> Obstacle | None:
-    """Return what makes a check before a deletion fail, or None. `search` finds it in its list."""
+    """Return why `check` forbids deleting the row, or None if it does not.
+
+    `search` is the query that finds the row's users in their list.
+    """
     try:
         check(row)
     except InUseError as refusal:

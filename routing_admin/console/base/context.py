@@ -108,7 +108,7 @@ PLACES: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PageRights:
-    """The views that a role may post to, by URL name. Templates read it as `can.key_issue`."""
+    """Whether a role may post to a view, by URL name. Templates read `can.key_issue`, for example."""
 
     role: UserRole
 
@@ -137,14 +137,17 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "can_edit": can_edit(request),
         "can": PageRights(role_of(user)),
         "may": rights,
-        # Fragments without the frame do not need it.
+        # Lazy, because responses without the navigation do not need it.
         "nav": SimpleLazyObject(lambda: navigation(request)),
         **banner_context(),
     }
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the groups of the side navigation, with the current page marked, and the counts of their things."""
+    """Return the groups of the side navigation.
+
+    Each entry has its URL, its count, and whether it is the current page.
+    """
     current = request.resolver_match.url_name if request.resolver_match else None
     configuration = snapshot.current().configuration
     counts: dict[str, int | None] = {
@@ -162,7 +165,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 def find_url(page: str, *arguments: str) -> str:
-    """Return a page's URL, or an empty string without such a page or for a name that no URL can carry."""
+    """Return a page's URL, or an empty string if there is no such page or the URL cannot contain the arguments."""
     try:
         return reverse(page, args=arguments)
     except NoReverseMatch:
@@ -171,7 +174,7 @@ def find_url(page: str, *arguments: str) -> str:
 
 def item(entry: NavigationEntry, current: str | None, counts: dict[str, int | None]) -> dict[str, Any]:
     return {
-        "url": find_url(entry.name),  # `navigation` leaves out entries whose page does not exist
+        "url": find_url(entry.name),  # empty for a missing page, whose entry `navigation` drops
         "label": entry.label,
         "short": entry.short,
         "icon": entry.icon,

@@ -31,9 +31,9 @@ UNFIT_IN_NAMES = re.compile(r"[\s?#%\\\x00-\x1f\x7f]|^/|/$|//|(?:^|/)\.{1,2}(?:/
 
 
 def check_new_name(name: str) -> None:
-    """Raise `ValidationError` for a name or id that addresses and files cannot carry unchanged.
+    """Raise `ValidationError` for a name or id that URLs and files cannot contain unchanged.
 
-    Only names that people type are checked: an import may bring others, and their pages work.
+    Only names typed into forms are checked. An import may bring others, and their pages work.
     """
     if UNFIT_IN_NAMES.search(name):
         raise forms.ValidationError(
@@ -42,9 +42,10 @@ def check_new_name(name: str) -> None:
 
 
 class Combobox(forms.TextInput):
-    """A text field that offers the best matches of what is typed, for choices that grow with the installation.
+    """A text field with suggestions for the typed text, for choices that are too many for a select.
 
-    `options` names them in console/find/options.py. The form checks the text, since any can be typed.
+    `options` is the kind of suggestions, see console/find/options.py. Any text can be typed, so the form has to
+    validate it.
     """
 
     template_name = "components/combobox.html"
@@ -165,7 +166,7 @@ TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
 
 
 class TimeoutField(forms.FloatField):
-    """A timeout in seconds. Apart from its heading it is named `full_label`."""
+    """A timeout in seconds. Where the field appears without its heading, it is called `full_label`."""
 
     def __init__(self, label: str, initial: float | None) -> None:
         super().__init__(

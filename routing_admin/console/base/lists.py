@@ -1,4 +1,4 @@
-"""Search, filter, sort and page a list by its address, such as `?q=chat&state=no_key&sort=-requests&page=2`."""
+"""Search, filter, sort and page a list by a query string such as `?q=chat&state=no_key&sort=-requests&page=2`."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ M = TypeVar("M", bound=Model)
 ASCENDING, DESCENDING = "ascending", "descending"
 """The values of `aria-sort`."""
 PAGE_SIZES = (25, 50, 100)
-"""How many rows a page can have; the first is usual."""
+"""How many rows a page can have; the first is the default."""
 SIZE = "rows"
-"""The page's size in the address, and the cookie that remembers it."""
+"""The name of the query parameter and of the cookie with the number of rows per page."""
 
 
 def page_size(request: HttpRequest) -> int:
-    """Return how many rows a page has: as the address says, else as it last said in this browser, else as usual."""
+    """Return the number of rows per page: from the query string, else from the cookie, else the default."""
     return find_size(request.GET) or find_size(request.COOKIES) or PAGE_SIZES[0]
 
 
 def find_size(values: Mapping[str, str]) -> int:
-    """Return the page's size among these values, or 0 without one that a page can have."""
+    """Return the number of rows per page among these values, or 0 if it is missing or not in `PAGE_SIZES`."""
     return next((size for size in PAGE_SIZES if values.get(SIZE) == str(size)), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """A column by which a list is sorted; `falling` if the first click sorts from the largest, as for numbers."""
+    """A column that sorts a list. If `falling`, the first click sorts in descending order, as for numbers."""
 
     key: Callable[[Row], Any]
     falling: bool = False
@@ -51,7 +51,7 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice(Generic[Row]):
-    """A filter of a list: its name in the address, its values with their labels, and the values that a row has.
+    """A filter: its query parameter, its values with their labels, and a function that returns a row's values.
 
     `everything` is the label of the option that filters nothing.
     """
@@ -76,7 +76,7 @@ def choose_state(values: Mapping[str, str | Promise], values_of: Callable[[Row],
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterChip:
-    """A filter one click away, or, if `is_on`, one that a click removes."""
+    """A link that applies a filter or, if `is_on`, removes it."""
 
     label: str | Promise
     url: str
@@ -87,7 +87,7 @@ class FilterChip:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A value of a filter, with the number of rows of the whole list that have it."""
+    """A value of a filter, and how many rows of the unfiltered list have it."""
 
     value: str
     label: str | Promise
@@ -96,7 +96,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A filter as the page offers it; `value` is the chosen value, empty for none."""
+    """A filter with its options; `value` is the chosen value, or empty."""
 
     name: str
     label: str | Promise
@@ -111,10 +111,10 @@ class Select:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[Row]):
-    """A page of a list, and what the address asks for.
+    """A page of a list, with the search, filters and sort order in effect.
 
-    `rows` are all that match, in order, and `total` counts the rows without a filter. `sort` is a column's name, after
-    a minus sign if it falls, or empty for the order in which the rows came.
+    `rows` are all that match, in order, and `total` is the number of rows without filters. `sort` is a column's name,
+    after a minus sign for descending order, or empty for the original order.
     """
 
     rows: Sequence[Row] | QuerySet[Any]
@@ -137,7 +137,7 @@ class Listing(Generic[Row]):
 
     @property
     def filters(self) -> dict[str, str]:
-        """The search and the chosen filters by their names in the address, for a form that means all matches."""
+        """The search and the chosen filters by query parameter, for a form that acts on all matching rows."""
         chosen = {"q": self.q, **{select.name: select.value for select in self.selects}}
         return {name: value for name, value in chosen.items() if value}
 
@@ -148,7 +148,7 @@ class Listing(Generic[Row]):
         return DESCENDING if self.sort.startswith("-") else ASCENDING
 
     def next_sort(self, column: str) -> str:
-        """Return the sort that a click on the column's head selects."""
+        """Return the sort order that a click on the column's heading selects."""
         order = self.order_of(column)
         falls = order == ASCENDING or (not order and self.columns[column].falling)
         return f"-{column}" if falls else column
@@ -164,9 +164,10 @@ def arrange(
     sort: str = "",
     per_page: int,
 ) -> Listing[Row]:
-    """Return the page of a list that an address asks for. Unknown columns, values and pages are ignored.
+    """Return the page of a list that a query string selects. Unknown columns, values and pages are ignored.
 
-    The search looks for its words in a row's `texts`, ignoring case. `sort` applies if the address names no column.
+    A row matches the search if one of its `texts` contains it, ignoring case. `sort` applies if the query names no
+    column.
     """
     q = query.get("q", "").strip()
     selects = tuple(_select(choice, rows, query.get(choice.name, "").strip()) for choice in choices)
@@ -202,9 +203,9 @@ def arrange_stored(
     sort: str,
     per_page: int,
 ) -> Listing[M]:
-    """Return the page of a list that the database sorts.
+    """Return the page that a query string selects of a list that the database sorts.
 
-    `select` returns, for a sort, the rows that match the search and the chosen values of `selects`.
+    `select` takes a sort order and returns the rows that match the search and the chosen values of `selects`.
     """
     chosen, is_sorted = _choose_sort(query, columns, sort)
     rows = select(chosen)

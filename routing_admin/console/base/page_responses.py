@@ -39,7 +39,7 @@ KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-goog-api-key", "x-age
 class HtmxPagesMiddleware(MiddlewareMixin):
     """Set cache and security headers, redirect htmx requests without a session to sign-in, send messages as toasts.
 
-    Its place is inside the session and message middleware, and outside the middleware that requires a login.
+    It belongs after the session and message middleware, and before the middleware that requires a login.
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
@@ -70,7 +70,7 @@ class HtmxPagesMiddleware(MiddlewareMixin):
 
 
 def remember_size(request: HttpRequest, response: HttpResponseBase) -> None:
-    """Remember in this browser how many rows the pages of lists have, once an address says so."""
+    """Store the number of rows per page in a cookie if the query string sets it."""
     if size := find_size(request.GET):
         secure = settings.SESSION_COOKIE_SECURE
         response.set_cookie(SIZE, str(size), max_age=365 * 86400, samesite="Lax", secure=secure, httponly=True)

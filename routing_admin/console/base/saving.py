@@ -1,4 +1,4 @@
-"""What a form says before and after it is saved: its changes in the save bar, and its problems in one summary."""
+"""Summaries of forms: the changed fields for the save bar, and all errors in one list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHANGES = "changes"
 
 @dataclass(frozen=True, slots=True)
 class FormProblem:
-    """An error of a form: the id and the label of its field, empty if it concerns no single field."""
+    """An error in a form, with the id and label of its field, or empty if it concerns no single field."""
 
     target: str
     label: str
@@ -34,12 +34,12 @@ def _problems_of(form: forms.BaseForm) -> Iterator[FormProblem]:
 
 
 def name_of(bound: forms.BoundField) -> str:
-    """Return the field's label, or the longer one of a field whose label needs the heading above it."""
+    """Return the field's label, or its `full_label`, which is clear without the heading above the field."""
     return str(getattr(bound.field, "full_label", bound.label))
 
 
 def list_changes(*all_forms: forms.BaseForm) -> list[str]:
-    """Return the labels of the visible fields whose text differs from the one that the form began with."""
+    """Return the labels of the visible fields that differ from their initial values."""
     return [
         name_of(bound)
         for form in all_forms
@@ -53,7 +53,7 @@ def _begin(bound: forms.BoundField) -> Any:
 
 
 def _text(value: Any) -> str:
-    # What is shown is compared, since stored values have other types: "5" for a Decimal, "on" for a switch.
+    # The texts shown are compared, since stored values have other types: 5 is posted as "5", True as "on".
     return "" if value in (None, False) else str(value).replace("\r\n", "\n").strip()
 
 

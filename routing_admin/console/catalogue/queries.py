@@ -37,7 +37,10 @@ def list_endings_of(task_type: str) -> tuple[ModelEnding, ...]:
 
 
 def foresee_ending(provider: str, model: str) -> tuple[Consequence, ...]:
-    """Return the consequences of a model's retirement for routes and agents; empty if not near or without any."""
+    """Return what a model's retirement means for routes and agents.
+
+    Empty if it means nothing for them, or if the model is not retired soon.
+    """
     return next(
         (
             ending.consequences

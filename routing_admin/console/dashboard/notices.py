@@ -40,7 +40,7 @@ class NoticeLine:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause of several problems, how many it has, and the URL of their list."""
+    """A cause that several problems share, their number, and the URL of their list."""
 
     label: str
     count: int
@@ -49,9 +49,9 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeGroup:
-    """The problems of one kind. A single problem is shown as its line, several are counted in `sentence`.
+    """The problems of one kind. A single problem is shown as its line, several as their number in `sentence`.
 
-    `line_template` renders one of the lines as `line`, and `act_template` a button for all of them.
+    `line_template` renders a line as `line`, and `act_template` renders a button that applies to all of them.
     """
 
     tone: str

@@ -241,7 +241,7 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
     unable = list_unable(standings)
     count = len(standings)
     if len(unable) > NAMED:
-        # The row of these routes below names the first and the causes.
+        # The notice about these routes names some of them and the causes, so their number is enough here.
         first = _("%(count)s of %(all)s task routes cannot answer.") % {"count": len(unable), "all": count}
     elif unable:
         first = ngettext(
@@ -287,7 +287,7 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
     }
     finished = [task for task in TASKS if is_done[task.name]]
     open_tasks = [task for task in TASKS if not is_done[task.name]]
-    # On an installation that had the demo, removing it is another step.
+    # Removing the demo is a further step on an installation that had it.
     demo_gone = first_steps.had_demo and not first_steps.has_demo
     finished_count, total = len(finished) + demo_gone, len(TASKS) + first_steps.had_demo
     return {

@@ -62,10 +62,10 @@ AGENT_LABELS: Mapping[str, Labels] = {
     "vision-agent": Labels(team="design", project=PROJECT),
     "multimodal-agent": Labels(team="research", project=PROJECT),
 }
-"""The project tells the sums of the demo's requests from all others."""
+"""Labels of the demo's agents. The project distinguishes the sums of the demo's requests from all others."""
 BUDGETED = "multimodal-agent"
 BUDGET: Mapping[str, Any] = {"moneyPerMonth": "0.50", "currency": "USD"}
-"""The day spends nearly all of it."""
+"""The demo's requests of one day use nearly all of it."""
 
 COUNT = 320
 HOURLY = (2, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 5, 4, 3)
@@ -79,9 +79,9 @@ USUAL_PACE = (0.6, 110.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One kind of request: which agent asks for what, with which kind of file, and what its candidates answer.
+    """A kind of request: the agent, the model and kind of file it asks for, and what its candidates answer.
 
-    With `refused`, no candidate is asked. With `leaves`, the agent disconnects in mid-stream.
+    With `refused`, no candidate is asked. With `leaves`, the agent disconnects while the answer is streamed.
     """
 
     weight: int = 0
@@ -107,7 +107,7 @@ KINDS = (
     Kind(weight=20, agent=MULTIMODAL, asks="multimodal-model", file="document"),
     Kind(weight=24, agent=MULTIMODAL, asks="task:chapter_generation"),
     Kind(weight=12, agent=MULTIMODAL, asks="task:optimization"),
-    # What goes wrong on any day.
+    # Everyday failures and disconnects.
     Kind(weight=5, agent=TEXT, asks="task:planning", script={0: ("529",)}),
     Kind(weight=3, agent=TEXT, asks="task:planning", script={0: ("timeout",)}),
     Kind(weight=3, agent=TEXT, asks="task:planning", script={0: ("503",), 1: ("500",)}),
@@ -129,7 +129,7 @@ BAD_BODY = translatable("%(param)s must be a string or a list of parts.", param=
 def load_day() -> None:
     """Log the requests of the day before the demo was loaded, with their alert and what they used of the budget.
 
-    Do nothing without a demo, or once the log no longer keeps that day.
+    Do nothing without a demo, or if the log no longer keeps that day.
     """
     loaded = _find_loading()
     retention = timedelta(days=read_retention_settings().request_days)
@@ -146,7 +146,7 @@ def load_day() -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    # What fails on purpose is not worth a line in the server's log. Other threads go on logging.
+    # Simulated failures do not belong in the server's log. Other threads still log.
     thread = get_ident()
     loggers = [logging.getLogger(name) for name in ("routing_admin.routing", end_alerts.__module__)]
 
@@ -181,7 +181,7 @@ def _find_loading() -> AuditEvent | None:
 
 
 def _use_budget(entries: Sequence[Entry]) -> None:
-    # The whole day counts, even if the month began in it, so that the budget is always near its end.
+    # The whole day counts, even if a new month began in it, so that the demo always shows a nearly used budget.
     row = Agent.objects.filter(agent_id=BUDGETED).first()
     limits = limits_of(row.limits) if row else None
     if limits is None or (limit := limits.most.get(Meter.MONEY_PER_MONTH)) is None:
@@ -207,7 +207,7 @@ class _Clock:
 
 
 class _Day:
-    """The requests of the day before the demo was loaded; the same for the same loading."""
+    """Makes the requests of the day before the demo was loaded. The same demo always gives the same requests."""
 
     def __init__(self, loaded: AuditEvent) -> None:
         self._until, self._revision = loaded.created_at, loaded.revision
@@ -237,7 +237,7 @@ class _Day:
         return [(began, kind, f"{DEMO}_{rng.getrandbits(64):016x}") for began, kind in moments]
 
     def _play(self, kind: Kind, began: datetime, request_id: str) -> Entry:
-        # By its id alone, so that a day costs the same wherever its night is.
+        # Seeded by the id alone, so that the cost of a day does not depend on the hour at which the demo was loaded.
         rng = self._rng = Random(request_id)  # noqa: S311
         facts = RequestFacts(
             request_id,
@@ -268,7 +268,7 @@ class _Day:
         key = kind.asks, kind.file, stream
         if key not in self._plans:
             named = resolve_model(self._state.configuration, kind.asks)
-            # As if every provider had its key.
+            # Planned as if every provider had its key.
             self._plans[key] = plan_request(
                 self._state,
                 named.route,
@@ -282,7 +282,7 @@ class _Day:
         return self._plans[key]
 
     def _run(self, kind: Kind, planned: PlannedRequest, facts: RequestFacts) -> Entry:
-        """Run the chain; afterwards the clock shows the end of the answer."""
+        """Run the chain, and set the clock to the end of the answer."""
         rng, clock = self._rng, self._clock
         clock.now = facts.began.timestamp()
         run: FallbackRun[Answer] = FallbackRun(planned.plan, self._context, stream=planned.stream)

@@ -58,7 +58,7 @@ class Document:
 
 
 class Renderer(RendererHTML):
-    """Code with a copy button, and tables that scroll by themselves."""
+    """Renders code with a copy button, and wide tables in a box that scrolls."""
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         code, language = tokens[idx].content, tokens[idx].info.split(" ")[0]

@@ -17,7 +17,7 @@ from routing_admin.request_log.search import match_names
 
 MAX_OPTIONS = 20
 Options = Mapping[str, str]
-"""Names, each with a note that tells it from similar ones."""
+"""Names, each with a note that distinguishes it from similar ones."""
 
 
 def list_tasks(state: Snapshot) -> Options:

@@ -67,7 +67,7 @@ def undo(actor: Actor, number: int, *, kinds: Kinds | None = None) -> AuditedAct
         _go_back(actor, previous, value, "", kinds)
         has_day = bring_back(actor, number)
     if has_day:
-        # Its requests are made with the configuration, which only now is in effect.
+        # The demo's requests are planned with the restored configuration, which is in effect only now.
         load_day()
     return act
 

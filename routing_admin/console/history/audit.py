@@ -67,7 +67,7 @@ IN_MEMORY = 4 * 1024 * 1024
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
     parameters, size = _parameters(request), page_size(request)
-    if "" in request.GET.values():  # the form's empty fields stay out of the address
+    if "" in request.GET.values():  # drops the form's empty fields from the URL
         return redirect(link(parameters))
     page = list_audit_events(_filter(parameters), cursor_in(request), size)
     counts = count_entries(event.revision for event in page.rows if event.revision and not event.object_name)
@@ -151,7 +151,7 @@ def _day(text: str) -> date | None:
 class AuditLine:
     """An audit event as the log shows it, with the links that filter by its action and by its actor.
 
-    `count` is the number of entries that its revision changed if it names none itself, else 0.
+    If the event names no object itself, `count` is how many entries its revision changed, else 0.
     """
 
     event: AuditEvent
@@ -167,9 +167,9 @@ class AuditLine:
 def audit_line(event: AuditEvent, parameters: Mapping[str, str], counts: Mapping[int, int]) -> AuditLine:
     """Return the event with its details in one line. Text that looks like a key is masked."""
     sentence = describe_noted_end(event.details) if event.action == DRILL_END else ""
-    # The name belongs to what is masked: it tells that a value is a password.
+    # The name is redacted together with its value, because it may show that the value is a password.
     lines = (redact(f"{name}: {_text_of(value)}").partition(": ") for name, value in event.details.items())
-    # A file's name is shortened as on other pages; a text of several words breaks between them.
+    # File names are shortened as on other pages. Text with spaces wraps between its words.
     details = format_html_join(
         " · ", "{}: {}", ((name, text if " " in text else short_name(text)) for name, _colon, text in lines if text)
     )

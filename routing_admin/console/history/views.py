@@ -244,7 +244,7 @@ def restore_preview(request: HttpRequest, number: int) -> HttpResponse:
 def undo(request: HttpRequest, number: int) -> HttpResponse:
     """Undo the change that created a revision, and return to the page where it was made.
 
-    The toast says what was undone. Its button undoes that in turn, which is then called Redo.
+    The toast says what was undone and offers to redo it.
     """
     is_redo = "redo" in request.POST
     placed = find_revision(number)
@@ -253,7 +253,7 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
-        # What a redo brings back is what the undo before it had changed, so neither names the other.
+        # A redo undoes an undo, whose revision would only repeat what was already named.
         what = describe_undone(placed.row) if placed and not is_redo else ""
         text = _("Redone.") if is_redo else _("Undone: %(what)s") % {"what": what}
         add_toast(request, text, change.revision, can_redo=not is_redo)
@@ -261,7 +261,7 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def describe_undone(row: Revision) -> str:
-    """Return a revision's only change as a sentence, or its act with the number of its changes."""
+    """Return a revision's only change as a sentence, or its action with the number of changes."""
     if len(row.changes) == 1:
         return words.change_lines(words.stored_changes(row.changes))[0].sentence
     text = ngettext("%(act)s (%(count)s change)", "%(act)s (%(count)s changes)", len(row.changes))

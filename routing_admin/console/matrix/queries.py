@@ -17,7 +17,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.lists import PAGE_SIZES
 
 MAX_FITTING, MAX_WORD = 5, 10
-"""Columns of a side, and letters of their words, that fit on a phone, which shows one side at a time."""
+"""How many columns of a side, and letters in a word of their labels, fit on a phone."""
 SIDES = tuple(ServiceCapability.Side.values)
 INPUT, OUTPUT = SIDES
 READS = ("text", "vision", "audio", "video", "file")
@@ -61,7 +61,7 @@ class Matrix:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it has more columns than fit, so that it is moved sideways in a box of its own."""
+        """Whether it has more columns than fit on a phone, so that the table scrolls sideways within the page."""
         names = (*self.reads, *self.writes)
         longest = max(len(word) for name in names for word in re.split(r"[\W_]", name))
         return longest > MAX_WORD or max(len(self.reads), len(self.writes)) > MAX_FITTING

@@ -64,7 +64,7 @@ def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
 
     arrival = identity_adapter.receive(request, configured)
     if arrival.identity is None:
-        if arrival.cause == "failed":  # only this is audited, because anyone who knows the URL can cause the others
+        if arrival.cause == "failed":  # the other causes can be produced by anyone who knows the URL
             identities.note_failure(build_visitor(request), configured.id)
         return _explain_failure(request, configured, arrival.cause)
     return _sign_in(request, arrival.identity, arrival.notes, arrival.after)

@@ -1,4 +1,4 @@
-"""Filters of the list by choosing: chips, and a form whose fields are terms of the same search text."""
+"""Filters of the request list: chips and a form, which both change terms of the search text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ KEY_LABELS: Mapping[str, Text] = {
     "until": gettext_lazy("Until"),
 }
 NAMED = ("agent", "task", "model", "provider")
-"""Terms whose values are names of this installation, and are searched for."""
+"""Search terms whose values are names in this installation, for which the form has suggestions."""
 FORM_LABELS: Mapping[str, Text] = {
     ANY_FILE: gettext_lazy("Any file"),
     **{form: BADGES[badge][2] for form, badge in SHOWN_BADGES.items()},
@@ -88,7 +88,7 @@ def suggest_words(typed: str) -> list[str]:
 
 
 def list_address(search: Search, **position: str) -> str:
-    """Return the query of the list's address."""
+    """Return the query string of the list for this search."""
     parameters = {name: value for name, value in {"q": search.to_text(), **position}.items() if value}
     return f"?{urlencode(parameters)}" if parameters else "?"
 
@@ -133,7 +133,7 @@ class NameField:
 
 
 def build_form(search: Search, now: datetime) -> dict[str, object]:
-    """Return the context of the form: its fields with the values that the search has."""
+    """Return the form's template context: its fields with their values in the search."""
     since, until = (search.get(key) for key in ("since", "until"))
     return {
         "named": [NameField(key=key, label=KEY_LABELS[key], value=search.get(key)) for key in NAMED],
@@ -146,15 +146,15 @@ def build_form(search: Search, now: datetime) -> dict[str, object]:
 
 def _local(text: str, now: datetime) -> str:
     found = moment(text, now) if text else None
-    # The form of `datetime-local` fields, in the installation's time zone.
+    # The value format of `datetime-local` fields, in the installation's time zone.
     return timezone.localtime(found).strftime("%Y-%m-%dT%H:%M") if found else ""
 
 
 def read_form(search: Search, fields: Mapping[str, str]) -> Search:
-    """Return the search with the terms of a submitted form; an empty field removes its term."""
+    """Return the search changed by a submitted form. An empty field removes its term."""
     for key in (*NAMED, "files"):
         search = search.having(key, fields.get(key, "").strip())
-    # A time such as 90m is shown as a date, and stays as it was typed unless the date is changed.
+    # A relative time such as 90m is shown as a date. It stays as it was typed unless the user changes that date.
     if fields.get("until", "") != fields.get("shown-until", ""):
         search = search.having("until", fields.get("until", ""))
     if fields.get("since"):
@@ -175,7 +175,7 @@ MEANINGS: Mapping[str, Text] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalsPart:
-    """Requests of one state: their number, what the state means, and the list of them."""
+    """The requests of one state: their number, the meaning of the state, and the URL of their list."""
 
     text: str
     meaning: Text
@@ -184,7 +184,7 @@ class TotalsPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalsLine:
-    """The totals of a search in words."""
+    """The totals of a search as text."""
 
     count: str
     parts: Sequence[TotalsPart]
@@ -194,7 +194,7 @@ class TotalsLine:
 
 
 def describe_totals(totals: Totals, search: Search) -> TotalsLine:
-    """Return the totals in words. States are left out if the search is for one of them."""
+    """Return the totals as text. The states are left out if the search is for one of them."""
     counts = totals.counts
     number = {"count": f"{counts.requests:,}"}
     if totals.is_more:

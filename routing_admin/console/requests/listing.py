@@ -32,11 +32,11 @@ from routing_admin.request_log.sent_files import read_adaptation
 COLUMNS_COOKIE = "request_columns"
 NOTHING = SafeString("")
 ONE_LINE = 22
-"""Longer names may be cut at the end of a narrow column, so their title has the whole."""
+"""Names longer than this may be cut at the end of a narrow column, so they are repeated in full in the title."""
 
 
 class Links:
-    """Links that filter a list further by a value; most of each address is the same in all rows."""
+    """Builds links that filter the list further by a value. The part before the value is built once per key."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
@@ -69,17 +69,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the list, rendered: the time, which opens the request, and the chosen columns."""
+    """A rendered row of the list: the start time, which links to the request, and the chosen columns."""
 
     pk: str
     html: SafeString
 
 
 def build_rows(rows: Sequence[RequestLog], search: Search, names: Sequence[str], now: datetime) -> list[Row]:
-    """Return the rows of the list with the columns of these names."""
+    """Return the rendered rows with the columns of these names."""
     links = Links(search)
     columns = [column for column in COLUMNS if column.name in names]
-    # Only the last part of a request's address differs between the rows.
+    # One URL is reversed and reused, since only the last part differs between the rows.
     address = reverse("request", args=["-"])
     start, _dash, end = address.rpartition("-")
     return [Row(row.pk, _row(row, f"{start}{quote_path(row.pk, safe='~')}{end}", columns, links, now)) for row in rows]

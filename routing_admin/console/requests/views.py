@@ -195,7 +195,7 @@ def requests(request: HttpRequest) -> HttpResponse:
     }
     response = render(request, "requests/requests.html", context)
     if "live" in request.GET:
-        # Remembered until the browser is closed, so that filters and pages need not carry it.
+        # The cookie lasts until the browser is closed, so that links to filters and pages need not repeat the choice.
         word, secure = "on" if is_live else "off", settings.SESSION_COOKIE_SECURE
         response.set_cookie(LIVE_COOKIE, word, samesite="Lax", secure=secure, httponly=True)
     return response
@@ -203,7 +203,7 @@ def requests(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def requests_columns(request: HttpRequest) -> HttpResponse:
-    """Remember in this browser which columns of the list are shown; the usual ones again without any."""
+    """Store in a cookie which columns of the list are shown. Without any, return to the default columns."""
     response = redirect(find_return_url(request))
     names = order_columns(request.POST.getlist("column"))
     if not names or names == USUAL:
@@ -255,7 +255,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _caller_error(row: RequestLog, steps: Sequence[Step]) -> RenderedSentence | None:
-    # What the caller read is shown if it says more than the attempts do.
+    # The caller's error message is shown only if it says more than the attempts do.
     error = render_logged(row)
     is_summary = row.outcome == ALL_FAILED and not (error.quoted or error.earlier)
     is_known = not steps or is_summary or any(step.error == error for step in steps)

@@ -31,7 +31,7 @@ NAMES: Mapping[Outcome, tuple[str | Promise, str]] = {
     Outcome.CANCELLED: (gettext_lazy("Cancelled"), "pale"),
     Outcome.FAILED: (gettext_lazy("Failed"), "bad"),
 }
-"""Names and colours, from the top of a bar to the axis: what failed stands on the axis, where it is compared best."""
+"""Names and colours from the top of a bar to the axis, on which failures lie, as they are easiest to compare there."""
 STEPS = (
     (timedelta(minutes=150), Step.MINUTES),
     (timedelta(hours=31), Step.HOUR),
@@ -44,7 +44,7 @@ LONGEST = timedelta(days=900)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """The time that a chart covers: its buckets from `shown` on, in which there may be requests from `start` on."""
+    """The time span of a chart: its buckets begin at `shown`, its requests at `start`."""
 
     search: Search
     now: datetime
@@ -59,7 +59,7 @@ class Frame:
         return len(self.starts) - 1
 
     def place(self, at: datetime) -> int:
-        """Return the bucket of a time. The first sum may begin before the oldest request."""
+        """Return the index of the bucket that contains the time. A time before the first bucket counts in the first."""
         return min(max(0, bisect_right(self.starts, at) - 1), self.count - 1)
 
     def list_buckets(self, counted_since: datetime) -> list[Bucket]:
@@ -91,7 +91,7 @@ def _frame(search: Search, now: datetime) -> Frame | None:
 
 
 def draw_volume(search: Search, now: datetime) -> Chart | None:
-    """Return the chart of a search, or None if it matches nothing that the log has."""
+    """Return the chart of a search, or None if no request in the log matches."""
     frame = _frame(search, now)
     if frame is None:
         return None
@@ -126,7 +126,7 @@ SHARES = ((0.95, gettext_lazy("95% within"), "pale"), (0.5, gettext_lazy("Median
 
 
 def draw_latencies(search: Search, latency: Latency, now: datetime) -> Chart | None:
-    """Return the chart of how long answers took, or None if no request that matches was answered."""
+    """Return the chart of response times, or None if no matching request was answered."""
     frame = _frame(search, now)
     if frame is None:
         return None
@@ -167,7 +167,7 @@ NOTHING = "–"
 
 
 def _is_partial(begin: datetime, end: datetime, start: datetime, stop: datetime, counted_since: datetime) -> bool:
-    """Return whether a bucket is cut by the search's range, or was not counted completely."""
+    """Return whether a bucket extends beyond the search's time range, or beyond the time that was counted."""
     return begin < start < end or end > stop or (start < counted_since and begin < counted_since)
 
 
@@ -177,7 +177,7 @@ def _narrow(search: Search, since: datetime, until: datetime | None) -> str:
 
 
 def _only(search: Search, outcome: Outcome) -> str:
-    # `status:ok` would find answers of fallbacks, too.
+    # The search `status:ok` would also find answers after a fallback.
     if outcome is Outcome.ANSWERED or search.get("status") == outcome.value:
         return ""
     return _address(search.having("status", outcome.value))

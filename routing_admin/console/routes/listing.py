@@ -78,7 +78,8 @@ class RouteRow:
 
     @property
     def shown(self) -> tuple[ListedCandidate, ...]:
-        # A single further candidate takes no more room than its number.
+        # If only one candidate would be hidden, it is shown, since it takes no more space than the number of hidden
+        # ones.
         return self.chain if len(self.chain) == MAX_CHIPS + 1 else self.chain[:MAX_CHIPS]
 
     @property
@@ -149,14 +150,17 @@ def sentence(routes: Sequence[Standing]) -> str:
 
 
 def state_of(route: RouteSpec, causes: Mapping[str, str]) -> str:
-    """Return the route's state, a key of `STATES`; `causes` are those of the enabled routes."""
+    """Return the route's state, a key of `STATES`.
+
+    `causes` maps each enabled route to the reason why it cannot answer, or to an empty string.
+    """
     if not route.enabled:
         return "disabled"
     return UNABLE if causes[route.task_type] else "ready"
 
 
 def choices(causes: Mapping[str, str]) -> list[Choice[RouteSpec]]:
-    """Return the filters by state and, for routes that cannot answer, by cause; `causes` as for `state_of`."""
+    """Return the filters by state and, for routes that cannot answer, by cause. `causes` is as in `state_of`."""
     counted = Counter(filter(None, causes.values())).most_common()
     return [
         choose_state(STATES, lambda route: (state_of(route, causes),)),
@@ -179,7 +183,7 @@ def columns(causes: Mapping[str, str], requests: Mapping[str, int]) -> dict[str,
 
 
 def names_in(configuration: Configuration, route: RouteSpec) -> Iterator[str]:
-    """Yield what a search looks in: the task type, and each candidate's provider, model and service."""
+    """Yield the texts that a search looks in: the task type, and each candidate's provider, model and service."""
     yield route.task_type
     for candidate in route.candidates:
         provider = configuration.provider(candidate.provider)

@@ -94,7 +94,7 @@ CAUSES: Mapping[str, Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Whether a route can answer: the number of candidates that can be called now, and why the others cannot.
+    """Whether a route can answer: how many candidates can be called now, and why the others cannot.
 
     `cause` is a key of `CAUSES` for a route that cannot answer, else empty.
     """
@@ -107,7 +107,7 @@ class Standing:
 
 
 def list_standings(state: Snapshot) -> tuple[Standing, ...]:
-    """Return the standing of each enabled route. It is planned as for a request, but no model is called."""
+    """Return the standing of each enabled route. Each is planned as for a request, but no model is called."""
     return tuple(_standing(state, route) for route in state.configuration.routes if route.enabled)
 
 

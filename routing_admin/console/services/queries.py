@@ -26,7 +26,7 @@ from routing_admin.limits.prices.sheet import price_for
 
 
 class ServiceName(NamedTuple):
-    """What a list needs of every service; `provider` and `display_name` are its provider's names."""
+    """The fields of a service that lists need. `provider` and `display_name` are its provider's names."""
 
     pk: int
     service_id: str

@@ -26,9 +26,9 @@ NUMBERS = ("request_days", "artifact_days", *IN_MEBIBYTES)
 
 
 class SettingsForm(forms.Form):
-    """The settings that one save changes together. An empty number means no limit.
+    """The settings that are saved together. An empty number means no limit.
 
-    `shown` are the stored values from which the posted form was filled, so that only what this user changed is saved.
+    `shown` are the stored values with which the form was rendered. Only what differs from them is saved.
     """
 
     default_language = forms.ChoiceField(
@@ -87,7 +87,7 @@ class SettingsForm(forms.Form):
         language.choices = [("", _("none (then en)")), *((code, code) for code in codes)]
         for field in self.fields.values():
             field.disabled = is_read_only
-            # The page has other forms between these fields.
+            # The fields name their form, because they are not all inside it: the page has other forms in between.
             field.widget.attrs["form"] = FORM_ID
 
     @property
@@ -100,7 +100,7 @@ class SettingsForm(forms.Form):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What the user changed, as it is stored."""
+        """The settings that the user changed, as they are stored."""
         return {name: self._to_stored(name) for name in self.changed_data}
 
     def _to_stored(self, name: str) -> Any:
@@ -109,7 +109,7 @@ class SettingsForm(forms.Form):
 
     @property
     def change_lines(self) -> list[str]:
-        """What the user changed, in words, whether or not it is valid."""
+        """The settings that the user changed, in words, even if they are not valid."""
         return [
             f"{self[name].label}{gettext(': ')}{self.describe(name, self[name].value())}" for name in self.changed_data
         ]
@@ -121,7 +121,7 @@ class SettingsForm(forms.Form):
         return render_value(value) if isinstance(value, bool) else str(value or "∞")
 
     def find_differences(self, stored: Mapping[str, Any]) -> list[Difference]:
-        """Return what this user changed and another changed in the meantime. Saving again then overwrites it."""
+        """Return the settings that both this user and another user have changed. Saving again overwrites them."""
         theirs, found = to_fields(stored), []
         for name in self.changed_data:
             if stored[name] != self.shown[name]:
@@ -132,13 +132,13 @@ class SettingsForm(forms.Form):
 
 
 def to_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return stored values as the form shows them."""
+    """Convert stored settings to the form's values, such as bytes to MiB."""
     mebibytes = {name: stored[name] // MEBIBYTE if stored[name] else None for name in IN_MEBIBYTES}
     return {**stored, **mebibytes, "content_policy": stored["content_policy"] or DEFAULT_POLICY}
 
 
 def read_shown(text: str, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the posted values from which a form was filled, or the stored ones if none were posted."""
+    """Return the values with which the posted form was rendered, or the stored ones if those are missing."""
     try:
         shown = json.loads(text)
     except ValueError:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the settings, save them, or with htmx say what would be saved."""
+    """Show the settings, save them or, for the save bar, list what would be saved."""
     if request.method != "POST":
         return render(request, "settings/settings.html", context(request))
     form = settings_form(request, find_installation(), list(directives()), request.POST)
@@ -139,7 +139,7 @@ def settings_form(
     # The default language may have no directive of its own, such as `pt-BR` beside `pt`, but must remain selectable.
     codes = list(dict.fromkeys((*codes, *filter(None, [row.default_language]))))
     form = SettingsForm(data, stored=settings_of(row), codes=codes, is_read_only=not can_edit(request))
-    # A section that is drawn again keeps a choice that is not saved yet.
+    # If a section is rendered again, a choice that is not saved yet is kept.
     if data is None and request.POST.get("default_language") in codes:
         form.initial["default_language"] = request.POST["default_language"]
     return form

@@ -1,4 +1,4 @@
-"""The chart of usage: a metric over time, stacked by the values of a dimension, and its change since the period before.
+"""The chart of usage: a metric over time, stacked by the values of a dimension, and its change between periods.
 
 Everything is computed from a report and its series, without queries.
 """
@@ -51,7 +51,7 @@ CONVERTED = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """What a chart shows, and how: the number of a group, and a number as text. Money is in units of its currency."""
+    """A metric. `weigh` returns a group's number, `write` formats a number. Money is in units of its currency."""
 
     metric: str
     unit: str
@@ -60,7 +60,7 @@ class Measure:
 
 
 def list_currencies(total: Counts, exchange: ExchangeTable) -> dict[str, str]:
-    """Return the currencies that can be chosen, with their labels; all of them together first if they have rates."""
+    """Return the currencies to choose from, with labels. If all can be converted to one, `CONVERTED` comes first."""
     currencies = {name: name for name in sorted(total.costs) if name != NO_CURRENCY}
     if len(currencies) > 1 and exchange.total(total.costs) is not None:
         return {CONVERTED: _("all, in %(currency)s") % {"currency": exchange.into}, **currencies}
@@ -68,7 +68,7 @@ def list_currencies(total: Counts, exchange: ExchangeTable) -> dict[str, str]:
 
 
 def choose_currency(chosen: str, total: Counts, exchange: ExchangeTable) -> str:
-    """Return the chosen currency, or by default all together, or else the one with the largest sum."""
+    """Return the chosen currency if it is offered, else `CONVERTED` if possible, else the one with the largest sum."""
     currencies = list_currencies(total, exchange)
     if chosen in currencies or not currencies:
         return chosen if currencies else ""
@@ -109,7 +109,7 @@ def list_largest(groups: Iterable[tuple[str, Counts]], measure: Measure) -> list
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Where the parts of a chart lead: the requests between two times, None meaning now, and those of a group."""
+    """The URLs that parts of a chart link to: the requests between two times (None means now), and those of a group."""
 
     between: Callable[[datetime, datetime | None], str]
     group: Callable[[str], str]
@@ -127,7 +127,7 @@ def draw_usage(
     label: str,
     marks: Sequence[tuple[datetime, Mark]] = (),
 ) -> Chart:
-    """Return the chart of a report, whose largest groups are `names`. Without names there is one colour."""
+    """Return the chart of a report, with a colour for each of `names`, its largest groups, or a single colour."""
     starts = list_starts(report.since, report.until - timedelta(microseconds=1), step)
     totals = _place(dict(report.series), starts, measure)
     stacked = [
@@ -160,7 +160,7 @@ def draw_usage(
 
 
 def _place(points: Points, starts: Sequence[datetime], measure: Measure) -> list[float]:
-    """Return the sum of each bucket. The last of `starts` is the end of the last bucket."""
+    """Return the sum for each bucket. The last of `starts` is the end of the last bucket."""
     values = [0.0] * (len(starts) - 1)
     for moment, counts in points.items():
         at = bisect_right(starts, moment) - 1
@@ -193,7 +193,7 @@ def _buckets(
 
 
 def _newest(marks: Sequence[Mark]) -> Mark | None:
-    """Return the last mark, which says how many others there are."""
+    """Return the last mark, whose text says how many others there are, or None without marks."""
     if len(marks) < 2:
         return marks[0] if marks else None
     facts = {"newest": marks[-1].text, "count": len(marks) - 1}
@@ -204,21 +204,21 @@ def _newest(marks: Sequence[Mark]) -> Mark | None:
 
 
 YOUNG = 10
-"""The period before is compared if its first tenth has requests."""
+"""The previous period is compared only if its first tenth has requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a number differs from that of the period before, as a signed percentage and in words."""
+    """How a number differs from that of the previous period: a signed percentage, and an explanation."""
 
     text: str
     explanation: str
 
 
 def find_change(report: UsageReport, series: UsageSeries, measure: Measure) -> Change | None:
-    """Compare the complete hours or days of a report with those of the period before.
+    """Compare the complete hours or days of a report with those of the previous period.
 
-    Return None if that had nothing, or if its beginning has no sums: the log was younger, or they were deleted.
+    Return None if the previous period has no requests, or if the log does not reach back to its beginning.
     """
     points = dict(report.series)
     if not series.before or min(series.before) > report.since + (report.until - report.since) / YOUNG:

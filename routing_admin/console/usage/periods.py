@@ -29,7 +29,7 @@ EARLIEST = date(2000, 1, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """A time from `since` until before `until`, None meaning now. `params` are the query parameters that choose it."""
+    """A period from `since` until before `until` (None means now). `params` are the query parameters that select it."""
 
     since: datetime
     until: datetime | None
@@ -44,9 +44,9 @@ class Period:
 
 
 def read_period(params: Mapping[str, str]) -> Period:
-    """Return the period of `days`, or of `from` and `to`, the first and the last day; by default the last month.
+    """Return the period of `days`, or that from the day `from` to the day `to`; by default the last month.
 
-    Without its beginning or its end a period is a month long. Days that are swapped are put in order.
+    If one of the two days is missing, the period is a month long. If they are swapped, they are put in order.
     """
     first, last = _read_day(params.get("from", "")), _read_day(params.get("to", ""))
     if params.get("days") in PERIODS or (first is None and last is None):

@@ -72,7 +72,7 @@ def read_usage(
 ) -> tuple[UsageReport, UsageSeries, Sequence[str]]:
     """Return a report, its series over time, and the groups that have a series of their own. Seven queries.
 
-    All of them read one snapshot. `measure_in` returns what the chart shows of a report.
+    All queries read one snapshot. `measure_in` returns the metric by which groups are ranked.
     """
     with one_moment(LOGS):
         report = sum_usage(period.since, group, exchange, until=period.until, **only)
@@ -82,7 +82,7 @@ def read_usage(
 
 
 MAX_MARKS = 200
-"""Newest revisions and drills that are marked in a chart."""
+"""How many of the newest revisions and drills are marked in a chart."""
 
 
 def list_marks(since: datetime, until: datetime | None) -> list[tuple[datetime, Mark]]:

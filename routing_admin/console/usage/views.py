@@ -60,7 +60,7 @@ LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAG
 """The groups by which the page can be filtered."""
 MAX_LABEL = 200
 COMPARED = (COST, REQUESTS, TOKENS)
-"""Numbers whose tiles show the change since the period before."""
+"""Metrics whose tiles show the change since the previous period."""
 DEFAULT_GROUP = "agent"
 
 
@@ -97,7 +97,7 @@ class UsageRow(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRead:
-    """What a request asks to see of the usage, and what there is. `names` are the groups with a colour of their own."""
+    """What a request for the page selects, and the data for it. `names` are the groups with a colour of their own."""
 
     period: Period
     group: str
@@ -147,7 +147,7 @@ def usage(request: HttpRequest) -> HttpResponse:
     report, measure, group, filters, exchange = read.report, read.measure, read.group, read.filters, read.exchange
     total, metric, currency, choices = report.total, measure.metric, read.currency, read.choices
     query = urlencode({**choices, "by": group, **filters})
-    # Days are listed from the newest on, other groups by the chart's number.
+    # Days are listed newest first, other groups by the chart's metric, largest first.
     groups = report.groups if group == "day" else sorted(report.groups, key=lambda pair: -measure.weigh(pair[1]))
     listing = arrange(
         groups,

@@ -1,7 +1,7 @@
-"""Geometry of the chart: stacked bars over time, with round values and a text for everything that is drawn.
+"""Lay out a chart of stacked bars over time, with round axis values and a text for everything that is drawn.
 
-Horizontal values are percentages of the width and vertical values are pixels, so that text keeps its shape at any
-width. Only bars and the line of the period before are stretched, because they have no text.
+Horizontal values are percentages of the width and vertical values are pixels, so that text keeps its proportions at any
+width. Only the bars and the line of the previous period are stretched, because they contain no text.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ MAX_LABELS = 8
 MAX_NAME = 32
 """Longer names lose their middle."""
 EDGE = 4
-"""Labels nearer to an end of the axis, in percent, extend to the other side."""
+"""A label within this many percent of an end of the axis is drawn towards the middle."""
 
 
 class Step(Enum):
-    """Length of a chart's buckets. `MINUTES` are five."""
+    """The length of a chart's buckets. `MINUTES` means five minutes."""
 
     MINUTES = "minutes"
     HOUR = "hour"
@@ -58,7 +58,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A bar's time. `is_partial` if only a part of it is counted, for example because it is still running."""
+    """The time span of a bar. `is_partial` is true if only part of it is counted, as when it has not ended."""
 
     start: datetime
     stop: datetime
@@ -69,9 +69,10 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One colour of the bars: the height of its part of each bar.
+    """One colour of the bars, with the height of its part of each bar.
 
-    In a chart whose values do not add up, `shown` are the values, and `total` is the one of the whole time.
+    If heights are not the values themselves (`Chart.adds_up` is false), `shown` has the values, and `total` is the
+    value for the whole period.
     """
 
     name: str
@@ -84,9 +85,9 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """What a chart shows. `write` returns a value as text; `is_whole` if values are counts.
+    """The content of a chart. `write` formats a value, and `is_whole` is true if values are counts.
 
-    `adds_up` if the parts of a bar and the bars have sums that mean something, unlike percentiles.
+    `adds_up` is true if the parts of a bar, and the bars, can be summed, as percentiles cannot.
     """
 
     label: str
@@ -141,7 +142,7 @@ PLAIN_BELOW = 10_000
 
 
 def axis_texts(axis: Axis) -> list[str]:
-    """Return the values as short texts in one scale: `0`, `2.5k`, `5k`; in Chinese, `0`, `0.5 万`."""
+    """Return the axis values as short texts in the same unit: `0`, `2.5k`, `5k`; in Chinese, `0`, `0.5 万`."""
     scales = CHINESE_SCALES if (get_language() or "").startswith("zh") else SCALES
     suffix, scale = next((pair for pair in scales if axis.top >= max(pair[1], PLAIN_BELOW)), ("", 1.0))
     return [f"{value / scale:,.10g}{suffix if value else ''}" for value in axis.values]
@@ -151,7 +152,7 @@ def axis_texts(axis: Axis) -> list[str]:
 
 
 def write_span(bucket: Bucket, step: Step) -> str:
-    """Return a bucket's time in the installation's zone: `2026-11-26 14:00–15:00`, `2026-11-26`, `2026-11`."""
+    """Return a bucket's time span as local time: `2026-11-26 14:00–15:00`, `2026-11-26`, `2026-11`."""
     start = timezone.localtime(bucket.start)
     if step in WITHIN_DAYS:
         stop = timezone.localtime(bucket.stop)
@@ -213,7 +214,7 @@ PER = {
 
 
 def list_starts(since: datetime, now: datetime, step: Step) -> list[datetime]:
-    """Return the starts of the hours, days, … from the one of `since` to that of `now`, and the end of the last one."""
+    """Return the starts of the hours, days, … that cover `since` to `now`, followed by the end of the last one."""
     starts = [_start_of(since, step)]
     while starts[-1] <= now:
         starts.append(_next(starts[-1], step))
@@ -239,7 +240,7 @@ def _next(start: datetime, step: Step) -> datetime:
 
 
 def _midnight(moment: datetime) -> datetime:
-    # A local time is moved by days on the clock, and its offset may change in between.
+    # Made aware again, since the UTC offset may have changed in between.
     return timezone.make_aware(moment.replace(hour=0, tzinfo=None))
 
 
@@ -275,7 +276,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A bucket as text: its total and those parts that are not zero, the topmost first."""
+    """A bucket as text: its total, and its parts that are not zero, topmost first."""
 
     bucket: Bucket
     title: str
@@ -288,7 +289,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegendEntry:
-    """A colour's name, which is shortened, with its total. `whole` is the name as it is."""
+    """An entry of the legend: a series' name, shortened and whole, and its total."""
 
     tone: str
     name: str
@@ -318,7 +319,7 @@ class Drawing:
 
 
 def fold_series(series: Sequence[Series]) -> list[Series]:
-    """Return at most `MAX_SERIES` series and one for all others."""
+    """Return at most `MAX_SERIES` series, followed by one that sums up all others."""
     own = [one for one in series if one.tone != OTHER_TONE]
     rest = [*own[MAX_SERIES:], *(one for one in series if one.tone == OTHER_TONE)]
     if len(rest) < 2:
@@ -336,7 +337,7 @@ def shorten(name: str) -> str:
 
 
 def draw(chart: Chart, height: int) -> Drawing:
-    """Return a chart's drawing. The first series is the topmost part of the bars."""
+    """Lay out a chart whose bars are up to `height` pixels high. The first series is the topmost part of the bars."""
     series = fold_series(chart.series)
     totals = _sum(series) or [0.0] * len(chart.buckets)
     axis = round_axis(max([*totals, *chart.before], default=0), is_whole=chart.is_whole)
@@ -378,7 +379,7 @@ def draw(chart: Chart, height: int) -> Drawing:
 
 
 def _path(values: Sequence[float], heights: list[float], base: float, scale: float) -> str:
-    """Return the bars of one series on top of `heights`, which grow by it."""
+    """Return the SVG path of a series' bars on top of `heights`, and add their heights to it."""
     pieces = []
     for index, value in enumerate(values):
         if value <= 0:
@@ -405,7 +406,7 @@ def _times(chart: Chart, count: int) -> Iterator[TimeLabel]:
 
 
 def table_of(chart: Chart) -> Iterator[list[str]]:
-    """Yield a chart as rows of a table: the head, then each bucket's start with its plain values."""
+    """Yield the chart as table rows: first the column names, then each bucket's start and unformatted values."""
     yield [_("Time"), *(one.name for one in chart.series)]
     for index, bucket in enumerate(chart.buckets):
         values = ((one.shown or one.values)[index] for one in chart.series)

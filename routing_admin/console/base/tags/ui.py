@@ -91,7 +91,7 @@ register.filter("exact", exact)
 
 @register.simple_block_tag
 def sentences(content: str) -> SafeString:
-    """Join sentences on separate lines into one text, as the language of the page requires."""
+    """Join the sentences in the block, one per line, with spaces between them where the page's language has spaces."""
     return SafeString(join_sentences(map(str.strip, content.splitlines())))
 
 
@@ -172,7 +172,7 @@ def short_name(name: object) -> SafeString:
 
 @register.inclusion_tag("components/sort_head.html", takes_context=True)
 def sort_head(context: template.Context, column: str, label: str, css: str = "", hint: str = "") -> dict[str, Any]:
-    """Render the head of a column by which the context's `listing` is sorted; a click sorts by it or turns it round.
+    """Render the heading of a column that sorts the context's `listing`. A second click reverses the order.
 
     `hint` follows the label, such as the time zone of a column of times.
     """
@@ -214,7 +214,7 @@ def cap_icons(names: Iterable[str], side: str = "input") -> SafeString:
 
 @lru_cache(maxsize=200)
 def _cap_icons(names: tuple[str, ...], side: str, _language: str | None) -> SafeString:
-    # A list repeats few sets of names many times.
+    # Cached, since a list repeats a few sets of names many times.
     labels_of = ((name, capability_label(name, side)) for name in names)
     items = ((label, type_icon(name), label) for name, label in labels_of)
     body = format_html_join("", '<li title="{}">{}<span class="sr">{}</span></li>', items)
@@ -237,9 +237,9 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
 
 @register.simple_tag
 def times(moment: datetime | None, now: datetime | None = None, url: str = "") -> SafeString | str:
-    """Render a relative time, as a link if there is a URL, and below it the exact one. Nothing for None.
+    """Render a relative time, as a link if there is a URL, and the exact time below it. Nothing for None.
 
-    From two days ago on, a relative time is a date, too, and only the exact one is rendered.
+    After two days the relative time would be a date as well, so only the exact time is rendered.
     """
     if moment is None:
         return ""
@@ -261,7 +261,7 @@ def _time(moment: datetime, text: str) -> SafeString:
 
 @register.simple_tag
 def zone() -> str:
-    """Return the name of the time zone in which the page's times are."""
+    """Return the name of the page's time zone."""
     return timezone.get_current_timezone_name()
 
 
@@ -281,7 +281,7 @@ def code_spans(text: str) -> SafeString:
 
 @register.inclusion_tag("requests/over_time.html")
 def over_time(since: str = "7d", **terms: str) -> dict[str, str]:
-    """Render a section with the chart of the requests that match these terms, such as `agent=row.agent_id`."""
+    """Render a section with a chart of the requests that match these search terms, such as `agent=row.agent_id`."""
     search = Search(tuple(terms.items()))
     return {"search": search.to_text(), "drawn": search.having("since", since).to_text()}
 
@@ -340,7 +340,7 @@ def chart(chart: charting.Chart, height: int = CHART_HEIGHT) -> dict[str, Any]:
 
 @register.filter
 def chart_columns(columns: Iterable[charting.Column]) -> SafeString:
-    """Render buckets as links with their values, which are shown while a link has the pointer or the focus."""
+    """Render buckets as links whose values are shown on hover and focus."""
     return format_html_join("", "{}", ((_chart_column(column),) for column in columns))
 
 
@@ -403,12 +403,13 @@ def option_tags(options: Iterable[Mapping[str, Any]]) -> SafeString:
 
 @register.inclusion_tag("components/problems.html")
 def problems(*all_forms: BaseForm) -> dict[str, Any]:
-    """Render what begins a form: all errors, each with a link to its field, and what the mark of a field means."""
+    """Render the top of a form: all errors with links to their fields, and what the mark of required fields means."""
     return {"problems": list_problems(*all_forms), "has_required": any(map(_has_required, all_forms))}
 
 
 def _has_required(form: BaseForm) -> bool:
-    # The stylesheet marks what browsers call required: a select without an empty choice, for one, is not.
+    # The stylesheet marks fields with the attribute `required`. A select without an empty choice, for example, has
+    # none.
     return any("required" in bound.build_widget_attrs({}) for bound in form)
 
 
@@ -429,8 +430,8 @@ def pager(
 ) -> dict[str, Any]:
     """Render links to the neighbouring pages: to the given URLs, or those of a Django page with the current query.
 
-    If a page has one of `PAGE_SIZES`, given as `size` for pages of URLs, the others are links, too. A list that fits
-    on the smallest page has none of all this.
+    If the page size (`size`, if URLs are given) is one of `PAGE_SIZES`, links to the other sizes follow. A list that
+    fits on the smallest page gets no links.
     """
     if page is not None:
         size = page.paginator.per_page
@@ -454,13 +455,13 @@ def _with_page(context: template.Context, number: int) -> str:
 
 @register.simple_tag(takes_context=True)
 def query_with(context: template.Context, **values: object) -> str:
-    """Return the current query string with these values changed. Empty values are left out.
+    """Return the current query string with these parameters changed. Empty values are removed.
 
-    The answer to a form whose address is not the list's has the list's as `list_url`.
+    In the response to a form with a URL of its own, the context's `list_url` is the URL of the list.
     """
     request: HttpRequest = context["request"]
     query = request.GET.copy()
-    # After a change the query starts at the first page, unless a page is given.
+    # A change leads back to the first page, unless a page is given.
     for name, value in {"page": "", **values}.items():
         query[name] = str(value)
         if query[name] == "":
