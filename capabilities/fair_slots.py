@@ -63,7 +63,7 @@ class FairSlots:
         try:
             yield
         finally:
-            if self._holder() is not None:  # else `pause` could not acquire it again
+            if self._holder() is not None:  # otherwise `pause` found no free slot again and raised
                 self._thread.name = None
                 self.release(name)
 
@@ -101,7 +101,7 @@ class FairSlots:
         if turn.wait(self.wait_seconds):
             return
         with self._lock:
-            if not turn.is_set():  # else the slot was assigned at the last moment
+            if not turn.is_set():  # otherwise a slot was assigned just after the timeout
                 self._waiters.remove((name, turn))
                 raise OverloadedError
 
@@ -120,7 +120,7 @@ class FairSlots:
     def release(self, name: str) -> None:
         """Release a slot. It goes to the waiting name with the fewest slots that was served longest ago."""
         with self._lock:
-            self._held -= Counter([name])  # drops names that hold none
+            self._held -= Counter([name])  # subtracting this way drops names with no slot left
             if not self._waiters:
                 self._turns.clear()
                 return

@@ -59,7 +59,7 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
         skeleton, texts = _lift(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
         return put_back(orjson.loads(skeleton), texts)
     except orjson.JSONDecodeError as error:
-        raise ValueError(error.msg) from None  # without line and column, which would refer to a piece
+        raise ValueError(error.msg) from None  # its line and column would refer to one piece, not to the whole JSON
 
 
 def lift_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:

@@ -91,14 +91,15 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
             if scan.values > max_values:
                 raise TooManyValuesError
             in_string ^= len(pieces) % 2 == 0
-            # The start of the content of a string that does not end in this block.
+            # Where the content of a string begins that does not end in this block.
             string_start = start + length - len(pieces[-1])
         start += length
     return scan
 
 
 def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
-    # The last offset before a distant quote that is not within an escape, or `start`, which is never within one.
+    # The last offset within `BLOCK` bytes before the quote that is not inside an escape, or else `start`, which never
+    # is.
     last = len(data[quote - BLOCK : quote].rstrip(b"\\"))
     return quote - BLOCK + last if last else start
 

@@ -248,7 +248,7 @@ class VendorItem:
 
     @property
     def covered(self) -> int:
-        """Return how many characters of the turn's text this item repeats, which only text with citations does."""
+        """Return how many characters of the turn's text this item repeats: its length if it is cited text, else 0."""
         return len(self.value["text"]) if self.name == CITATIONS and self.value.get("type") == "text" else 0
 
 

@@ -125,7 +125,7 @@ def _files(message: Message) -> Iterator[tuple[int, FilePart]]:
 
 
 def _text_bytes(messages: Iterable[Message]) -> int:
-    # Only text takes room from the files. The JSON around it does not count.
+    # Of the text, only its own bytes count towards the limit that it shares with the files, not the JSON around it.
     total = 0
     for message in messages:
         total += sum(byte_count(part.text) for part in message.parts if isinstance(part, TextPart))

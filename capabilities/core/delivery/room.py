@@ -19,7 +19,7 @@ from capabilities.core.message import FilePart, NativePart, Role
 from capabilities.core.vocabulary import Kind
 
 ROOM_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL})
-"""Reasons for a file for which the other files leave no room."""
+"""Reasons that apply to a file because other files have used up a limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ class SizeBudget:
             self._used_here.update(candidate.amounts)
 
     def _write(self, file: FilePart, role: Role) -> WrittenFile:
-        # First as if it were the only file, since only a file that would be native may take room from others.
+        # Written first as if it were the only file, since only a file that is then sent natively may displace others.
         alone = write(file, self._reader, Position(role, total=self._images, message=self._message), self._style)
         if not alone.natives or self._make_room(self._amounts_of(alone.natives)):
             return alone

@@ -40,7 +40,8 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
 def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Dropped, bool]:
     """Return the fitted request, the places moved into descriptions, and whether the answer's schema fits.
 
-    `has_field` means that the answer's schema is sent in a field. In a prompt it is not changed.
+    `has_field` says that the answer's schema is sent in a field. Otherwise it is part of the prompt and stays
+    unchanged.
     """
     if not chat.tools and chat.response_format is None:
         return chat, (), True
@@ -76,7 +77,7 @@ def _fit_loosely(schema: Schema, dialect: Dialect, path: str) -> tuple[Schema, D
     try:
         return fit_schema(schema, dialect, path)
     except UnfitSchemaError:
-        # The schema is sent unchanged, and the host decides.
+        # The schema is sent unchanged, so that the host decides whether to accept it.
         return schema, ()
 
 
