@@ -71,7 +71,7 @@ EMPTY: dict[str, tuple[str, dict[str, str], list[str]]] = {
         ["Model service", "Task route"],
     ),
 }
-"""What is posted where, and the labels of the fields with errors."""
+"""Form → its URL, the posted data, and the labels of the fields with errors."""
 DJANGO = re.compile(
     "This field is required|Enter a valid|Select a valid|Ensure this|Ensure that"
     "|这个字段是必填项|输入一个|选择一个有效|确保"

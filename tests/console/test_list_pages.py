@@ -91,13 +91,13 @@ LISTS: dict[str, Callable[[], None]] = {
     "/requests/": add_requests,
     "/usage/": add_requests,
 }
-"""Address of a list → what fills it."""
+"""URL of a list → the function that fills it."""
 NOTHING = {
     **dict.fromkeys(LISTS, "q=no-such-thing"),
     "/history/audit/": "object=no-such-thing",
     "/requests/": "q=agent:no-such-thing",
 }
-"""Address of a list → a search that finds nothing."""
+"""URL of a list → a search that finds nothing."""
 TIMES = ("/users/", "/tokens/", "/artifacts/", "/history/", "/history/audit/", "/requests/")
 
 

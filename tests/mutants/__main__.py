@@ -1,7 +1,8 @@
-"""`python -m tests.mutants`: change one place of the source at a time, and see whether a test of its area fails.
+"""`python -m tests.mutants`: change the source in one place at a time, and see whether a test of that area fails.
 
-A mutant that survives is either equivalent or a test that is missing. One process loads all tests and judges each
-mutant in a fork, by exchanging functions. What differs during imports is changed in a copy of the files, one by one.
+A mutant that no test notices either behaves like the original or lacks a test. One process loads all tests and judges
+each mutant in a fork, in which it replaces the code of functions. A mutant that takes effect during imports is judged
+in a copy of the files, one at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tests.bench.table import show
 from tests.mutants.choice import AREAS, ROOT, Mutant, choose, group_tests, imports
 
 SEED, COUNT, SECONDS = 1, 100, 60
-HUNG, NOTHING_FAILED = 124, (0, 5)  # as timeout(1) says it, and pytest: passed, or nothing selected
+HUNG, NOTHING_FAILED = 124, (0, 5)  # exit codes of timeout(1), and of pytest: all passed, nothing selected
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
 COUNTS = re.compile(r"\d+ (?:passed|failed|skipped|errors?)\b[^\n]*")
 PYTEST = ("-m", "pytest", "-p", "tests.mutants.child", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header")
@@ -51,12 +52,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of the tracked files, in which one mutant lives at a time."""
+    """A copy of the tracked files, which contains one mutant at a time."""
 
     folder: Path
 
     def judge_all(self, mutants: Sequence[Mutant], seconds: float) -> list[Verdict]:
-        """Judge the mutants in forks, and then those that differ during imports."""
+        """Judge the mutants in forks, then one at a time those that take effect during imports."""
         answers = list(self.answers(mutants, seconds))
         verdicts = []
         for mutant, answer in zip(mutants, answers, strict=True):
@@ -66,7 +67,7 @@ class Copy:
         return verdicts
 
     def answers(self, mutants: Sequence[Mutant], seconds: float) -> Iterator[Verdict | None]:
-        """Yield the verdict of each mutant, None if its functions cannot be exchanged."""
+        """Yield each mutant's verdict, or None if it does more than change the code of functions."""
         plan: list[dict[str, Any]] = [
             {
                 "path": each.path,
@@ -96,7 +97,7 @@ class Copy:
         host.wait()
 
     def judge(self, mutant: Mutant, seconds: float, unsound: Sequence[str] = ()) -> Verdict:
-        """Run the mutant's tests on a changed file until one fails, the seconds are over, or all have passed."""
+        """Run the mutant's tests on the changed file until one fails, all have passed or the time is over."""
         began, ran, left, noticed = time.monotonic(), [], seconds, None
         skipped = [word for test in unsound for word in ("--deselect", test)]
         with self.mutated(mutant):
@@ -127,7 +128,7 @@ class Copy:
             _write(path, original)
 
     def run(self, words: Sequence[str], seconds: float) -> tuple[int, str]:
-        """Run pytest and return its exit code and output; if it hangs, it is killed with its servers."""
+        """Run pytest and return its exit code and output. If it hangs, kill it with the servers that it started."""
         child = self.start([f"--seconds={seconds:.0f}", *words])
         try:
             code = child.wait(seconds + 2 * SECONDS)
@@ -159,7 +160,7 @@ def folders_of(groups: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _copy_bytecode(source: Path, copy: Path) -> None:
-    """Copy the bytecode of an unchanged module: compiling all of them would take longer than most mutants."""
+    """Copy the bytecode of an unchanged module, since compiling all modules takes longer than judging most mutants."""
     compiled = Path(cache_from_source(str(source)))
     if source.suffix == ".py" and compiled.exists():
         target = Path(cache_from_source(str(copy)))
@@ -168,14 +169,14 @@ def _copy_bytecode(source: Path, copy: Path) -> None:
 
 
 def _write(path: Path, source: bytes) -> None:
-    """Write a module and remove its bytecode, which counts as current if size and second are the same."""
+    """Write a module and remove its bytecode, which would count as current if size and second were the same."""
     path.write_bytes(source)
     Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 @contextmanager
 def copies(count: int) -> Iterator[list[Copy]]:
-    """Copy what git tracks or would add, so often."""
+    """Yield `count` copies of the files that git tracks or would add."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -196,7 +197,7 @@ def copies(count: int) -> Iterator[list[Copy]]:
 
 
 def run(mutants: Sequence[Mutant], jobs: int, seconds: float) -> list[Verdict]:
-    """Judge the mutants, and again those that were noticed by a test that fails without a mutant."""
+    """Judge the mutants, and judge again those noticed by a test that also fails without a mutant."""
     with copies(jobs) as made, ThreadPoolExecutor(jobs) as pool:
         shares = [mutants[at::jobs] for at in range(jobs)]
         lists = pool.map(lambda copy, share: copy.judge_all(share, seconds), made, shares)
@@ -230,7 +231,7 @@ def changed_lines(before: bytes, after: bytes) -> list[str]:
 
 
 def stop(*_: object) -> None:
-    """End every pytest, so that what waits for one ends as well and the copies are removed."""
+    """Kill every pytest, so that threads stop waiting for it and the copies are removed."""
     for each in STARTED:
         if each.poll() is None:
             os.killpg(each.pid, signal.SIGKILL)

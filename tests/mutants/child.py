@@ -1,6 +1,7 @@
-"""A pytest plugin: tests one mutant in the file it replaces, or many in forks that exchange the code of functions.
+"""A pytest plugin that judges mutants: one in a changed file, or many in forks that replace the code of functions.
 
-Cheap tests run first, with the same examples each time, and none is started after the mutant's time.
+Cheap tests run first, property tests use the same examples each time, and no test starts after the mutant's time is
+over.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from hypothesis import settings
 from tests.mutants.mutations import Mutation
 
 HANGS_AFTER = 60.0
-"""Seconds beyond a mutant's time after which a test that is still running counts as failed."""
+"""Seconds after a mutant's time is over until a test that is still running counts as failed."""
 DEADLINE = pytest.StashKey[float]()
 Key = tuple[str, int]
 
@@ -36,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    from tests.conftest import NEEDS_MORE  # here, because it needs Django's settings
+    from tests.conftest import NEEDS_MORE  # imported here, because it needs Django's settings
 
     items.sort(key=lambda item: bool(NEEDS_MORE & set(getattr(item, "fixturenames", ()))))
     settings.register_profile("mutants", settings.get_profile("default"), derandomize=True, database=None)
@@ -51,7 +52,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """With `--mutants`, fork once for each instead of running what was collected."""
+    """With `--mutants`, judge each mutant in a fork instead of running the collected tests."""
     if session.config.getoption("--mutants") is None:
         return None
     for each in json.loads(Path(session.config.getoption("--mutants")).read_text("utf-8")):
@@ -61,18 +62,18 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _judge_in_fork(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
-    """Return which test failed (`by`), how many ran, and whether functions could be exchanged."""
+    """Return which test failed (`by`), how many ran, and whether functions could be replaced (`swapped`)."""
     began, seconds = time.monotonic(), session.config.getoption("--seconds")
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setsid()  # so that servers of a test that hangs end with it
+        os.setsid()  # so that a hanging test is killed with its servers
         session.config.stash[DEADLINE] = began + seconds
         try:
             verdict = _judge(session, mutant)
         except pytest.exit.Exception:
             verdict = {"by": None}
-        except BaseException:  # outside of tests: the changed file decides
+        except BaseException:  # not raised by a test, so the mutant is judged in a changed file
             traceback.print_exc()
             verdict = {"by": None, "swapped": False}
         os.write(writing, json.dumps(verdict).encode())
@@ -116,13 +117,16 @@ def _judge(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
 
 
 def swap_functions(path: Path, source: bytes) -> bool:
-    """Give the module's functions the code of the mutated source; False if that is not all that differs."""
+    """Replace the code of the module's functions by that of the mutated source.
+
+    Return False if the two sources differ in anything else.
+    """
     old, new = (compile(text, str(path), "exec", dont_inherit=True) for text in (path.read_bytes(), source))
     if _skeletons(old) != _skeletons(new):
         return False
     keys = Counter(_key(code) for code in _functions(new))
     codes = {_key(code): code for code in _functions(new) if keys[_key(code)] == 1}
-    live = [each for each in gc.get_objects() if type(each) is FunctionType]  # isinstance wakes lazy objects
+    live = [each for each in gc.get_objects() if type(each) is FunctionType]  # isinstance would evaluate lazy objects
     known = {_key(code): code for code in _functions(old)}
     changed = {key for key in known if key not in codes or known[key] != codes[key]}
     found = [each for each in live if each.__code__.co_filename == str(path) and _key(each.__code__) in changed]
@@ -143,13 +147,13 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
     for each in _nested(code):
-        if each.co_flags & 1:  # CO_OPTIMIZED: no body of a class
+        if each.co_flags & 1:  # CO_OPTIMIZED is set for functions, not for class bodies
             yield each
         yield from _functions(each)
 
 
 def _skeletons(code: CodeType) -> list[object]:
-    """Return what the module and its classes do when they are imported."""
+    """Return the code that runs when the module is imported, including its class bodies."""
     plain = [None if isinstance(each, CodeType) else (type(each), each) for each in code.co_consts]
     own = [code.co_code, code.co_names, plain]
     return [own, *(_skeletons(each) for each in _nested(code) if not each.co_flags & 1)]

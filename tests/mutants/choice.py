@@ -1,4 +1,4 @@
-"""Choose the mutants of a run, and the tests of each: those of its own area, nearest by imports first."""
+"""Choose the mutants of a run, and the tests for each: those of its area, the nearest by imports first."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ AREAS = (
     *("artifacts/core", "routing_admin/core", "routing_admin/limits", "routing_admin/platform/auth"),
     *("routing_admin/dispatch", "routing_admin/upstream", "routing_admin/gateway"),
 )
-"""What is mutated; a file belongs to the first area that it is below."""
+"""The mutated files and folders. A file belongs to the first area that contains it."""
 FOLDERS: Mapping[str, Sequence[str]] = {"capabilities/access.py": ("permissions", "server", "api")}
-"""Where the tests of a module are, if no folder has its name."""
+"""The test folders of a module, if no folder has its name."""
 Graph = Mapping[str, Sequence[str]]
-"""What each module imports of ours."""
+"""Which of our modules each module imports."""
 TOPS = ("capabilities", "artifacts", "routing_admin", "tests")
 
 
@@ -35,7 +35,10 @@ class Mutant:
 
 
 def choose(seed: int, count: int, only: str = "") -> list[Mutant]:
-    """Return so many mutants, evenly over areas, then files; the choice in one area ignores the other areas."""
+    """Return `count` mutants, spread evenly over areas and then files.
+
+    The choice within an area does not depend on the other areas.
+    """
     queues = [_mutants_of(area, only, random.Random(f"{seed} {area}")) for area in AREAS]
     chosen: list[Mutant] = []
     while queues and len(chosen) < count:
@@ -53,7 +56,7 @@ def area_of(path: str) -> str | None:
 
 
 def _mutants_of(area: str, only: str, chance: random.Random) -> Iterator[Mutant]:
-    """Yield one mutant of each file in turn, until every file is used up."""
+    """Yield one mutant of each file in turn until none are left."""
     files = [ROOT / area] if area.endswith(".py") else sorted((ROOT / area).rglob("*.py"))
     paths = [path.relative_to(ROOT).as_posix() for path in files]
     paths = [path for path in paths if path.startswith(only) and area_of(path) == area]
@@ -73,7 +76,7 @@ def _mutants_of(area: str, only: str, chance: random.Random) -> Iterator[Mutant]
 
 
 def _take(left: list[Mutation], source: bytes, chance: random.Random) -> Mutation | None:
-    """Remove and return a mutation of any kind, each as likely as the others: most candidates are integers."""
+    """Remove and return a mutation. Each kind is equally likely, although most candidates change an integer."""
     while left:
         kind = chance.choice(sorted({each.kind for each in left}))
         taken = next(each for each in left if each.kind == kind)
@@ -86,8 +89,9 @@ def _take(left: list[Mutation], source: bytes, chance: random.Random) -> Mutatio
 def group_tests(path: str, graph: Graph) -> list[list[str]]:
     """Return the test files of a module's area: those that import the module, those of its package, and the others.
 
-    The area's folder is named after the module or the innermost package that has tests. If no test in there imports
-    the module, the nearest tests of other folders are added. Each list begins with the nearest by imports.
+    The area is the test folder with the name of the module or of the innermost package that has one. If no test in it
+    imports the module, the nearest tests of other folders are added. Each group begins with the nearest test by
+    imports.
     """
     module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     near = _distances(module, graph)
@@ -110,12 +114,12 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
 
 
 def _below(module: str, package: str) -> bool:
-    """Return whether a module is in the package; a whole core or app is too wide to count."""
+    """Return whether a module is in the package. A whole core or app is too large to count."""
     return package.count(".") > 1 and f"{module}.".startswith(f"{package}.")
 
 
 def _distances(module: str, graph: Graph) -> Mapping[str, int]:
-    """Return by how many imports each module is away from the one that it imports in the end."""
+    """Map every module that imports this one, directly or indirectly, to the number of imports in between."""
     importers: dict[str, list[str]] = {}
     for name, imported in graph.items():
         for each in imported:

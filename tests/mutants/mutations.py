@@ -30,7 +30,7 @@ LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical"}
 TRANSLATORS = {"_", "gettext", "gettext_lazy", "ngettext", "pgettext", "message", "translatable"}
 UNTESTED_NAMES = {"__all__", "__slots__", "__version__"}
 TEXTS = (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp)
-"""What `+` joins; `-` would only raise TypeError."""
+"""Operands that `+` concatenates. With `-` they would only raise TypeError."""
 
 
 NUMERIC = (ast.Constant, ast.BinOp, ast.operator)
@@ -50,7 +50,7 @@ class Mutation:
 
 
 def find_mutations(source: bytes) -> list[Mutation]:
-    """Return the mutations in the order of the source; each leaves its lines in place."""
+    """Return the mutations in source order. None changes the line numbers."""
     found = _Finder(source).visit(ast.parse(source), in_test=False)
     return sorted(found, key=lambda each: (each.line, each.kind, each.edits))
 
@@ -73,7 +73,7 @@ class _Finder:
         return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
 
     def visit(self, node: ast.AST, *, in_test: bool) -> Iterator[Mutation]:
-        """Yield the mutations at a node and below it; `in_test`: only its truth is used."""
+        """Yield the mutations of a node and its descendants. With `in_test`, only the truth of its value matters."""
         if _is_skipped(node):
             return
         yield from self.mutations_at(node, in_test)
@@ -115,7 +115,7 @@ class _Finder:
                     yield self.blank("name removed", self.span(each)[0], self.span(following)[0])
 
     def swap(self, kind: str, operator: ast.AST, operands: Sequence[ast.expr]) -> Iterator[Mutation]:
-        """Exchange the operator at each place between the operands; none where a comment hides it."""
+        """Exchange the operator between each two operands. Yield nothing if a comment is in between."""
         if type(operator) not in SWAPPED:
             return
         old, new = SWAPPED[type(operator)]
@@ -129,7 +129,10 @@ class _Finder:
         yield Mutation(kind=kind, line=operands[0].lineno, edits=tuple(edits))
 
     def guards(self, block: Sequence[ast.stmt]) -> Iterator[Mutation]:
-        """Remove an `if` that only leaves, unless it ends the block, where it may change nothing."""
+        """Remove each `if` that only returns, raises or continues.
+
+        At the end of a block none is removed, since this may change nothing.
+        """
         for each in block[:-1]:
             match each:
                 case ast.If(body=[ast.Return() | ast.Raise() | ast.Continue()], orelse=[]) if not _is_skipped(each):
@@ -158,7 +161,7 @@ def _is_name(node: ast.expr) -> bool:
 
 
 def _is_skipped(node: ast.AST) -> bool:
-    """Return whether a node is nothing to test: types, log lines, sentences, texts with places, tuned numbers."""
+    """Return whether a node is not worth testing: types, log lines, texts for users, f-strings, tuned numbers."""
     match node:
         case ast.JoinedStr() | ast.Import() | ast.ImportFrom():
             return True
@@ -170,7 +173,7 @@ def _is_skipped(node: ast.AST) -> bool:
                 name.isupper() and all(isinstance(each, NUMERIC) for each in ast.walk(value))
             )
         case ast.Subscript(value=ast.Name(id=name)):
-            return name[:1].isupper() and not name.isupper()  # a type with its parameters
+            return name[:1].isupper() and not name.isupper()  # a generic type with its parameters
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
             return method in LOG_METHODS and "log" in name.lower()
         case ast.Call(func=ast.Name(id=name)):

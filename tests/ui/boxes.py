@@ -6,8 +6,8 @@ from typing import Any
 
 WIDTHS = (390, 768, 1280, 1920)
 
-# Items are the lines of texts, and controls. What a scrolling or clipping ancestor hides does not count, and what
-# floats above the page overlaps nothing. Menus and the first dialogs are measured open.
+# Lines of text and controls are compared. Parts that a scrolling or clipping ancestor hides are left out, and what
+# floats above the page may overlap it. Menus and the first dialogs are measured open.
 BOXES = """() => {
   const wide = document.documentElement.clientWidth, styles = new Map(), clips = new Map(), faults = new Set();
   const style = (one) => styles.get(one) ?? styles.set(one, getComputedStyle(one)).get(one);

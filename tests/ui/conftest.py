@@ -44,7 +44,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
-    """Return a factory for pages (width, colour scheme, scripting); any console complaint fails the test."""
+    """Return a factory for pages (width, colour scheme, scripting). Any error in a page's console fails the test."""
     complaints: list[str] = []
     contexts: list[Any] = []
 
@@ -76,7 +76,7 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
 
 
 def _allowed(page: Any) -> list[str]:
-    """Return the complaints a test expects, as in `page.expected_complaints.append("409")`."""
+    """Return the console errors that a test expects, as in `page.expected_complaints.append("409")`."""
     return list(getattr(page, "expected_complaints", []))
 
 

@@ -1,8 +1,8 @@
-"""A large, believable installation, for looking at and for tests: `python -m tests.ui.large --help`.
+"""A large, realistic installation, to look at and for tests: `python -m tests.ui.large --help`.
 
-The same seed and the same moment make the same configuration. Everything goes through the product's own actions, at the
-times of two simulated months: people invite one another, import and change the configuration, agents store files, and
-requests run along the real chains while providers fail.
+The same seed and time give the same configuration. All data are created by the product's own actions, at times in two
+simulated months: people invite one another, import and change the configuration, agents store files, and requests run
+along the real chains while providers fail.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 PASSWORD = "a large installation 1"
 """The administrator's password."""
 WIDE = "wide" * 30
-"""A name of 120 characters that can only break at the width of the page."""
+"""A name of 120 characters without a place to break the line."""
 OFFERED = [f"vendor/model-{number}" for number in range(339)] + [f"vendor/{WIDE}"]
 """Models that a host lists."""
 KEY_NAMES = (WIDE[:60], "spare")
@@ -20,16 +20,17 @@ KEY_NAMES = (WIDE[:60], "spare")
 
 
 def name_of(prefix: str, number: int) -> str:
-    """Return the wide name for the first object of a kind, and a short name for every other."""
+    """Return a name of 120 characters for the first object of a kind, and a short name for every other."""
     return f"{prefix}{WIDE}"[:120] if number == 0 else f"{prefix}-{number}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How much there is in total, the demo's objects included.
+    """How many objects there are of each kind, including those of the demo.
 
-    `calls` are sent to a served instance. `route_files` is how many files with routes are imported. Without `roll_ups`,
-    a served instance still has to make them, as after an upgrade.
+    `unable` is the number of routes that cannot answer, `calls` that of calls through a served instance, and
+    `route_files` that of imported files with routes. Without `roll_ups`, a served instance has to make them, as after
+    an upgrade.
     """
 
     providers: int = 104
@@ -60,4 +61,4 @@ SMALL = Size(
     route_files=1,
     roll_ups=False,
 )
-"""For tests of pages: a list of each kind is longer than one page shows at once."""
+"""The size for tests of pages: each list is longer than one page."""

@@ -1,8 +1,8 @@
-"""`python -m tests.ui.large [--data FOLDER] [--requests N] [--serve PORT]`: make a large, believable installation.
+"""`python -m tests.ui.large [--data FOLDER] [--requests N] [--serve PORT]`: make a large, realistic installation.
 
-104 providers, 340 model services, 300 task routes, 200 agents, 250 artifacts and 19,000 requests of thirty days, with
-the people who made them. Nothing leaves this machine, and every key is made up. A folder that was prepared earlier is
-used again.
+It has 104 providers, 340 model services, 300 task routes, 200 agents, 250 artifacts and 19,000 requests of thirty days,
+with the people who made them. Nothing is sent to other machines, and every key is invented. A folder that was prepared
+earlier is used again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MARK = "large.json"
 
 
 def environment_of(planned: Planned, folder: Path, port: int) -> dict[str, str]:
-    """Return the variables of this installation, and of this machine what is not about one."""
+    """Return the environment of this installation: this machine's variables, without those of another installation."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     return {
         **inherited,
@@ -79,9 +79,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _is_prepared(folder: Path, wanted: Mapping[str, object], *, fresh: bool) -> bool:
-    """Return whether the folder holds what is wanted; otherwise leave an empty folder.
+    """Return whether the folder contains the wanted installation. Otherwise, empty the folder.
 
-    Exit if it holds anything that this command did not make, or something else that it made.
+    Exit if the folder contains other files, or an installation of another size or seed.
     """
     mark = folder / MARK
     found = json.loads(mark.read_text()) if mark.exists() else None
@@ -98,7 +98,7 @@ def _is_prepared(folder: Path, wanted: Mapping[str, object], *, fresh: bool) -> 
 
 def _make(planned: Planned, folder: Path) -> None:
     began = time.monotonic()
-    # Millions of long-lived objects: the collector would only look at them again and again.
+    # Garbage collection is made rare, since it would scan millions of long-lived objects each time.
     gc.set_threshold(100_000, 50, 1000)
     import django
 

@@ -35,7 +35,7 @@ WORDS = "The parties agree on the delivery of the goods listed below. 双方同�
 
 @dataclass(frozen=True)
 class MadeFile:
-    """A file to be stored; `declared` is the type that its uploader names."""
+    """A file to be stored. `declared` is the type that the uploader states."""
 
     name: str
     data: bytes
@@ -43,7 +43,7 @@ class MadeFile:
 
 
 def picture(width: int, height: int, seed: int) -> bytes:
-    """Return a PNG of a colour gradient, whose size grows with its sides."""
+    """Return a PNG of a colour gradient."""
     base = Image.linear_gradient("L").resize((width, height))
     bands = (base.rotate(90 * (seed % 4)).resize((width, height)), base, base.point(lambda value: 255 - value))
     buffer = io.BytesIO()
@@ -52,7 +52,7 @@ def picture(width: int, height: int, seed: int) -> bytes:
 
 
 def made_files(rng: Random) -> Iterator[MadeFile]:
-    """Yield files that believable requests bring, without end; every sort occurs among the first twelve."""
+    """Yield realistic files of requests without end. Every kind occurs among the first twelve."""
     number = 0
     while True:
         number += 1
@@ -89,7 +89,7 @@ def large_files() -> Iterator[MadeFile]:
 
 
 def wide_files() -> Iterator[MadeFile]:
-    """Yield a file of each kind whose name cannot break, and a long and wide table, the newest."""
+    """Yield a file of each kind whose name has no place to break the line, and last a long and wide table."""
     yield MadeFile(f"{WIDE}.png", picture(1200, 800, 2))
     yield MadeFile(f"{WIDE}.wav", wav(1.0))
     yield MadeFile(f"{WIDE}.pdf", pdf(WIDE, "second page"))
@@ -112,7 +112,7 @@ class Library:
         self._rng.shuffle(samples)
         made, wide, large = made_files(self._rng), [*wide_files()], [*large_files()]
         count = self._planned.size.artifacts - DEMO["artifacts"] - len(wide) - len(large)
-        # Three of five are what requests bring; the rest shows how many formats there are.
+        # Three of five files are typical of requests. The others show the range of formats.
         plain = [samples.pop() if at % 5 > 2 and samples else next(made) for at in range(count)]
         every = [*large, *plain, *wide]
         agents = [plan.spec.id for plan in self._planned.agents if plan.keys][1:]
@@ -130,7 +130,7 @@ class Library:
 
     def _store(self, at: int, file: MadeFile, owner: str) -> None:
         actor = Actor("agent", owner) if owner else by("aisha.khan")
-        # Some expire within days, most of these already have.
+        # Some expire within days, and most of these have already expired.
         expires_in = 86_400.0 * (at % 5 + 1) if at % 7 == 3 and WIDE not in file.name else None
         metadata: dict[str, Any] = {"purpose": "user_data"} if at % 2 else {"ticket": f"ACME-{1000 + at}"}
         row = store_bytes(

@@ -1,4 +1,4 @@
-"""Real calls through `/v1` of a served instance, whose gateways lead to the lab on loopback while they are made."""
+"""Real calls through `/v1` of a served instance, whose gateway providers lead to the lab meanwhile."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ APIS: Sequence[Callable[[int, str, bool], Call]] = (chat, responses, chat, messa
 
 
 def send_calls(folder: Path, seed: int, count: int) -> int:
-    """Send calls through a served instance on this data directory; return how many were answered."""
+    """Send calls through an instance that serves this data directory. Return how many were answered."""
     rng = Random(f"calls {seed}")
     with Lab(SCRIPT) as lab, _gateways_at(lab):
         key, row = issue_key(by("mei.lin"), Agent.objects.get(agent_id=AGENT), scopes=SCOPES, label="live calls")
@@ -119,7 +119,7 @@ def send_calls(folder: Path, seed: int, count: int) -> int:
 
 @contextmanager
 def _gateways_at(lab: Lab) -> Iterator[None]:
-    """Let the gateways lead to the lab, and take that back with an undo."""
+    """Set the gateways' URLs to the lab, and undo this at the end."""
     with ledger.change(by("mei.lin"), AuditedAction("provider.change", message="Gateways at the test stand")):
         for place in GATEWAYS:
             row = Provider.objects.get(name=place.name)

@@ -1,6 +1,6 @@
 """The configuration as one value: routes, aliases and agents of a company's teams, on the providers of `providers.py`.
 
-The same size and seed give the same value. What changed on the way to it is in `people.py`.
+The same size and seed give the same value. The changes that led to it are in `people.py`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TEAMS: Mapping[str, str] = {
     "sales": "/",
     "logistics": ".",
 }
-"""Teams, and the sign that each puts between its name and a task's."""
+"""Each team, and the sign between its name and the name of a task."""
 SUBJECTS = (
     *("invoice-extraction", "translate-zh", "translate-en", "summary", "triage", "classification", "draft-reply"),
     *("contract-review", "query-rewrite", "ranking", "report", "ocr", "image-caption", "meeting-notes", "code-review"),
@@ -57,7 +57,7 @@ SUBJECTS = (
     *("transcription-cleanup", "sql", "planning", "deduplication", "redaction"),
 )
 READING = frozenset({"invoice-extraction", "contract-review", "ocr", "image-caption", "chart-reading", "report"})
-"""Subjects whose requests bring files."""
+"""Parts of task types whose requests contain files."""
 CHINESE_ROUTES = (
     "客服.工单分类",
     "客服.质检",
@@ -80,7 +80,7 @@ ERROR_RULES: Sequence[str | Mapping[str, Any]] = (
 
 
 class Unable(StrEnum):
-    """Why a route cannot answer, or not what it is for."""
+    """Why a route cannot answer, or cannot do what it is for."""
 
     NO_KEY = "no provider has a key"
     DISABLED = "every provider is disabled"
@@ -113,7 +113,7 @@ STATES_OF: Mapping[Unable, tuple[ProviderState, ...]] = {
 
 @dataclass(frozen=True)
 class AgentPlan:
-    """An agent with its team and project, whether the platform makes it at run time, and the terms of each key."""
+    """An agent with its team, its project and its keys, and whether the platform creates it at run time."""
 
     spec: AgentSpec
     team: str
@@ -124,7 +124,7 @@ class AgentPlan:
 
 @dataclass(frozen=True)
 class KeyPlan:
-    """A key's terms, and what becomes of it; `expires_days` counts from the end of the simulated time."""
+    """A key's terms, and whether it is revoked or expires. `expires_days` counts from the end of the simulated time."""
 
     label: str
     terms: Mapping[str, Any] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class KeyPlan:
 
 @dataclass(frozen=True)
 class Planned:
-    """Everything that is configured, besides the demo. `doomed` are services that are deleted again."""
+    """All planned entries of the configuration besides the demo. `doomed` are services that are deleted later."""
 
     size: Size
     seed: int
@@ -147,7 +147,7 @@ class Planned:
     agents: tuple[AgentPlan, ...]
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that the installation is served with: made-up keys, and the company's own servers."""
+        """Return the environment variables of the installation: invented keys, and the company's own servers."""
         return {"ROUTING_ADMIN_ALLOWED_ORIGINS": ",".join(self.providers.origins), **self.providers.variables}
 
 
@@ -168,7 +168,7 @@ def plan_configuration(size: Size, seed: int) -> Planned:
 
 
 def _choose_doomed(providers: Providers, count: int) -> tuple[ServiceSpec, ...]:
-    """Return services that read images, whose provider answers and has others."""
+    """Return services that read images, whose provider works and also has other services."""
     many = Counter(service.provider for service in providers.services)
     names = {place.name for place in GATEWAYS}
     fitting = [
@@ -184,12 +184,12 @@ def _choose_doomed(providers: Providers, count: int) -> tuple[ServiceSpec, ...]:
 
 
 def _plan_unable(count: int) -> list[Unable]:
-    """Return `count` causes, each at least once."""
+    """Return `count` causes. Each occurs at least once."""
     return [*UNABLE_SHARES, *(cause for cause, share in UNABLE_SHARES.items() for _ in range(share - 1))][:count]
 
 
 class _RouteMaker:
-    """Makes routes from services by what their providers can do now."""
+    """Makes routes from services, depending on whether their providers can be called."""
 
     def __init__(
         self, rng: Random, providers: Providers, services: Sequence[ServiceSpec], doomed: Sequence[ServiceSpec]
@@ -224,7 +224,7 @@ class _RouteMaker:
     def _names(self) -> Iterator[str]:
         names = [f"{team}{sign}{subject}" for team, sign in TEAMS.items() for subject in SUBJECTS]
         self._rng.shuffle(names)
-        # The first routes are the unable ones; a few of all have Chinese names.
+        # The first routes are those that cannot answer. A few of all routes have Chinese names.
         for at, name in enumerate(names):
             if at % 41 == 12 and at // 41 < len(CHINESE_ROUTES):
                 yield CHINESE_ROUTES[at // 41]
@@ -321,7 +321,7 @@ def _make_aliases(
 
 
 def is_reading(task_type: str) -> bool:
-    """Return whether requests of this task type bring files."""
+    """Return whether requests of this task type contain files."""
     return any(subject in task_type for subject in READING)
 
 

@@ -1,4 +1,4 @@
-"""Make the installation: play two months in order, then settle what depends on the present."""
+"""Make the installation: simulate two months in order, then set what depends on the present."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from tests.ui.large.requests import DAYS, Traffic
 from tests.ui.large.weather import HOUR, Weather
 
 HOURS_READ = 2 * HOURS_UP_TO
-"""Pages compare a period with the one before."""
+"""Twice as many hours as a page shows, since pages compare a period with the previous one."""
 PAUSE = timedelta(minutes=30)
-"""A change this long after another is not of the same session."""
+"""After a longer time between two changes, a new session begins."""
 
 
 @dataclass
 class PastClock:
-    """The moment that Django's `timezone.now` returns while the past is played."""
+    """The time that Django's `timezone.now` returns during the simulation."""
 
     moment: datetime
 
@@ -66,7 +66,7 @@ class PastClock:
 
 
 def make_installation(planned: Planned, now: datetime) -> None:
-    """Fill an empty, migrated database; the past ends at `now`."""
+    """Fill an empty, migrated database. The simulated time ends at `now`."""
     clock = PastClock(now - timedelta(days=START_DAYS))
     with _quiet(), clock.ruling():
         found()
@@ -92,7 +92,7 @@ def make_installation(planned: Planned, now: datetime) -> None:
 
 
 def sessions_of(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Yield the events in order; changes that follow one another within minutes are together."""
+    """Yield the events in order, grouped so that changes within `PAUSE` of one another are together."""
     session: list[Event] = []
     for event in events:
         follows = session and session[-1].revises and event.revises and event.at - session[-1].at < PAUSE
@@ -105,7 +105,7 @@ def sessions_of(events: Iterable[Event]) -> Iterator[list[Event]]:
 
 
 def _play(events: Sequence[Event], clock: PastClock) -> None:
-    # In one transaction, so that the new configuration is read once for all of them.
+    # One transaction, so that the new configuration is read once for all of them.
     with ledger.exclusive() if len(events) > 1 else nullcontext():
         for event in events:
             clock.moment = event.at
@@ -113,9 +113,9 @@ def _play(events: Sequence[Event], clock: PastClock) -> None:
 
 
 def make_roll_ups(now: datetime) -> None:
-    """Make the roll-ups that pages read: of all days, and of the hours of the last days.
+    """Make the roll-ups that pages read: those of all days, and those of the last hours.
 
-    A server that serves the installation makes those of earlier hours.
+    A server of the installation makes those of earlier hours.
     """
     for span, length in LENGTHS.items():
         oldest = now - HOURS_READ if span == UsageSum.HOUR else datetime.min.replace(tzinfo=UTC)
@@ -126,7 +126,7 @@ def make_roll_ups(now: datetime) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    # What fails on purpose is not worth a line.
+    # Simulated failures do not belong in the log.
     log = logging.getLogger("routing_admin")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -137,7 +137,7 @@ def _quiet() -> Iterator[None]:
 
 
 def found() -> None:
-    """Set up what the first start sets up, with the demo."""
+    """Set up what a first start sets up, with the demo."""
     with open(os.devnull, "w") as nowhere:
         call_command("bootstrap", "--no-demo", stdout=nowhere)
     demo.load()
@@ -145,7 +145,7 @@ def found() -> None:
 
 
 def _alert_rounds(weather: Weather, now: datetime) -> Iterator[Event]:
-    """Yield rounds of the alerts, where a server has one every few seconds: daily, and where keys are refused."""
+    """Yield rounds of alerts: one each day, and those around rejected keys. A server has a round every few seconds."""
     for day in range(12, 0, -1):
         yield Event(now - timedelta(days=day), partial(_alert_round, day > 1))
     for incident in weather.refusals():
@@ -157,7 +157,7 @@ def _alert_rounds(weather: Weather, now: datetime) -> Iterator[Event]:
 def _alert_round(is_sent: bool) -> None:
     now = timezone.now()
     AlertWatch().look(now)
-    # Older alerts were sent; what is new today has not been sent yet, or could not be.
+    # Older alerts were sent. Today's alerts have not been sent yet.
     while is_sent and (claimed := claim_next(now)) is not None:
         if claimed.id % 5 == 3:
             note_failed(claimed, "Could not reach chat.example.net: it did not answer within 10 seconds.")
@@ -170,7 +170,7 @@ def _alert_round(is_sent: bool) -> None:
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """A budget of a label and how much of it is used; `extra` are further limits."""
+    """The budget of a label, and the share of it that is used. `extra` are further limits."""
 
     kind: LabelKind
     name: str
@@ -192,12 +192,12 @@ COLUMNS = {LabelKind.TEAM: "team", LabelKind.PROJECT: "project"}
 
 
 def settle_budgets() -> None:
-    """Save the budgets, and draw from every limit what the logged requests of its window used."""
+    """Save the budgets, and count in every limit what the logged requests in its period used."""
     now, orders = timezone.now(), list[Order]()
     with ledger.change(by("tomasz.nowak"), AuditedAction("budget.save", message="Budgets of teams and projects")):
         for plan in BUDGETS:
             labels = {COLUMNS[plan.kind]: plan.name}
-            # On the first day of a month there may be nothing yet.
+            # Early in a month nothing may have been used yet.
             nanos = max(_spent(labels, plan.currency, "month"), 8 * NANO)
             limit = Decimal(int(nanos / plan.used / NANO * 100)) / 100
             limits = {"moneyPerMonth": f"{limit}", "currency": plan.currency, **plan.extra}
@@ -254,7 +254,7 @@ def _tokens(labels: Mapping[str, str], period: str) -> int:
 
 
 def count_all(planned: Planned) -> dict[str, Mapping[str, int]]:
-    """Return how many of each kind and in which states, by sentence."""
+    """Return the numbers of objects by kind and state."""
     configuration, now = newest_configuration(), timezone.now()
     states = Counter(state.value for state in planned.providers.states.values())
     unable = list_unable(list_standings(snapshot.current()))

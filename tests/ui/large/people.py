@@ -53,17 +53,17 @@ STAFF = (
     *(("lena.fischer", EDITOR), ("ravi.p", VIEWER), ("zhang.wei", VIEWER), ("s.dubois", VIEWER)),
     *(("night-shift", VIEWER), (name_of("user", 0), EDITOR)),
 )
-"""Everybody but the first administrator. The last two have not joined; `s.dubois` left."""
+"""Everyone but the first administrator. The last two have not joined, and `s.dubois` has left."""
 CHANGERS = ("mei.lin", "tomasz.nowak", "aisha.khan", "王芳", "j.oconnor", "lena.fischer", "admin")
 DRILL_DAYS = (19, 5)
 SESSION = 4
-"""Changes that somebody makes one after the other."""
+"""The number of changes that a person makes in one session."""
 START_DAYS = 60
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens at a moment; with `revises`, it makes a revision."""
+    """An event at a point in time. `revises` means that it creates a revision."""
 
     at: datetime
     run: Callable[[], Any]
@@ -76,7 +76,7 @@ def by(name: str) -> Actor:
 
 
 class History:
-    """The events of one installation until `now`, in order."""
+    """The events of an installation until `now`, in order."""
 
     def __init__(self, planned: Planned, now: datetime) -> None:
         self._planned, self._now = planned, now
@@ -90,11 +90,12 @@ class History:
         return sorted([*settled, *self._changes(self._planned.size.revisions - done)], key=lambda event: event.at)
 
     def _budgets_to_come(self) -> int:
-        # They are saved once it is known what was spent; the real calls move the gateways and back.
+        # Budgets are saved at the end, when it is known what was spent. The real calls change the gateways' URLs and
+        # change them back.
         return 1 + 2 * bool(self._planned.size.calls)
 
     def _at(self, days: float, hour: float = 9.0) -> datetime:
-        """Return a moment of the day that many days ago, in no case later than five minutes ago."""
+        """Return a time on the day that many days ago, but at the latest five minutes ago."""
         midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)
         moment = midnight - timedelta(days=int(days)) + timedelta(hours=hour, seconds=self._rng.randrange(600))
         return min(moment, self._now - timedelta(seconds=300 + self._rng.randrange(300)))
@@ -139,7 +140,7 @@ class History:
             yield Event(self._at(days, 14), partial(_import_routes, by(who), routes, message), revises=True)
 
     def _import_providers(self) -> None:
-        """Import providers and services from both files; keys that are stored are in the file, as people write them."""
+        """Import providers and services from both files. Keys to be stored are in plain text, as people write them."""
         planned = self._planned
         value = Configuration(providers=planned.providers.specs, services=planned.providers.services)
         files = [json.loads(export(value, file_format).text) for file_format in FileFormat]
@@ -197,7 +198,7 @@ class History:
 
     def _issue_keys(self, plans: Iterable[AgentPlan]) -> None:
         rows = Agent.objects.in_bulk(field_name="agent_id")
-        # One announcement for all keys.
+        # One transaction, so that the change is announced once for all keys.
         with ledger.exclusive():
             for number, plan in enumerate(plans):
                 for key in plan.keys:
@@ -236,7 +237,7 @@ class History:
         return midnight - timedelta(days=DRILL_DAYS[number]) + timedelta(hours=10, minutes=15)
 
     def drill_provider(self) -> str:
-        """Return the provider that most chains begin with."""
+        """Return the provider that is first in most chains."""
         first = [route.candidates[0].provider for route in self._planned.routes if route.task_type not in self.unable]
         ready = [name for name in first if self._planned.providers.states.get(name) is ProviderState.READY]
         return max(sorted(set(ready)), key=ready.count)
@@ -279,7 +280,7 @@ class History:
     # Changes of every day
 
     def _changes(self, count: int) -> Iterator[Event]:
-        """Yield `count` changes that make a revision each, four in a session; some undo the one before."""
+        """Yield `count` changes with a revision each, four in a session. Some undo the previous change."""
         kinds: Sequence[Callable[[str, int], Callable[[], Any]]] = (
             *(self._tune_route, self._swap_candidates, self._rename_service, self._set_limit, self._point_alias),
             *(self._override, self._set_timeouts),

@@ -1,6 +1,6 @@
 """Providers in every state and their model services, from the product's presets and catalogue.
 
-Nothing here needs Django: the names of the keys' variables must be known before settings are read.
+This module does not use Django: the names of the keys' variables must be known before the settings are read.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec, Pro
 from tests.ui.large import KEY_NAMES, WIDE, name_of
 
 LATELY = date(2027, 1, 31)
-"""Models whose retirement is announced for a later day count as usable."""
+"""Models that are retired after this day count as usable."""
 LOCAL_DOMAIN = "llm.example.net"
-"""Domain of the company's own servers; reserved, so that nothing can ever be called there."""
+"""The domain of the company's own servers. It is reserved, so nothing can ever be called there."""
 
 
 class ProviderState(StrEnum):
-    """What is special about a provider; `ready` for most."""
+    """What is special about a provider. Most are `ready`."""
 
     READY = "ready"
     NO_KEY = "no_key"
@@ -46,13 +46,13 @@ SHARES: Mapping[ProviderState, float] = {
     ProviderState.SLOW: 0.03,
     ProviderState.SEVERAL_KEYS: 0.05,
 }
-"""Share of the providers in each state, at least one."""
+"""The share of the providers in each state. Each state occurs at least once."""
 CALLABLE = frozenset({ProviderState.READY, ProviderState.BUSY, ProviderState.SLOW, ProviderState.SEVERAL_KEYS})
 
 
 @dataclass(frozen=True)
 class Place:
-    """A provider before its state is chosen; `host` is its host in the catalogue, `models` are added to its list."""
+    """A provider without its state. `models` are additional to those of `host` in the catalogue."""
 
     name: str
     endpoint: str
@@ -109,7 +109,7 @@ GATEWAYS = (
     Place("gateway-gemini", f"https://gemini.{LOCAL_DOMAIN}/v1beta", models=("gemini-3.8-flash",),
           protocol="gemini", needs_key=False),
 )  # fmt: skip
-"""Own servers without a key, one for each protocol; the real calls of `calls.py` go through these."""
+"""Own servers without a key, one per protocol. The real calls of `calls.py` go through these."""
 OPENROUTER_NAMES: Mapping[str, str] = {
     "dashscope": "qwen",
     "gemini": "google",
@@ -124,7 +124,7 @@ HOSTS_OF_PRESETS = {"zhipu": "zai", "ark": "volcengine", "hunyuan": "tencent", "
 
 
 def list_places(taken: frozenset[str]) -> Iterator[Place]:
-    """Yield every place in an order in which also the first few are of all kinds; `taken` are the demo's names."""
+    """Yield all providers, so that even the first few are of different kinds. `taken` are the demo's names."""
     yield from GATEWAYS
     hosted = [place for place in (*_presets(), *HOSTED) if place.name not in taken]
     kinds = (hosted, [*_clouds()], [*_own_servers()])
@@ -172,7 +172,7 @@ def _own_servers() -> Iterator[Place]:
 
 @dataclass(frozen=True)
 class Providers:
-    """Providers with their states and services; keys and origins are those that the installation has."""
+    """Providers with their states and services. Keys and origins are those that the installation has."""
 
     specs: tuple[ProviderSpec, ...]
     services: tuple[ServiceSpec, ...]
@@ -183,7 +183,7 @@ class Providers:
 
 
 def make_providers(rng: Random, count: int, service_count: int, taken: frozenset[str]) -> Providers:
-    """Return `count` providers with `service_count` services between them, the wide ones first."""
+    """Return `count` providers with `service_count` services in total. Those with long names come first."""
     places = list(list_places(taken))[: count - 1]
     if len(places) < count - 1:
         raise ValueError(f"at most {len(places) + 1} providers are known")
@@ -225,7 +225,7 @@ def make_providers(rng: Random, count: int, service_count: int, taken: frozenset
 
 
 def _choose_states(rng: Random, places: Sequence[Place]) -> dict[str, ProviderState]:
-    # The gateways of real calls stay ready.
+    # The gateways stay ready, because real calls go through them.
     states = {place.name: ProviderState.READY for place in places}
     free = [place for place in places if place not in GATEWAYS]
     for state, share in SHARES.items():
@@ -259,7 +259,10 @@ def _keys_of(rng: Random, place: Place, state: ProviderState) -> tuple[KeySpec, 
 
 
 def _share_models(rng: Random, places: Sequence[Place], count: int) -> dict[str, tuple[str, ...]]:
-    """Share `count` models among the places by weight, their own models first; every place with models has one."""
+    """Distribute `count` models among the providers by weight. Every provider with models gets one.
+
+    A provider's additional models are used first.
+    """
     known = {place.name: [*dict.fromkeys((*place.models, *_catalogued(rng, place)))] for place in places}
     chosen: dict[str, list[str]] = {place.name: [] for place in places}
     turns = [place for place in places for _ in range(place.weight)]
@@ -280,7 +283,7 @@ def _catalogued(rng: Random, place: Place) -> list[str]:
     catalogue = default_catalogue()
     names = sorted(name for name in catalogue.document.models.get(place.host, ()) if chats(name))
     rng.shuffle(names)
-    # Few use what is no longer served.
+    # Few services use a model that is no longer served.
     over = {name for name in names if (end := catalogue.retirement(place.host, name)) and end.day <= LATELY}
     names = [name for name in names if name not in over or rng.random() < 0.05]
     if place.host == "openrouter":
@@ -318,7 +321,7 @@ def _title(short: str) -> str:
 
 
 def _with_capabilities(spec: ServiceSpec, place: Place, *, override: bool) -> ServiceSpec:
-    """Return the service as the page fills it in: from the catalogue, unless overridden by hand."""
+    """Return the service with the capabilities that the page would fill in: from the catalogue, unless overridden."""
     entry = default_catalogue().entry_at(place.name, place.endpoint, spec.model)
     if entry is None:
         return spec

@@ -63,9 +63,9 @@ from tests.ui.large.weather import DAY, HOUR, STAGED, Weather
 
 DAYS = 30
 HOURLY = (1, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 4, 3, 2)
-"""Weight of each hour of a working day; a weekend has a third."""
+"""The weight of each hour of a working day. Hours of a weekend have a third of it."""
 PLAYED = 25_000
-"""Requests that are played one by one; of more, the others repeat a recent one at another time."""
+"""How many requests are simulated one by one. Any others repeat a recent request at another time."""
 RECENT, BATCH = 3_000, 5_000
 DRILL_CALLS, BROKEN_CALLS = 14, 8
 QUESTION = TextPart("Answer the question about the data below.")
@@ -88,7 +88,7 @@ THINKS = ("thinking", "reason", "o1", "o3", "o4", "-r1", "gpt-5", "gpt-6", "qwq"
 
 @dataclass
 class Clock:
-    """Seconds since 1970, which the runs read as their clock."""
+    """The runs' clock, in seconds since 1970."""
 
     now: float = 0.0
 
@@ -98,7 +98,7 @@ class Clock:
 
 @dataclass
 class Caller:
-    """An agent that calls with a key: the names that it asks for, and its labels."""
+    """An agent that calls with a key: the models that it asks for, and its labels."""
 
     agent: str
     key: AgentKey
@@ -109,7 +109,7 @@ class Caller:
 
 @dataclass
 class Played:
-    """One played request: everything that is logged besides its id, its time and its counts."""
+    """A simulated request: everything that is logged except its id, time and token counts."""
 
     facts: dict[str, Any]
     attempts: tuple[Attempt, ...] = ()
@@ -119,7 +119,7 @@ class Played:
 
 
 class Traffic:
-    """The requests of one installation, written in the order of their times."""
+    """The requests of an installation, written in the order of their times."""
 
     def __init__(self, planned: Planned, now: datetime, weather: Weather, history: History, library: Library) -> None:
         self._planned, self._now, self._library = planned, now.timestamp(), library
@@ -128,7 +128,7 @@ class Traffic:
         self._clock = Clock()
         self._context = local_context(self._clock, self._rng.random)
         self._pending, self._at = self._moments(history), 0
-        # Each once in a small log, a few times in a large one.
+        # In a small log each occurs once, in a large one a few times.
         self._staged = [*STAGED] * (2 if planned.size.requests > 2000 else 1)
         self._share_staged = min(0.3, 3 * len(self._staged) / max(1, planned.size.requests))
         self._recent: list[Entry] = []
@@ -146,7 +146,7 @@ class Traffic:
     # When
 
     def _moments(self, history: History) -> list[tuple[float, str]]:
-        """Return every moment in order, most with an empty name, some with the name that must be asked for."""
+        """Return the times of all requests in order, with the model to ask for, or an empty string for any."""
         rng, begin, now = self._rng, self._now - DAYS * DAY, self._now
         starts = [begin + hour * HOUR for hour in range(DAYS * 24)]
         weights = []
@@ -172,12 +172,12 @@ class Traffic:
             begins = history.drill_at(number).timestamp()
             for _ in range(DRILL_CALLS if self._planned.size.requests > 1000 else 3):
                 yield begins + rng.uniform(5, 295), f"task:{rng.choice(routes)}"
-            # What is usual for the provider, which a drill's result is compared with.
+            # Calls before the drill, with which its result is compared.
             for _ in range(3):
                 yield begins - rng.uniform(60, HOUR), f"task:{rng.choice(routes)}"
         specs = {spec.name: spec for spec in self._planned.providers.specs}
         for incident in self._weather.refusals():
-            # Before an alert is looked for, and after the key works again.
+            # Calls before the alert is checked, and after the key works again.
             middle = (incident.begins + incident.ends) / 2
             for moment in (rng.uniform(incident.begins, middle), middle - 60, incident.ends + rng.uniform(60, HOUR)):
                 yield moment, f"{incident.provider}/{specs[incident.provider].default_model}"
@@ -197,7 +197,7 @@ class Traffic:
         log_entries(entries)
 
     def renew(self) -> None:
-        """Forget what depends on the configuration and on the stored files."""
+        """Forget results that depend on the configuration and on the stored files, if these have changed."""
         if self._callers and snapshot.current() is self._state:
             return
         self._state = snapshot.current()
@@ -231,7 +231,7 @@ class Traffic:
             users = 40 if len(self._callers) % 6 == 2 else 0
             self._callers.append(Caller(agent.id, key, names, terms_of(key.terms).labels, users))
         self._rng.shuffle(self._callers)
-        # Hardly anybody keeps asking what cannot answer.
+        # Callers rarely keep asking a route that cannot answer.
         ready = {route.task_type for route in self._state.configuration.routes if list_ready(self._state, route)}
         doubtful = [not self._can_answer(caller.names[0], ready) for caller in self._callers]
         weights = [(0.02 if doubt else 1) / (rank + 3) for rank, doubt in enumerate(doubtful)]
@@ -255,7 +255,7 @@ class Traffic:
         return entry
 
     def _repeat(self, at: float, entry: Entry) -> Entry:
-        """Return the same request at another time, with the costs that were found for it."""
+        """Return the same request at another time. Its costs are not computed again."""
         facts = copy(entry.facts)
         facts.id, facts.began = f"req_{self._rng.getrandbits(96):024x}", datetime.fromtimestamp(at, UTC)
         facts.revision = self._state.revision
@@ -355,7 +355,7 @@ class Traffic:
         reads = named.route.task_type == DESCRIBE_ROUTE or is_reading(named.route.task_type)
         if not self._files or rng.random() > (0.75 if reads else 0.05):
             return TUNED if rng.random() < 0.2 else PLAIN
-        # A few sets for each route: preparing one may take as long as reading its files.
+        # A few sets of files for each route, since preparing one may take as long as reading its files.
         at = (hash_of(named.route.task_type) + rng.randrange(3)) % len(self._files)
         return self._chats_with(at, 2 if at % 4 == 0 else 1)
 
@@ -369,7 +369,7 @@ class Traffic:
     # How it goes
 
     def _passed(self, facts: dict[str, Any], at: float) -> Played:
-        """Play a call beside chat, which goes only to providers that speak openai."""
+        """Simulate a call other than chat, which is passed only to providers that speak `openai`."""
         rng = self._rng
         operation = BY_NAME[rng.choices([*PASSED], [*PASSED.values()])[0]]
         own = [
@@ -392,7 +392,7 @@ class Traffic:
         return next(spec for spec in self._planned.providers.specs if spec.name == name)
 
     def _run(self, planned: PlannedRequest, facts: dict[str, Any], at: float, staged: Fault | None) -> Played:
-        """Run the chain; the clock stands at the end of the run afterwards."""
+        """Run the chain, and set the clock to the end of the run."""
         rng, clock = self._rng, self._clock
         clock.now = at
         run: FallbackRun[Answer] = FallbackRun(planned.plan, self._context, stream=planned.stream)
@@ -455,7 +455,7 @@ class Traffic:
         return Reply(outcome.failure or Answer("…"), adaptation, dropped), outcome.cut
 
     def _prepare(self, planned: PlannedRequest, call: Call) -> Prepared | CannotRead:
-        # Reading a file takes long, so a later configuration does not prepare it anew.
+        # Prepared requests are reused after a change of configuration, since reading files takes long.
         key = (planned.chat.messages[-1], call.candidate.name, call.without_capabilities, call.without_params)
         if key not in self._prepared:
             endpoint = without_describing(planned.endpoint(call.candidate.index))
@@ -525,7 +525,7 @@ class Traffic:
     # The end
 
     def write_wide(self, now: datetime) -> None:
-        """Write three requests with names that cannot break, whose tries name the provider's keys."""
+        """Write three requests with names that cannot break. Their tries name the provider's keys."""
         provider, model = name_of("provider", 0), WIDE
         for number in range(3):
             failed = number == 1
@@ -561,7 +561,7 @@ class Traffic:
             log_entries([entry_of(facts, attempts)])
 
     def note_evidence(self) -> None:
-        """Write what a server writes behind its calls: when keys were last used, and which files models refused."""
+        """Write what a server writes after its calls: when keys were last used, and which files models refused."""
         for row, moment in self._last_uses.values():
             last_uses().note(row, moment)
         last_uses().write()
@@ -580,5 +580,5 @@ def _fields(need: RefusedNeed) -> dict[str, Any]:
 
 
 def hash_of(text: str) -> int:
-    """Return a number that is the same in every process."""
+    """Return a hash of the text that is the same in every process."""
     return sum(text.encode()) + len(text) * 31

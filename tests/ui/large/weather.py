@@ -62,10 +62,10 @@ USUAL: Mapping[Fault, int] = {
     Fault.UNSUPPORTED_PARAMETER: 2,
     Fault.BAD_JSON: 1,
 }
-"""Failures of every day by how often they occur."""
+"""Everyday failures, weighted by frequency."""
 CUTS = (Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED)
 STAGED = tuple(fault for fault in Fault if fault not in (Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL))
-"""Failures that calls can have; the other three come from the configuration and from drills."""
+"""Failures that a call can be made to have. The other three come from the configuration and from drills."""
 LASTING = (Fault.HTTP_503, Fault.HTTP_529, Fault.HTTP_429, Fault.READ_TIMEOUT, Fault.CONNECT_REFUSED, Fault.HTTP_500)
 HOUR, DAY = 3600.0, 86_400.0
 SLOW_FAULTS = {Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.SLOW_BODY}
@@ -73,7 +73,7 @@ SLOW_FAULTS = {Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.SLOW_BODY}
 
 @dataclass(frozen=True)
 class Incident:
-    """A time in which a share of a provider's calls fails; times in seconds since 1970."""
+    """A period in which a share of a provider's calls fails. Times are in seconds since 1970."""
 
     provider: str
     begins: float
@@ -84,7 +84,7 @@ class Incident:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call leads to: a failure or an answer after `seconds`, which a stream may not survive (`cut`)."""
+    """The result of a call: a failure, or an answer after `seconds`, whose stream may be interrupted (`cut`)."""
 
     seconds: float
     failure: Failure | None = None
@@ -99,7 +99,7 @@ def failure_of(fault: Fault) -> Failure:
 
 
 class Weather:
-    """Seeded behavior of every provider until `now`, in seconds since 1970."""
+    """The behavior of every provider until `now` (seconds since 1970), determined by the seed."""
 
     def __init__(self, planned: Planned, now: float) -> None:
         self._rng = Random(f"weather {planned.seed}")
@@ -114,7 +114,7 @@ class Weather:
             lasts = self._rng.lognormvariate(math.log(1.5 * HOUR), 0.8)
             incident = Incident(name, begins, begins + lasts, self._rng.choice(LASTING), self._rng.uniform(0.4, 1.0))
             self._incidents.setdefault(name, []).append(incident)
-        # Keys that were refused and accounts that were empty for some hours, until somebody helped.
+        # Rejected keys and empty accounts, each for some hours until someone fixed it.
         self._refusals: list[Incident] = []
         usable = [name for name in names if self._states[name] is ProviderState.READY]
         for at, name in enumerate(self._rng.sample(usable, min(6, len(usable)))):
@@ -135,7 +135,7 @@ class Weather:
         return self._rng.lognormvariate(math.log(0.7), 0.5), self._rng.uniform(35, 160)
 
     def call(self, call: Call, at: float, stream: bool, staged: Fault | None, drill: DrillWindow | None) -> Outcome:
-        """Return what a call at `at` leads to; `staged` is a failure that it must have."""
+        """Return the result of a call at `at`. `staged` is a failure that it must have."""
         name, rng = call.candidate.provider, self._rng
         if drill is not None and drill.stops(name, at):
             return Outcome(0.0, drill.failure())
@@ -160,7 +160,7 @@ class Weather:
         return Outcome(min(seconds, call.timeouts.total), failure_of(fault))
 
     def _again(self, call: Call) -> Fault | None:
-        """Return the failure of the previous try if it lasts: trying again at once often fails in the same way."""
+        """Return the failure of the previous try, or None. An immediate retry often fails in the same way."""
         name, fault = self._last
         return fault if call.try_number > 1 and call.candidate.name == name and self._rng.random() < 0.7 else None
 
@@ -178,14 +178,14 @@ class Weather:
         return self._rng.lognormvariate(math.log(median), 0.45)
 
     def writing(self, name: str, tokens: int) -> float:
-        """Return how many seconds the provider takes to write so many tokens after the first."""
+        """Return how many seconds the provider takes to write the tokens after the first."""
         return tokens / self._pace.get(name, (0.05, 400.0))[1] * self._rng.uniform(0.8, 1.3)
 
     def refusals(self) -> Sequence[Incident]:
-        """Return the incidents that are over and raised an alert."""
+        """Return the past incidents that raised an alert."""
         return self._refusals
 
     def broken_now(self) -> Sequence[str]:
-        """Return the providers with a state that only recent requests show."""
+        """Return the providers whose state shows only in recent requests."""
         shown = (ProviderState.REFUSED, ProviderState.BUSY, ProviderState.SLOW)
         return [name for name, state in self._states.items() if state in shown]
