@@ -16,7 +16,7 @@ BETWEEN = re.compile(r"(<!-- settings:begin .*?-->\n)(.*?)(<!-- settings:end -->
 
 
 def settings_table() -> str:
-    from routing_admin.environment import SETTINGS  # needs Django's settings, which `__main__` sets up first
+    from routing_admin.environment import SETTINGS  # needs Django's settings, which `__main__` configures first
 
     rows = [f"| `{setting.name}` | {setting.default or '(none)'} | {setting.meaning} |" for setting in SETTINGS]
     return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows]) + "\n"

@@ -112,7 +112,7 @@ def list_actions(page: str) -> list[str]:
 
 
 def test_an_acknowledged_alert_leaves_the_navigation_until_it_starts_again(editor: Client, viewer: Client) -> None:
-    """The page names who takes care of it. Readers without the right see no button, and the count is of those left."""
+    """The page names who acknowledged the alert, and the navigation no longer counts it. Others see no button."""
     now = timezone.now()
     note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), now - timedelta(hours=1))
     page = editor.get("/alerts/").content.decode()
@@ -157,7 +157,7 @@ def test_alerts_of_one_kind_are_one_card_that_shows_the_first_five(admin: Client
 
 
 def test_the_webhook_entered_on_the_page_is_stored_encrypted_and_used(admin: Client, settings: Any) -> None:
-    """No page or row shows its address. An address that cannot be used is refused without being repeated."""
+    """No page and no row shows the webhook's URL. A URL that cannot be used is rejected without being repeated."""
     settings.ALERT_WEBHOOK = None
     with running_chat() as server:
         address = f"{server.base}/hook/0123456789abcdef#shape=feishu&secret=SECRETSECRET"

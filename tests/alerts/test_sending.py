@@ -1,4 +1,4 @@
-"""Sending alerts to a chat on the loopback over real sockets: every kind and shape, signatures, no secrets."""
+"""Sending alerts to a chat on the loopback over real sockets: every kind of alert and chat, signatures, no secrets."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def test_an_operation_lists_nested_fields_and_shows_an_example_of_the_required_ones() -> None:
-    """A schema that contains itself is listed to a fixed depth."""
+    """Fields of a schema are listed with those of the schemas inside it, to a fixed depth if it contains itself."""
     (operation,) = list_operations(DOCUMENT)
     assert (operation.method, operation.details) == ("PUT", "409 if it is stale.")
     assert operation.parameters == (Field("name", "string", is_required=True),)
@@ -91,7 +91,7 @@ def test_every_call_of_the_reference_can_be_opened(client: Client, demo: None) -
 
 @pytest.mark.parametrize("path", ["/api/v1/docs", "/api/v1/docs?operation=send", "/nothing/here"])
 def test_signed_in_readers_keep_the_navigation(path: str, admin: Client) -> None:
-    """On the reference and on a page that does not exist."""
+    """Signed-in users see the navigation on the reference and on its 404 page."""
     page = admin.get(path).content.decode()
     assert 'id="side"' in page
     assert 'href="/requests/"' in page

@@ -1,4 +1,4 @@
-"""What a chat request says about itself."""
+"""Properties of a chat request: its tools, and the text that its vendor items repeat."""
 
 from __future__ import annotations
 

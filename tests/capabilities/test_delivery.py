@@ -453,7 +453,7 @@ def test_a_capability_never_makes_things_worse(file: FilePart, candidate: Reader
 
 
 def test_a_request_without_anything_else_takes_a_file_of_its_whole_size() -> None:
-    """Nothing counts as sent before the first file: 44 bytes are 60 as base64."""
+    """No bytes count as sent before the first file: 44 bytes are 60 as base64."""
     strict = reader("openai", "vision")
     assert decide(PNG, replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 60}))).outcome is (
         Outcome.NATIVE

@@ -1,4 +1,4 @@
-"""The limits in an agent's row."""
+"""Reading the limits that an agent's row stores."""
 
 from __future__ import annotations
 

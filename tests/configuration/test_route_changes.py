@@ -15,7 +15,7 @@ def route(*names: str, **fields: object) -> RouteSpec:
 
 
 def test_a_moved_candidate_is_one_change_with_both_places() -> None:
-    """A moved candidate is a single change. The others kept their order and are not mentioned."""
+    """A moved candidate is a single change with both positions. The others kept their order and are not listed."""
     assert route_changes(route("a", "b", "c", "d"), route("a", "c", "d", "b")) == (
         RouteChange(did=RouteChangeKind.MOVED, candidate="b", before=2, after=4),
     )

@@ -34,7 +34,7 @@ def issue(client: Client, agent: str = "text-agent", **fields: object) -> str:
 
 
 def test_the_list_says_what_each_agent_uses_and_reads_and_how_many_have_no_key(admin: Client) -> None:
-    """A row leads to what its agent uses. The page counts the agents without a key and leads to them."""
+    """A row links to what its agent uses. The page counts the agents without a key and links to them."""
     issue(admin)
     Agent.objects.filter(agent_id="vision-agent").update(service=None, task_type="design")
     page = Page(admin.get("/agents/"))
@@ -48,7 +48,7 @@ def test_the_list_says_what_each_agent_uses_and_reads_and_how_many_have_no_key(a
 
 
 def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
-    """A head says how its column is sorted, and leads to the list sorted by it, with the same filter."""
+    """A column's heading says how the list is sorted and links to the list sorted by it, with the same filters."""
     issue(admin, "vision-agent")
     page = Page(admin.get("/agents/?q=agent&sort=-keys"))
     names = [control.name for control in page.controls if control.tag == "a" and control.name in NAMES]
@@ -60,7 +60,7 @@ def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
 
 
 def test_the_list_counts_the_requests_of_a_day_and_leads_to_them(admin: Client) -> None:
-    """The sums by the hour are counted, and in their place the roll-ups of hours that have them."""
+    """Requests are counted from hourly sums, or from their roll-up where an hour has one, but not from both."""
     now = hour_of(timezone.now())
     for hours, count in ((0, 2), (3, 5), (30, 9)):
         start = now - timedelta(hours=hours)
@@ -77,7 +77,7 @@ def test_the_list_counts_the_requests_of_a_day_and_leads_to_them(admin: Client) 
 
 @pytest.mark.requirement("MCR-4.4")
 def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> None:
-    """An agent's page says for each kind of content which agents read it: this agent, others by name, or none."""
+    """An agent's page says for each kind of content who reads it: this agent, other agents by name, or no agent."""
     page = text_of(admin.get("/agents/vision-agent/"))
     assert re.search(r"Hands over [^.]*audio to 1 agent\b", page)
     assert "itself" in page
@@ -261,7 +261,7 @@ def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client)
 
 
 def test_of_many_who_can_take_something_a_few_are_named_on_demand(admin, demo):
-    """The head of the page counts them; the card has five names and the list of all that read it."""
+    """The head of the page has their number. The card names five of them and links to the list of all."""
     service = Service.objects.get(service_id="vision-model")
     for number in range(10):
         Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)

@@ -127,7 +127,7 @@ def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Clien
     byte_store().delete(decodable.sha256)
     repeated = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))
     assert (first.status_code, first.content) == (repeated.status_code, repeated.content)
-    # The list asks for the thumbnail of any image, so one that cannot be made is no missing page.
+    # The list requests the thumbnail of every image, so a missing thumbnail is not a 404.
     assert admin.get(reverse("artifact_thumbnail", args=[undecodable.pk])).status_code == 204
     assert admin.get(reverse("artifact_thumbnail", args=["unknown"])).status_code == 404
 

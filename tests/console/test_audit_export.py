@@ -117,7 +117,7 @@ def test_configuration_export_is_audited(admin: Client, demo: None) -> None:
 
 
 def test_the_page_says_details_as_a_person_reads_them(admin: Client) -> None:
-    """Details of an audit event list values item by item, and values that look like secrets are masked."""
+    """Details of an audit event are listed item by item, and values that look like secrets are masked."""
     details = {
         "scopes": ["route", "registry:read"],
         "size": 853,

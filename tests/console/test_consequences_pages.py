@@ -108,7 +108,7 @@ def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram)
 
 
 def test_of_many_consequences_the_gravest_five_are_seen_at_once(admin: Client) -> None:
-    """The others are counted and open on demand, so that none is left out."""
+    """The further consequences are counted and can be unfolded, so that none is hidden."""
     echo = Provider.objects.get(name="echo")
     for number in range(8):
         route = TaskRoute.objects.create(task_type=f"alone-{number}", position=100 + number)

@@ -1,4 +1,4 @@
-"""The dashboard: health and figures as plain values, the checklist, removing the demo with Undo."""
+"""The dashboard: health and figures as text, the checklist, removing the demo with Undo."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_worst_provider_is_first(db: None, demo: None) -> None:
 
 
 def test_of_many_providers_only_those_called_or_failing_have_a_tile(admin: Client, demo: None) -> None:
-    """The others are a link with their number."""
+    """The other providers are counted in a link to all of them."""
     for number in range(SHOWN):
         Provider.objects.create(name=f"idle-{number}", endpoint="https://idle.example/v1", position=100 + number)
     snapshot.refresh()
@@ -222,7 +222,7 @@ def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None)
 
 
 def test_routes_that_cannot_answer_are_one_row_with_causes(admin: Client, demo: None) -> None:
-    """The row counts the routes by cause, names the first, and each count leads to the list of just these routes."""
+    """The notice counts these routes and each cause, names the first, and links each count to a list of its routes."""
     echo = Provider.objects.get(name="echo")
     Provider.objects.filter(name="echo").update(enabled=False)
     for number in range(8):
@@ -350,7 +350,7 @@ def test_team_and_project_of_the_same_name_both_show_a_low_budget(monkeypatch: p
 
 
 def test_models_in_doubt_are_one_row(admin: Client, demo: None) -> None:
-    """Several doubts are counted, and each unfolds with its own buttons. A single doubt is shown at once."""
+    """Several doubts are counted, and each can be unfolded with its buttons. A single doubt is shown in full."""
     services = list(Service.objects.select_related("provider").filter(service_id__in=("echo-vision", "vision-model")))
     drifts = [
         Drift.objects.create(
@@ -368,7 +368,7 @@ def test_models_in_doubt_are_one_row(admin: Client, demo: None) -> None:
 
 
 def test_a_kind_without_a_problem_has_no_row(db: None) -> None:
-    """Alerts are counted by kind."""
+    """Of each kind of problem only those that exist are counted. The notice of alerts has the kinds as its causes."""
     groups = list_notices(
         alerts={AlertKind.KEY_REFUSED: 3, AlertKind.BUDGET: 1, AlertKind.DISK: 0},
         standings=(),

@@ -35,7 +35,7 @@ def rows() -> list[dict[str, object]]:
 
 
 def test_the_day_has_something_of_everything() -> None:
-    """Hundreds of requests of three agents end in every way, within the day before, at known costs."""
+    """The day has hundreds of requests by three agents, with every ending and with known costs."""
     load_all()
     requests, now = RequestLog.objects.all(), timezone.now()
     assert requests.count() >= 300
@@ -71,7 +71,7 @@ def test_the_day_is_the_same_each_time_and_logs_no_warning(caplog: pytest.LogCap
 
 
 def test_deleting_the_demo_takes_its_day_along_and_undo_restores_it() -> None:
-    """Own requests stay, with their sums; those of the demo go and return."""
+    """Other requests and their sums stay. Undo restores the demo's requests and sums."""
     load_all()
     facts = RequestFacts("req_own", timezone.now() - timedelta(hours=1), "v1", agent="text-agent")
     write([entry_of(facts)])

@@ -48,7 +48,7 @@ def test_every_link_of_a_document_leads_to_a_page_and_heading(url: str, document
 
 @pytest.mark.parametrize(("url", "document"), PAGES, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_document_shows_no_markup_and_has_no_inline_style(url: str, document: Document) -> None:
-    """Comments are left out. HTML beside code would be shown as text, so there must be none."""
+    """Comments are left out. HTML outside of code would be shown as text, so no document may have any."""
     prose = CODE.sub("", document.html)
     assert document.title
     assert "&lt;" not in prose
@@ -57,7 +57,7 @@ def test_a_document_shows_no_markup_and_has_no_inline_style(url: str, document: 
 
 
 def test_raw_html_of_a_document_is_text() -> None:
-    """A document cannot bring elements, scripts or dangerous links onto a page."""
+    """A document cannot add elements, scripts or dangerous links to a page."""
     html = read("# A\n\n<script>alert(1)</script>\n\n[a](javascript:alert(1)) <b onclick=x>b</b>").html
     assert "<script" not in html
     assert "<b " not in html
@@ -65,7 +65,7 @@ def test_raw_html_of_a_document_is_text() -> None:
 
 
 def test_links_lead_to_pages_and_nowhere_else() -> None:
-    """A link whose text is a file's name has the title of its page instead."""
+    """A link whose text is a file's name shows the title of that document instead."""
     assert '<a href="/docs/limits/">Limits, budgets and load</a> (a.md)' in read("[limits.md](limits.md) (a.md)").html
     html = read("[limits](limits.md) [code](../manage.py) [site](https://example.org/)").html
     assert '<a href="/docs/limits/">limits</a> code <a href="https://example.org/" rel="noreferrer">site</a>' in html
@@ -89,7 +89,7 @@ def test_code_has_a_copy_button_and_an_image_its_text() -> None:
 
 
 def test_a_page_of_the_runbook_is_below_the_runbook(viewer: Client) -> None:
-    """Everyone who is signed in may read it. Its sections are listed beside it, and the crumbs lead back."""
+    """Every signed-in user may read the page. Its sections are listed beside it, and its breadcrumb leads back."""
     page = viewer.get("/docs/runbook/disk-full/").content.decode()
     for expected in (
         'href="/docs/"',
@@ -108,7 +108,7 @@ def test_no_other_file_is_a_page(viewer: Client, name: str) -> None:
 
 
 def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
-    """Sections with all words are listed with their text around the first word, those with it in a heading first."""
+    """Sections that contain all words are listed with the text around the first word, matching headings first."""
     answer = viewer.get("/docs/", {"q": "THUMBNAILS disk"})
     assert 'href="/docs/runbook/disk-full/#fix-it"' in answer.content.decode()
     assert answer.context["results"][0].title == "The disk is full"

@@ -78,7 +78,7 @@ def test_answered_call_is_shown_with_its_model(admin: Client, viewer: Client, ke
 
 
 def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str) -> None:
-    """A call with an unknown model is shown with similar names. The next answered call ends the waiting."""
+    """A call with an unknown model is listed with similar names. The panel waits until a call is answered."""
     assert call(key, "text-modle") == 404
     page = text_of(panel(admin, key))
     assert "A call arrived and got no answer" in page

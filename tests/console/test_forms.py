@@ -1,4 +1,4 @@
-"""Every form marks what it requires, says all its problems at once, and says in one save bar what has changed."""
+"""Every form marks its required fields, lists all errors at once, and names its changes in a save bar."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FORMS = {
 
 @pytest.mark.parametrize("address", FORMS)
 def test_required_fields_are_marked_and_the_mark_is_explained_once(admin: Client, address: str) -> None:
-    """Screen readers get `required`, by which the stylesheet draws the mark that one sentence explains."""
+    """Screen readers get the attribute `required`. The stylesheet draws its mark, which a sentence explains."""
     answer = admin.get(address)
     page = Page(answer)
     assert answer.content.decode().count(MARK) == 1
@@ -81,7 +81,7 @@ DJANGO = re.compile(
 @pytest.mark.parametrize("name", EMPTY)
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
 def test_every_problem_is_said_at_once_at_its_field_and_in_the_summary(admin: Client, name: str, language: str) -> None:
-    """The summary gets the focus and links to each field; no sentence is one of Django's."""
+    """The summary of errors has the focus and links to each field. No message is one of Django's own."""
     address, data, labels = EMPTY[name]
     admin.cookies["django_language"] = language
     answer = admin.post(address, data)
@@ -131,7 +131,7 @@ def test_the_save_bar_names_what_has_changed_and_saves_nothing(admin: Client, ad
 
 @pytest.mark.parametrize("address", [*SAVED, "/routes/design/"])
 def test_one_save_bar_belongs_to_every_page_that_edits_something(admin: Client, viewer: Client, address: str) -> None:
-    """It has Discard, which leads to what is stored, and the one primary Save, which Ctrl-Enter presses."""
+    """The save bar has Discard, which links to the stored state, and the page's only primary button, Save."""
     page = Page(admin.get(address))
     save, discard = page.control("save"), page.control("discard")
     assert save
@@ -146,7 +146,7 @@ def test_one_save_bar_belongs_to_every_page_that_edits_something(admin: Client, 
 
 
 def test_an_invalid_number_needs_attention_in_the_save_bar_of_the_editor(admin: Client) -> None:
-    """The bar never says that nothing has changed while the form holds what cannot be saved."""
+    """While the form has an invalid value, the save bar never says that nothing has changed."""
     version = TaskRoute.objects.get(task_type="design").version
     data = {"card": "1", "c-1-provider": "echo", "c-1-temperature": "hot", "deadline": "x", "preset": "seed"}
     for act in ("changes", "save"):
@@ -163,6 +163,6 @@ def test_an_invalid_number_needs_attention_in_the_save_bar_of_the_editor(admin: 
 
 @pytest.mark.parametrize("address", [*FORMS, "/routes/design/"])
 def test_no_id_is_on_a_page_twice(admin: Client, address: str) -> None:
-    """Else a label, an error or a link of the summary would belong to a field of another form."""
+    """Otherwise a label, an error or a link of the summary could refer to a field of another form."""
     ids = Counter(one.attributes["id"] for one in Page(admin.get(address)).controls if "id" in one.attributes)
     assert [name for name, count in ids.items() if count > 1] == []

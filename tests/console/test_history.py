@@ -59,7 +59,7 @@ def test_the_list_takes_the_same_queries_for_three_and_for_thirty_revisions(admi
 
 
 def test_no_revision_has_a_form_of_its_own(admin: Client) -> None:
-    """A form for each row would take room below the list."""
+    """A form for each row would take up space below the list, so the rows share one."""
     counts = []
     for name in range(4):
         alias(f"alias-{name}")
@@ -213,7 +213,7 @@ def test_the_audit_log_is_narrowed_by_act_actor_and_thing(admin: Client, demo: N
 
 
 def test_a_revision_narrows_the_audit_log_and_a_chip_removes_each_filter(admin: Client) -> None:
-    """Chosen filters are chips. Empty fields of the form stay out of the address, and a revision is a number."""
+    """Each chosen filter is a chip. Empty fields of the form are left out of the URL. A revision is a number."""
     for number in (7, 8):
         write_event(ADA, AuditedAction("alias.change", "alias", f"a{number}", revision=number))
     page = admin.get(reverse("audit"), {"revision": "7", "actor": "ada"})
@@ -227,7 +227,7 @@ def test_a_revision_narrows_the_audit_log_and_a_chip_removes_each_filter(admin: 
 
 
 def test_an_event_of_several_entries_says_how_many(admin: Client) -> None:
-    """An event that names no entry counts those of its revision, each once, and leads there."""
+    """An event that names no entry has the number of entries that its revision changed, and links to the revision."""
     names = ("a", "b", "b")
     changes = [{"kind": "provider", "name": name, "field": "endpoint", "action": "changed"} for name in names]
     row = Revision.objects.create(actor="ada", message="many", changes=changes, snapshot={}, sha256="x")
@@ -238,7 +238,7 @@ def test_an_event_of_several_entries_says_how_many(admin: Client) -> None:
 
 
 def test_revisions_are_found_by_what_changed_and_by_who_did(admin: Client, demo: None) -> None:
-    """The search covers names in any script, and its pages keep it."""
+    """The search finds names in any script, and links to other pages keep it."""
     alias("gpt-4o")
     alias("代码")
     rows_of(newest_revision() + 1, PAGE + 1)
@@ -289,9 +289,9 @@ def edit_cells(client: Client, *names: str) -> None:
 
 
 def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
-    """Adjacent matrix edits of one author share a line, and each can still be viewed and restored.
+    """Consecutive matrix edits by one user share a line, but each can be viewed and restored.
 
-    Another action is a separate line.
+    Another action has a line of its own.
     """
     before = newest_revision()
     edit_cells(admin, "vision", "audio", "video")

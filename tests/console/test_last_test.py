@@ -70,7 +70,7 @@ def test_worst_provider_is_first(admin: Client) -> None:
 def test_a_provider_has_one_state_that_agrees_with_its_last_test(
     admin: Client, fault: str, word: str, state: str
 ) -> None:
-    """The page's head, the list and its filter say the same word: a refused key is not ready."""
+    """The page's heading, the list and the list's filter agree: a provider whose key was rejected is not ready."""
     add_provider("tested", fault=fault)
     page = Page(admin.get("/providers/tested/"))
     head = next(one for one in page.controls if one.attributes.get("class") == "lead")

@@ -1,4 +1,4 @@
-"""How long answers took, over time: percentiles from the histograms of roll-ups and from rows are the same."""
+"""Charts of response times: percentiles from the histograms of roll-ups equal those from rows."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_roll_ups_and_rows_have_the_same_percentiles(log: None, now: datetime, t
 
 
 def test_ended_hours_and_days_are_not_read_from_rows(log: None, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the newest hours, which have no roll-up yet, are read from rows."""
+    """With roll-ups, rows are read only for the newest hours, which have none yet."""
     fold_all(now)
     read: list[tuple[datetime, datetime]] = []
     original = latency_series.read_rows
@@ -103,7 +103,7 @@ def test_ended_hours_and_days_are_not_read_from_rows(log: None, now: datetime, m
 
 
 def test_percentiles_are_those_of_answered_requests(log: None, now: datetime) -> None:
-    """The medians of a search are within 5% of those of its rows, and a failed request has no time."""
+    """Percentiles differ by less than 5% from the exact ones, and failed requests are left out."""
     rows = RequestLog.objects.filter(agent="ann", ending="answered", first_content_ms__isnull=False)
     exact = sorted(rows.values_list("first_content_ms", flat=True))
     chart = draw_latencies(parse("agent:ann", now), Latency.FIRST, now)
@@ -115,7 +115,7 @@ def test_percentiles_are_those_of_answered_requests(log: None, now: datetime) ->
 
 
 def test_the_chart_is_switched_to_times_and_saved_as_csv(log: None, now: datetime, viewer: Client) -> None:
-    """Without scripts the same links lead to a page with the chart. A percentile has no sum."""
+    """Without scripts, the same links lead to a page with the chart. Percentiles have no total."""
     page = Page(viewer.get("/volume/requests/", {"q": "agent:ann"}))
     link = page.link("First content")
     assert link is not None

@@ -1,4 +1,4 @@
-"""Every list: pages of a size that one may choose, sorting, search, filters, and what is shown if nothing matches."""
+"""Every list: pages of a chosen size, sorting, search, filters, and what is shown if nothing matches."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def rows_of(answer: Any) -> int:
 
 @pytest.mark.parametrize("address", LISTS)
 def test_a_list_comes_in_pages_of_a_size_that_is_chosen_and_remembered(admin: Client, address: str) -> None:
-    """A page has 25 rows unless the address or, after that, this browser says otherwise."""
+    """A page has 25 rows, or as many as the URL says or, without that, said last in this browser."""
     LISTS[address]()
     assert rows_of(admin.get(address)) == 25
     page = Page(admin.get(address))
@@ -126,7 +126,7 @@ def test_a_list_that_fits_on_the_smallest_page_has_no_pager(admin: Client, addre
 
 @pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
 def test_a_list_is_sorted_by_each_of_its_heads(admin: Client, address: str) -> None:
-    """A sorted column tells assistive technology so. Lists of events and the matrix keep the order of time and file."""
+    """Assistive technology learns which column is sorted. Lists of events and the matrix cannot be sorted."""
     LISTS[address]()
     heads = re.findall(r'class="sort" href="([^"]+)"', text_of(admin.get(address)))
     assert heads or address in ("/history/audit/", "/matrix/")
@@ -173,7 +173,7 @@ def test_users_are_filtered_by_role_and_state(admin: Client, editor: Client) -> 
 def test_the_list_in_the_answer_to_a_form_leads_to_the_list(
     admin: Client, form: str, address: str, fields: dict[str, str]
 ) -> None:
-    """Its heads, filters and pages have the list's address, because that of the form cannot be opened."""
+    """Headings, filters and pages link to the list's own URL, because the form's URL accepts no GET."""
     add_configuration()
     page = text_of(admin.post(form, fields))
     assert f'hx-get="{address}"' in page
@@ -211,7 +211,7 @@ def test_budgets_are_filtered_by_what_they_are_for_and_lead_to_their_usage(admin
 
 
 def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(admin: Client) -> None:
-    """The files on other pages are deleted, too, and those that the search does not find stay."""
+    """Matching files on other pages are deleted as well, and files that do not match the search are kept."""
     add_artifacts()
     Artifact.objects.create(id="other", filename="z.png", kind="image", size=1, sha256="0" * 64, is_binary=True)
     pattern = r'href="/artifacts/([^/"]+)/"'
@@ -230,7 +230,7 @@ def test_a_long_file_name_is_shortened_in_the_middle(admin: Client) -> None:
 
 
 def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_does(admin: Client) -> None:
-    """A provider's whole name means that provider alone."""
+    """The whole name of a provider selects that provider alone, even if other names contain it."""
     for name in ("azure-1", "azure-10"):
         provider = Provider.objects.create(name=name, endpoint="https://a.example/v1", default_model="m")
         Service.objects.create(service_id=f"on-{name}", name=name, provider=provider, model="m")

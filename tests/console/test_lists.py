@@ -1,4 +1,4 @@
-"""Lists: what an address asks for decides which rows a page shows, in which order, and what its filters count."""
+"""Lists: a query string selects rows, their order and a page, and filters count the rows of the whole list."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def names(listing: Listing[Machine]) -> list[str]:
 
 
 def test_a_list_is_sorted_naturally_and_comes_in_pages() -> None:
-    """The default sort applies without one in the address; a page beyond the last is the last."""
+    """Without `sort` the default order applies. A page after the last shows the last."""
     assert names(listed({})) == ["m-2", "m-9", "m-10"]
     assert names(listed({"page": "2"})) == names(listed({"page": "99"})) == ["N-1"]
     assert names(listed({}, sort="", per_page=9)) == ["m-10", "m-9", "N-1", "m-2"]
@@ -62,7 +62,7 @@ def test_a_minus_sign_turns_a_sort_round_and_equal_rows_keep_their_order() -> No
 
 
 def test_a_head_says_how_its_column_is_sorted_and_what_a_click_does() -> None:
-    """Numbers fall on the first click, names rise, and a second click turns either round."""
+    """The first click sorts numbers in descending and names in ascending order, and a second click reverses it."""
     listing = listed({"sort": "-load"})
     assert (listing.order_of("load"), listing.order_of("name")) == ("descending", "")
     assert (listing.next_sort("load"), listing.next_sort("name")) == ("load", "name")
@@ -71,7 +71,7 @@ def test_a_head_says_how_its_column_is_sorted_and_what_a_click_does() -> None:
 
 
 def test_a_filter_counts_the_whole_list_and_joins_the_search() -> None:
-    """Counts of a filter do not depend on what is searched or chosen."""
+    """A filter's counts depend neither on the search nor on the chosen filters."""
     listing = listed({"q": " M- ", "state": "on"})
     assert names(listing) == ["m-2", "m-10"]
     (state,) = listing.selects
@@ -97,7 +97,7 @@ def test_a_filter_with_one_value_is_offered_only_once_it_is_chosen() -> None:
 
 
 def test_a_recent_time_is_relative_and_exact_and_an_earlier_one_is_exact() -> None:
-    """The year is written unless it is this year's."""
+    """The year is shown only if it is not the current one."""
     now = datetime(2026, 3, 10, 12, tzinfo=UTC)
     exact = r'<span class="sub nowrap">03-10 11:57:00</span>'
     assert "3 minutes ago</time></a>" + exact in times(now - timedelta(minutes=3), now, "/there/")
@@ -107,7 +107,7 @@ def test_a_recent_time_is_relative_and_exact_and_an_earlier_one_is_exact() -> No
 
 
 def test_a_long_name_is_short_on_the_page_and_whole_for_everything_else() -> None:
-    """The middle of a name is hidden by its class alone; a name of 32 characters is shown as it is."""
+    """Only a CSS class hides the middle of a name. A name of 32 characters is not shortened."""
     name = "service" + "wide" * 20
     assert short_name(name) == (
         f'<span class="name" title="{name}">servicewidewidew<span class="mid">{name[16:-6]}</span>dewide</span>'
@@ -116,5 +116,5 @@ def test_a_long_name_is_short_on_the_page_and_whole_for_everything_else() -> Non
 
 
 def test_a_name_breaks_at_its_separators_alone() -> None:
-    """Browsers break after a hyphen without help. A number is not broken."""
+    """Browsers break after a hyphen by themselves. Numbers are not broken."""
     assert short_name("a/b.c-v3.2_e:f<") == '<span class="name">a/<wbr>b.<wbr>c-v3.2_<wbr>e:<wbr>f&lt;</span>'

@@ -172,7 +172,7 @@ def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
 
 
 def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None:
-    """Rows per page are as the address says. A capability of a service on one page is a column on every page."""
+    """The URL sets the number of rows. A capability of any service is a column on every page."""
     for number in range(60):
         new_service(f"more-{number:02}", f"m{number}", declares=True)
     last = Service.objects.get(service_id="more-59")

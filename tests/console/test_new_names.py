@@ -1,4 +1,4 @@
-"""Names and ids typed for new things: addresses and files can carry them, and problems are said in our own words."""
+"""Names and ids of new objects: those that URLs and files cannot contain are rejected with our own message."""
 
 from __future__ import annotations
 

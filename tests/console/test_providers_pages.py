@@ -145,7 +145,7 @@ def test_conflicting_change_is_shown_beside_the_own_one(admin: Client) -> None:
 
 
 def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin: Client) -> None:
-    """The section for deleting counts what stands in the way, links to it, and its button is disabled."""
+    """The page counts the routes that use the provider and links to them, and its Delete button is disabled."""
     page = Page(admin.get("/providers/echo/"))
     why, show, button = page.control("why-not"), page.link("Show them"), page.button("Delete")
     assert page.heading("Delete provider")
@@ -180,7 +180,7 @@ def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
 
 
 def test_all_that_match_are_switched_on_every_page(admin: Client) -> None:
-    """With "select all", the filter decides what is switched, not the boxes of the page; the filter is kept."""
+    """With "select all", the filter decides which providers are switched, not the selected rows. The filter is kept."""
     for number in range(40):
         Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
     snapshot.refresh()
@@ -351,7 +351,7 @@ def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> N
 
 
 def test_a_preset_that_has_a_provider_says_so_in_words_and_can_be_added_again(admin: Client) -> None:
-    """It is drawn like the others: a tick would look like a choice."""
+    """The preset has no tick or colour of its own, which would look like a selection."""
     assert Page(admin.get("/new/provider/")).link("OpenAI no key")
     admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
     page = Page(admin.get("/new/provider/"))
@@ -375,7 +375,7 @@ def test_examples_are_of_a_vendor_with_the_same_protocol(admin: Client, protocol
 
 
 def test_a_further_key_is_added_beside_the_first(admin: Client) -> None:
-    """The button is in the head of the card that has the key."""
+    """The button is in the same card as the first key."""
     text = text_of(admin.get("/providers/openai/"))
     card = text[text.index('<section class="card" aria-labelledby="key"') :]
     assert Page(card[: card.index("</section>")]).button("Add another key")

@@ -192,7 +192,7 @@ def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
 
 
 def test_following_new_requests_can_be_paused(admin: Client) -> None:
-    """A paused list asks for no new requests, also with another filter, and offers to follow them again."""
+    """A paused list does not poll, even with another filter, and offers to resume."""
     logged("req_1", 5)
     following = admin.get(reverse("requests"), {"q": "task:planning"}).content.decode()
     assert 'hx-trigger="every 10s"' in following
@@ -481,7 +481,7 @@ def test_a_logged_reason_keeps_its_facts_in_another_language(code: ReasonCode) -
 
 
 def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
-    """The waterfall has a bar for every try, and two for an answer with first content, until the request ends.
+    """The waterfall has a bar per try, and two bars for an answer with first content.
 
     The last track has the time without calls, so that bars and waits add up to the whole.
     """
@@ -495,7 +495,7 @@ def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -
 
 
 def test_a_candidate_that_was_never_called_is_no_try(admin: Client) -> None:
-    """A skipped candidate has a grey word instead of a bar and tries, and a later one keeps its number."""
+    """A skipped candidate has a grey label instead of a bar, and later candidates keep their numbers."""
     chain = [
         {"name": "openai/a", "code": "skipped_cooling", "tone": ""},
         {"name": "openai/b", "code": "key_missing", "tone": "bad"},
@@ -522,7 +522,7 @@ def test_a_candidate_that_was_never_called_is_no_try(admin: Client) -> None:
 
 
 def test_a_failure_is_explained_once(admin: Client, demo: None) -> None:
-    """The advice does not repeat what the table of attempts says; the setting of recording is named and linked."""
+    """The advice does not repeat the table of attempts. It links to the setting that records messages."""
     row = logged("req_1", outcome="upstream_error", status=502)
     meaning = explain_outcome(Fault.TLS_CERT_ERROR)
     attempt(row, 0, Fault.TLS_CERT_ERROR, model="gpt-4o", sentence=data_of(TABLE[Fault.TLS_CERT_ERROR].message))
@@ -546,7 +546,7 @@ def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kin
 
 
 def test_the_list_has_the_columns_that_were_chosen_in_this_browser(admin: Client) -> None:
-    """The chosen columns are kept in a cookie, in the order of the table; choosing none shows the usual ones again."""
+    """A cookie keeps the chosen columns, which are shown in the table's order. Choosing none restores the default."""
     logged(
         "req_1", agent="writer", provider="deepseek", model="deepseek-chat", cost_nanos=2_500_000, currency="USD",
         prompt_tokens=1204, completion_tokens=380, first_content_ms=480, duration_ms=2100,
@@ -572,7 +572,7 @@ def test_the_list_has_the_columns_that_were_chosen_in_this_browser(admin: Client
 
 
 def test_a_chosen_filter_is_the_same_as_a_typed_one(admin: Client, demo: None) -> None:
-    """The form's fields become terms of the search text; each term is a chip that removes just itself."""
+    """The form's fields become terms of the search text. Each term is a chip that removes only itself."""
     fields = {"form": "1", "q": "status:failed agent:old user:u1", "agent": "writer one", "files": "described"}
     answer = admin.get(reverse("requests"), {**fields, "since": "7d"})
     page = admin.get(answer.url)
@@ -599,7 +599,7 @@ def test_a_chosen_filter_is_the_same_as_a_typed_one(admin: Client, demo: None) -
 def test_a_typed_time_stays_until_another_is_chosen(
     chosen: dict[str, str], typed: str, admin: Client, demo: None
 ) -> None:
-    """The form shows a time such as 90m as a date, since its fields know only dates."""
+    """The form shows a relative time such as 90m as a date, since its fields accept only dates."""
     form = admin.get(reverse("requests"), {"q": "until:5m since:90m"}).context["form"]
     shown = {"from": form["from"], "until": form["until"]}
     assert all(shown.values())
@@ -609,7 +609,7 @@ def test_a_typed_time_stays_until_another_is_chosen(
 
 
 def test_the_fields_of_the_form_are_searched_on_the_server(admin: Client, demo: None) -> None:
-    """A field offers at most 20 names of this installation that contain what was typed."""
+    """A field suggests at most 20 names of this installation that contain the typed text."""
     words = reverse("requests_words")
     assert 'value="vision-agent"' in admin.get(words, {"agent": "vision"}).content.decode()
     assert 'value="design"' in admin.get(words, {"task": "des"}).content.decode()
@@ -638,7 +638,7 @@ def test_requests_are_found_by_the_form_of_their_files(admin: Client, form: str,
 
 
 def test_a_value_in_a_row_is_a_filter(admin: Client) -> None:
-    """Agent, route, model, provider and state lead to the list with this value; what was chosen before stays."""
+    """Agent, route, model, provider and state in a row link to the list filtered by them, in addition to the search."""
     long_name = "an-agent-with-a-name-that-does-not-fit-into-its-column"
     logged("req_1", agent=long_name, provider="azure", model="gpt 4o", outcome="stream_broken")
     page = unescape(admin.get(reverse("requests"), {"q": "task:planning agent:" + long_name}).content.decode())
@@ -655,7 +655,7 @@ def test_a_value_in_a_row_is_a_filter(admin: Client) -> None:
 
 
 def test_a_list_of_refused_requests_does_not_say_that_they_were_answered(admin: Client) -> None:
-    """A request that was rejected for its caller's fault counts as neither failed nor answered."""
+    """Requests that were rejected for a fault of the caller count neither as failed nor as answered."""
     logged("req_1", outcome="invalid_json", status=400)
     logged("req_2", outcome="client_cancelled", status=499)
     page = " ".join(admin.get(reverse("requests")).content.decode().split())

@@ -1,4 +1,4 @@
-"""The chart above the list of requests shows exactly what the search finds, from sums or from rows."""
+"""The chart above the list of requests counts exactly the requests that the search finds, from sums or from rows."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def times(number: int, extra: int) -> Counter[Outcome]:
 
 
 def test_all_requests_are_counted_by_outcome(now: datetime) -> None:
-    """The day's sums give the outcomes of twenty days, whether or not they are rolled up."""
+    """Twenty days are counted by outcome from daily sums, with or without roll-ups."""
     assert outcomes_of("", now) == times(20, 20)
     while usage_rollups().fold_next(now):
         pass
@@ -83,12 +83,12 @@ def test_all_requests_are_counted_by_outcome(now: datetime) -> None:
 
 @pytest.mark.parametrize("typed", ["surface:v1", "provider:echo", "agent:ann surface:v1", "model:echo"])
 def test_other_searches_are_counted_by_rows(now: datetime, typed: str) -> None:
-    """Sums do not know a surface or who was asked, so rows are counted, with the same numbers."""
+    """Sums have neither the surface nor the called provider, so rows are counted, with the same result."""
     assert outcomes_of(typed, now) == times(20, 0 if "ann" in typed else 20)
 
 
 def test_a_day_that_the_search_cuts_is_counted_in_part(now: datetime) -> None:
-    """Ten days before 12:00 begin after the eight requests of 09:10; a search until then ends before them."""
+    """A range that begins or ends at noon includes only some of the day's requests."""
     cut = f"{now - 10 * DAY:%Y-%m-%d}T12:00"
     assert outcomes_of(f"since:{cut}", now) == times(10, 11)
     assert outcomes_of(f"until:{cut}", now) == times(10, 9)
@@ -106,7 +106,7 @@ def test_a_day_that_the_search_cuts_is_counted_in_part(now: datetime) -> None:
     ],
 )
 def test_a_search_for_an_ending_counts_this_ending(now: datetime, word: str, expected: set[Outcome]) -> None:
-    """The outcomes and their number are those of the rows that the search finds."""
+    """Outcomes and total equal those of the rows that the search finds."""
     search = parse(f"status:{word}", now)
     counted = outcomes_of(f"status:{word}", now)
     assert set(counted) <= expected
@@ -114,7 +114,7 @@ def test_a_search_for_an_ending_counts_this_ending(now: datetime, word: str, exp
 
 
 def test_a_bar_leads_to_the_requests_it_counts(viewer: Client, now: datetime) -> None:
-    """Days, then hours, then five minutes: each link narrows the search, and finds as many as its bar has."""
+    """A bar of a day, an hour or five minutes links to a search that finds as many requests as it counts."""
     typed, spans = "agent:ann", []
     for _step in range(3):
         html = viewer.get("/volume/requests/", {"q": typed}).content.decode()
@@ -130,7 +130,7 @@ def test_a_bar_leads_to_the_requests_it_counts(viewer: Client, now: datetime) ->
 
 
 def test_sums_that_outlast_the_log_are_not_counted(now: datetime) -> None:
-    """After the log's older rows are deleted, only the days that the list has are counted."""
+    """Once older rows have been deleted from the log, their sums are no longer counted."""
     RequestLog.objects.filter(started_at__lt=now - 3 * DAY).delete()
     assert outcomes_of("", now) == times(3, 3)
 
@@ -138,7 +138,7 @@ def test_sums_that_outlast_the_log_are_not_counted(now: datetime) -> None:
 def test_a_large_log_is_counted_as_far_as_it_says(
     viewer: Client, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With more requests than are read, the newest days are counted, and the chart says from when."""
+    """If there are too many rows to read, only the newest days are counted, and the chart says so."""
     monkeypatch.setattr(volume, "MAX_SCANNED", 30)
     assert outcomes_of("surface:v1", now) == times(3, 3)
     page = text_of(viewer.get("/volume/requests/", {"q": "surface:v1"}))
@@ -146,7 +146,7 @@ def test_a_large_log_is_counted_as_far_as_it_says(
 
 
 def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime) -> None:
-    """The list is not delayed by the chart: htmx loads it, and without scripts a link leads to a page with it."""
+    """The chart does not delay the list: htmx loads it later, and without scripts a link leads to its page."""
     html = viewer.get("/requests/", {"q": "agent:ann"}).content.decode()
     assert html.count("/volume/requests/?q=agent%3Aann") == 2
     part = viewer.get("/volume/requests/", {"q": "agent:ann"}, headers={"HX-Request": "true"}).content.decode()
@@ -158,7 +158,7 @@ def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime)
 
 
 def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
-    """With requests of the last hour alone there are 25 hours, unless the search has a time."""
+    """If all requests are of the last hour, the chart still shows 25 hours, unless the search has a time range."""
     RequestLog.objects.filter(started_at__lt=now - HOUR).delete()
     assert viewer.get("/volume/requests/").content.decode().count('class="tip"') == 25
     write([made("ann", now - timedelta(minutes=4))])
@@ -177,7 +177,7 @@ def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
 def test_pages_of_what_is_called_load_the_chart_of_its_requests_when_it_is_seen(
     address: str, term: str, admin: Client
 ) -> None:
-    """A range of days is one click away, and the chart leads to the very requests."""
+    """The chart has links to other ranges of days, and its bars link to the requests that they count."""
     page = unescape(admin.get(address).content.decode())
     match = re.search(r'id="over-time" hx-get="([^"]+)"', page)
     assert match is not None
@@ -199,7 +199,7 @@ def test_pages_of_what_is_called_load_the_chart_of_its_requests_when_it_is_seen(
 def test_a_day_with_too_many_requests_is_counted_from_its_newest_hours(
     now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The chart of a busy installation is bounded, but never empty."""
+    """The number of rows read for a chart is limited, but a chart is never empty."""
     monkeypatch.setattr(volume, "MAX_SCANNED", 1)
     search = parse("provider:echo since:10d", now)
     found = find_range(search, now)

@@ -422,7 +422,7 @@ def test_an_alias_leads_to_what_is_there_and_is_taken_away_again(admin: Client, 
 
 
 def test_many_aliases_are_listed_in_pages_in_their_natural_order(admin: Client, demo: None) -> None:
-    """A page has 25 aliases, `alias-2` before `alias-10`; the search looks at names and targets."""
+    """A page has 25 aliases, with `alias-2` before `alias-10`. The search matches names and targets."""
     for number in range(40):
         Alias.objects.create(name=f"alias-{number}", target=("task:default", "text-model")[number == 7])
     snapshot.refresh()
@@ -437,7 +437,7 @@ def test_many_aliases_are_listed_in_pages_in_their_natural_order(admin: Client, 
 
 
 def test_a_field_is_offered_the_best_matches_of_what_is_typed(admin: Client, demo: None) -> None:
-    """At most twenty options, those that begin with what is typed first; an alias may lead to a route or a service."""
+    """At most twenty options are suggested, matches at the beginning first. An alias leads to a route or service."""
     for number in range(30):
         TaskRoute.objects.create(task_type=f"re-{number}", position=100 + number)
     snapshot.refresh()

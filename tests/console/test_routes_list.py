@@ -61,7 +61,7 @@ def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) 
 
 
 def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client) -> None:
-    """Without a sort, routes come in the configuration's order."""
+    """Without `sort`, routes are in the configuration's order."""
     start = hour_of(timezone.now())
     UsageSum.objects.create(span="h", start=start, task_type="planning", provider="echo", requests=3)
     rows = {
@@ -74,7 +74,7 @@ def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client
 
 
 def test_of_a_long_chain_three_candidates_are_shown_and_the_rest_counted(admin: Client) -> None:
-    """A chain of four is shown whole, since a number would save nothing."""
+    """A chain of four is shown whole, since the number of hidden candidates would take as much space as the fourth."""
     echo = Provider.objects.get(name="echo")
     for name, count in (("long", 7), ("four", 4)):
         row = TaskRoute.objects.create(task_type=name, position=200)

@@ -207,7 +207,7 @@ def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
 
 
 def test_what_stands_in_the_way_of_a_deletion_is_named_in_part_and_counted(admin: Client, demo: None) -> None:
-    """With many agents the refusal names five of them and says how many more there are; the page counts them."""
+    """The error names five of the agents and counts the others. The page has only the number."""
     service = Service.objects.get(service_id="vision-model")
     Agent.objects.bulk_create(Agent(agent_id=f"z-{n}", name="", service=service) for n in range(300))
     assert "301 agents use it." in text_of(admin.get("/services/vision-model/"))
@@ -246,7 +246,7 @@ def test_the_list_takes_the_same_queries_for_six_and_for_sixty_services(admin: C
 
 
 def test_the_list_is_sorted_by_its_columns_and_filtered_by_state(admin: Client) -> None:
-    """A service is as its provider's key is; a disabled service or provider makes it disabled."""
+    """A service has the state of its provider's key, or is disabled if it or its provider is disabled."""
     Service.objects.filter(service_id="vision-model").update(enabled=False)
     Agent.objects.update(service=Service.objects.get(service_id="text-model"))
     ids = [f'href="/services/{name}/"' for name in ("vision-model", "text-model", "echo-text")]

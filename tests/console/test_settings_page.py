@@ -236,7 +236,7 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
 
 
 def test_one_save_of_everything_is_one_revision(admin: Client) -> None:
-    """What belongs to the configuration is one revision, which Undo takes back; what does not is saved and audited."""
+    """The settings of the configuration are one revision, which can be undone. The others are saved and audited."""
     demo.load()
     before = Revision.objects.count()
     changes = {"default_language": "en", "content_policy": "describe", "request_days": "9", "record_bodies": "on"}
@@ -269,7 +269,7 @@ def test_wrong_days_keep_what_was_typed(admin: Client, days: str) -> None:
 
 
 def test_every_problem_is_shown_at_once_and_counted_beside_its_section(admin: Client) -> None:
-    """Each is at its field and in the summary, which links to it. What is valid is not saved either."""
+    """Each error is at its field and in the summary, which links to the field. Valid settings are not saved either."""
     page = save(admin, request_days="0", quota_bytes="much", default_language="xx", content_policy="describe")
     text = page.content.decode()
     assert page.status_code == 422
@@ -282,7 +282,7 @@ def test_every_problem_is_shown_at_once_and_counted_beside_its_section(admin: Cl
 
 
 def test_the_save_bar_names_what_changed(admin: Client) -> None:
-    """With scripts, the page asks for the bar after each change. Nothing is saved before Save."""
+    """After each change, the page requests the bar. Nothing is saved before Save is pressed."""
     changed = settings_form(admin, act="changes", request_days="7", content_policy="describe")
     bar = admin.post("/settings/", changed, headers=HTMX)
     text = text_of(bar)

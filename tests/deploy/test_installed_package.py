@@ -1,4 +1,4 @@
-"""The package as somebody installs it: built from the checkout, and run outside of it with an empty home."""
+"""The installed package: built from the checkout and run elsewhere, with an empty home directory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = re.compile(r"agent key  (ra_\S+)")
 
 @dataclass(frozen=True)
 class Installed:
-    """A package's files, and the home folder of the person who runs it."""
+    """An installed package: its files, and the home directory of the user who runs it."""
 
     files: Path
     home: Path
@@ -44,7 +44,7 @@ class Installed:
 
     @contextmanager
     def served(self) -> Iterator[tuple[str, Path]]:
-        """Start the program without a command, and yield its URL and what it prints."""
+        """Start the program without arguments. Yield its URL and its output."""
         port, printed = free_port(), self.home / "printed.txt"
         with printed.open("w") as output:
             process = subprocess.Popen(
@@ -75,7 +75,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 def test_the_package_has_what_git_has(installed: Installed) -> None:
-    """Every tracked file of the program, its templates, static files and documents is in the package."""
+    """Every tracked file of the program is in the package, with templates, static files and documents."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     places = {"templates": "routing_admin/files/", "static": "routing_admin/files/", "docs": "routing_admin/files/"}
     programs = ("routing_admin", "capabilities", "artifacts")
@@ -90,7 +90,7 @@ def test_the_package_has_what_git_has(installed: Installed) -> None:
 
 
 def test_one_line_serves_a_first_answered_call(installed: Installed) -> None:
-    """Data goes to the user's folder, which the first start names; a call is answered, and a backup is complete."""
+    """Data are stored in the user's folder, which the first start prints. A call and a backup succeed."""
     with installed.served() as (url, printed):
         text = printed.read_text()
         assert f"data       {installed.data}" in text

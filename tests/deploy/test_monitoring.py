@@ -50,7 +50,10 @@ VALUES: Mapping[str, set[str]] = {
     "worker": {""},
     "limit": {*Meter},
 }
-"""What a selector may ask of a label; variables of a dashboard are always allowed. `kind` depends on the metric."""
+"""The values that a selector may use, by label. A dashboard's variables are always allowed.
+
+Those of `kind` depend on the metric.
+"""
 VALUES_OF_KIND = {"routing_admin_alerts_open": {*AlertKind}, "routing_admin_tokens_total": {*TOKENS}}
 
 
@@ -90,7 +93,7 @@ def read_labels() -> dict[str, set[str]]:
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_every_metric_and_label_of_rules_and_dashboards_is_exposed(demo: None) -> None:
-    """The values that selectors ask for exist, too."""
+    """This includes the values of labels that selectors use."""
     known = read_labels()
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     printed = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
@@ -112,7 +115,7 @@ def test_every_metric_and_label_of_rules_and_dashboards_is_exposed(demo: None) -
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_legends_and_descriptions_name_only_labels_of_their_query(demo: None) -> None:
-    """A label that an aggregation drops would be empty in the sentence."""
+    """A label that an aggregation drops would be empty in the text."""
     known = read_labels()
     named = [
         (target["expr"], re.findall(r"{{(\w+)}}", target["legendFormat"]))
@@ -129,7 +132,7 @@ def test_legends_and_descriptions_name_only_labels_of_their_query(demo: None) ->
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
 def test_alert_has_a_severity_sentences_and_a_page(rule: dict[str, Any]) -> None:
-    """An alert with a kind of the program has its severity and its page."""
+    """An alert for one of the program's kinds has the severity and the page of that kind."""
     assert rule["labels"]["severity"] in {*Severity}
     assert set(rule["annotations"]) == {"summary", "description", "page"}
     name, _, anchor = rule["annotations"]["page"].partition("#")
@@ -141,7 +144,7 @@ def test_alert_has_a_severity_sentences_and_a_page(rule: dict[str, Any]) -> None
 
 
 def test_every_kind_of_the_program_has_a_rule_or_is_left_to_it() -> None:
-    """The head of the rules names the kinds that only the program's own alerts report."""
+    """The comment at the head of the rules lists the kinds that only the program itself reports."""
     head = ALERTS.read_text().split("groups:")[0]
     left = set(re.findall(r"\w+", head)) & {*AlertKind}
     ruled = {rule["labels"]["kind"] for rule in RULES if "kind" in rule["labels"]}
@@ -156,7 +159,7 @@ def test_scrape_example_reads_these_rules_under_the_job_they_name() -> None:
 
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_dashboard_can_be_imported(name: str) -> None:
-    """Every panel has a title, a unit and its place; the data source is a variable, so no id of an installation."""
+    """Every panel has a title, a unit and a position. The data source is a variable, not an installation's id."""
     dashboard = DASHBOARDS[name]
     assert {"title", "description", "tags", "uid", "schemaVersion", "time"} <= set(dashboard)
     assert "id" not in dashboard

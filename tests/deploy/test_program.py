@@ -1,4 +1,4 @@
-"""The program `routing-admin`: every command has a plain name, and mistakes are answered in one line."""
+"""The program `routing-admin`: its commands have plain names, and its errors are one line."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_previewed_payload_equals_the_payload_sent(key, name):
 
 
 def test_preview_says_why_no_model_describes_a_file_only_where_one_should(key):
-    """A route's policy decides whether a model should. Unless it does, its absence is not worth a word."""
+    """The reason is shown only if the route's policy is to describe files by a model."""
     row, state = artifact("dot.png"), snapshot.current()
     reasons = {}
     for policy in ("describe", "describer"):

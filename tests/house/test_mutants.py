@@ -1,4 +1,4 @@
-"""`python -m tests.mutants` changes what a test could notice, one place at a time, and keeps the other lines."""
+"""`python -m tests.mutants` changes one place at a time that a test could notice, and no other line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mutants_of(source: str) -> list[str]:
     ],
 )
 def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
-    """The edit replaces the node's own characters, also after wide ones."""
+    """The edit replaces exactly the node's characters, even after characters of several bytes."""
     assert expected in mutants_of(source)
 
 
@@ -59,7 +59,7 @@ def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
 
 
 def test_a_mutation_keeps_the_lines_after_it() -> None:
-    """A removed guard and a removed default of several lines leave as many lines."""
+    """Removing a guard or a default of several lines does not change the number of lines."""
     guard, default = "    if (\n        a\n    ):\n        return 1\n", "    x = (\n        a\n        or 1.5\n    )\n"
     source = f"def f(a):\n{guard}{default}    return x\n"
     found = mutants_of(source)
@@ -72,14 +72,14 @@ def test_a_survivor_is_shown_with_its_line_before_and_after() -> None:
 
 
 def test_the_same_seed_chooses_the_same_mutants_of_every_file() -> None:
-    """Another seed chooses others, and no file is asked twice before each was asked once."""
+    """Another seed chooses other mutants. Each file has one before any file has a second."""
     chosen = choose(1, 6, "routing_admin/upstream")
     assert chosen == choose(1, 6, "routing_admin/upstream") != choose(2, 6, "routing_admin/upstream")
     assert set(Counter(each.path for each in chosen).values()) == {1}
 
 
 def test_a_mutant_is_tested_by_its_own_folder_and_the_nearest_tests_first() -> None:
-    """Tests that import the module come before those of its package, and these before the others."""
+    """Tests that import the module are first, followed by those of its package and the others."""
     module = "capabilities.core.protocols.urls"
     graph = {
         "tests.protocols.test_a": ["capabilities.core.values"],

@@ -105,7 +105,7 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
 
 
 def test_token_of_a_script_makes_a_caller_known(admin_account: Any) -> None:
-    """A refusal says whether there was a token at all. An agent's key is none."""
+    """The response says whether the request had a token at all. An agent's key does not count as one."""
     assert is_known({"authorization": f"Bearer {token_of(admin_account)}"})
     assert not is_known({"authorization": "Bearer rat_wrong"})
     assert authenticate_token({"authorization": "Bearer rat_wrong"}) is BAD_TOKEN

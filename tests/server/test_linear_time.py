@@ -27,8 +27,8 @@ from routing_admin.platform.server.logs import RedactFilter
 from tests.server.outside_texts import AT_BEGINNING, functions_of_one_text, is_slow, patterns, unseen_patterns
 from tests.server.regex_attacks import attacks, build
 
-# A tracer slows Python down several times. The budget's signal would then interrupt harmless code, also while it holds
-# a lock, which `make coverage` waited for without end.
+# A tracer slows Python down several times. The budget's signal would then interrupt harmless code, even while it holds
+# a lock, so that `make coverage` would hang.
 pytestmark = pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer is running, so times mean nothing")
 
 CUT_BEFORE = {

@@ -32,6 +32,6 @@ def test_packages_of_unused_features_are_not_imported(tmp_path: Path) -> None:
 
 
 def test_a_command_imports_neither_the_pages_nor_the_way_to_providers(tmp_path: Path) -> None:
-    """They take as long to import as everything else that a command needs."""
+    """Importing pages and the upstream client takes as long as importing everything else that a command needs."""
     start = "import django; django.setup(); import routing_admin.management.command"
     assert imported(tmp_path, start, ("aiohttp", "routing_admin.urls", "routing_admin.console.dashboard.metrics")) == []

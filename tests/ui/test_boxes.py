@@ -1,4 +1,4 @@
-"""Each kind of fault that `measure` looks for is found, and a page without faults has none."""
+"""`measure` finds each kind of fault that it looks for, and none on a page without faults."""
 
 from __future__ import annotations
 

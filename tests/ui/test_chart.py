@@ -1,4 +1,4 @@
-"""The chart without a browser: round axes, buckets in the installation's zone, and what is drawn and written."""
+"""The chart without a browser: round axes, buckets in the installation's time zone, bars and their texts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_an_axis_has_four_to_six_round_gridlines(largest: float, is_whole: bool)
     ],
 )
 def test_an_axis_is_written_short(largest: float, english: list[str], chinese: list[str]) -> None:
-    """All gridlines have one scale: thousands in English and ten thousands in Chinese, from 10,000 on."""
+    """All gridlines have the same unit: thousands in English and ten thousands in Chinese, from 10,000 on."""
     for language, expected in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):
             assert axis_texts(round_axis(largest)) == expected
@@ -108,7 +108,7 @@ def test_time_is_labelled_at_round_hours_and_mondays() -> None:
 
 
 def test_bars_are_stacked_from_the_axis_upwards() -> None:
-    """The last series stands on the axis and the first is on top; the legend has the totals."""
+    """The last series begins at the axis, and the first is on top. The legend has the totals."""
     drawing = draw(chart([series("answered", 6, 0, 2), series("failed", 3, 0, 0, tone="bad")]), 100)
     assert [path.tone for path in drawing.paths] == ["bad", "c1"]
     assert drawing.paths[0].shape == "M1 112V82h8V112z"
@@ -128,14 +128,14 @@ def test_one_failure_among_thousands_is_visible() -> None:
 
 
 def test_a_chart_has_at_most_six_series_and_others() -> None:
-    """Further series are one, whose values are their sums."""
+    """Further series are summed up as one."""
     drawing = draw(chart([series(f"s{number}", number, 0, 0) for number in range(9, 0, -1)]), 100)
     assert [entry.name for entry in drawing.legend] == ["s9", "s8", "s7", "s6", "s5", "s4", "others"]
     assert drawing.legend[-1].total == "6"
 
 
 def test_every_value_can_be_read_without_a_pointer() -> None:
-    """Each bucket is a link with its values, and the table has the same numbers; a long name loses its middle."""
+    """Each bucket is a link with its values, and the table has the same numbers. Long names are shortened."""
     name = "payments-" + "x" * 60
     hours = buckets(Step.HOUR, NOON, NOON + timedelta(hours=2), mark=Mark(text="Revision 3", url="/history/3/"))
     html = render_to_string(

@@ -122,7 +122,7 @@ def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sig
 
 
 def test_settings_keep_a_draft_until_they_are_saved(admin_page: Any, dialogs: list[str]) -> None:
-    """Rejected input stays in the draft, a draft that is brought back is in the save bar, and a row has its own."""
+    """Rejected input is part of the draft. A restored draft appears in the save bar, and each row has its own draft."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     write(admin_page, "#id_request_days", "0")

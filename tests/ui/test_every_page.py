@@ -169,9 +169,9 @@ pytestmark = pytest.mark.ui
 
 @dataclass
 class Visitor:
-    """A browser window at one installation, its console's complaints, and two shared links.
+    """A browser window for one installation, its console errors, and two shared links.
 
-    The links are for an invitation and for an agent's own page.
+    The links are an invitation and an agent's own page.
     """
 
     page: Any
@@ -239,7 +239,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     page.press("#id_password", "Enter")
     page.wait_for_selector("#main")
     page.goto("/users/")
-    page.fill("#main [name=username]", f"invited-{free_port()}")  # another one each time
+    page.fill("#main [name=username]", f"invited-{free_port()}")  # a different one for each visitor
     page.locator("#main form", has=page.locator("[name=username]")).locator("button").last.click()
     invitation = page.locator("text=/join/").first
     invitation.wait_for()
@@ -298,7 +298,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
     page, faults = visitor.page, []
     address = visitor.address(name)
     cookies = page.context.cookies()
-    page.goto("about:blank")  # the page before must not load or ask for anything any more
+    page.goto("about:blank")  # nothing of the previous page may still be loading
     if name in OUTSIDE:
         page.context.clear_cookies()
     for language, width in itertools.product(LANGUAGES, WIDTHS):

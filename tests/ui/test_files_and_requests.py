@@ -74,7 +74,7 @@ def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, dem
 
 
 def test_a_row_opens_by_a_click_beside_its_controls(admin_page: Any, demo: str) -> None:
-    """The cell of a check box and a link of the row keep their own meaning."""
+    """A click on a check box or a link within the row does not open the row."""
     page = admin_page
     store_text(SYSTEM, "one", filename="one.txt")
     page.goto("/artifacts/")
@@ -87,7 +87,7 @@ def test_a_row_opens_by_a_click_beside_its_controls(admin_page: Any, demo: str) 
 
 
 def test_the_request_log_is_searched_in_place_and_the_address_says_it(admin_page: Any, demo: str) -> None:
-    """Enter starts a search, quick filters add a term, and a request opens with its summary."""
+    """Enter starts the search, a chip adds a term to it, and a request opens with its summary."""
     page = admin_page
     page.goto("/requests/")
     page.get_by_role("combobox", name="Search requests").fill("task:design")

@@ -26,7 +26,7 @@ pytestmark = [
     ],
 )
 def test_the_save_bar_follows_what_is_typed(admin_page: Any, address: str, field: str, text: str) -> None:
-    """The bar is a plain one until something changes; then it names it, and Discard takes it back."""
+    """The bar is sticky and names the changes as soon as there are any. Discard reverts them."""
     admin_page.goto(address)
     bar = admin_page.locator("#savebar")
     before = admin_page.locator(field).input_value()
@@ -50,7 +50,7 @@ def test_ctrl_enter_saves_the_form_of_the_field(admin_page: Any) -> None:
 
 
 def test_a_field_with_suggestions_asks_the_server_while_one_types(admin_page: Any) -> None:
-    """The suggestions stay within their field: they replace nothing else of the form."""
+    """The suggestions replace no other part of the form."""
     admin_page.goto("/routes/design/")
     admin_page.locator("#pick").press_sequentially("vision")
     expect(admin_page.locator("#pick-options option").first).to_have_attribute("value", "vision-model")

@@ -119,7 +119,7 @@ def test_adding_and_removing_swap_the_chain_and_the_outcomes(admin_page: Any) ->
 def test_adding_one_after_another_keeps_the_picker_in_its_place_and_the_newest_card_in_sight(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], width: int
 ) -> None:
-    """The save bar covers neither the picker nor the newest card, and the picker is empty for the next."""
+    """The save bar covers neither the picker nor the newest card, and the picker is emptied after each addition."""
     page = sign_in(new_page(width=width))
     page.goto("/routes/design/")
     page.fill("#pick", "text-model")

@@ -45,7 +45,7 @@ def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) ->
 
 
 def test_one_bar_says_what_changed_and_saves_it_with_ctrl_enter(admin_page: Any) -> None:
-    """The bar appears with the first change, goes with the last, stays in sight, and saves everything at once."""
+    """The bar appears with the first change, disappears with the last, stays visible and saves everything at once."""
     page = admin_page
     page.goto("/settings/")
     bar = page.locator("#savebar")
@@ -68,7 +68,7 @@ def test_one_bar_says_what_changed_and_saves_it_with_ctrl_enter(admin_page: Any)
 
 
 def test_settings_are_saved_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """Save is always in sight, and Enter in a field saves, too."""
+    """Save is always visible, and Enter in a field saves as well."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/settings/")
     expect(page.get_by_role("button", name="Save")).to_be_in_viewport()
@@ -93,7 +93,7 @@ def test_a_setting_that_changed_meanwhile_shows_both_versions(admin_page: Any) -
 
 
 def test_a_language_added_between_keeps_what_is_not_saved_yet(admin_page: Any) -> None:
-    """Adding a row replaces its section. A choice in the same section and the save bar stay, and the choice has it."""
+    """Adding a language replaces its section. An unsaved choice in that section is kept, and so is the save bar."""
     admin_page.goto("/settings/")
     admin_page.select_option("#id_default_language", "en")
     expect(admin_page.locator("#savebar")).to_contain_text("Default language: en")

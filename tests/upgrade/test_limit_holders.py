@@ -26,7 +26,7 @@ def migrate(name: str = "") -> Any:
 
 
 def test_usage_of_agents_becomes_that_of_holders() -> None:
-    """The shares of each process are kept as well."""
+    """Each process's share of a limit is migrated as well."""
     try:
         windows = migrate("0018_attempt_costs").get_model("routing_admin", "LimitWindow").objects.using(LOGS)
         day = {"meter": "tokensPerDay", "window": "2026-11-22", "ends_at": datetime(2026, 11, 23, tzinfo=UTC)}

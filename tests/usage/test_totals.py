@@ -40,13 +40,13 @@ TIMES = [
 ]
 TERMS = ["", "agent:text-agent", "task:planning", "agent:text-agent task:planning", "model:m"]
 FOLDS = 12
-"""Hours that are rolled up; all others are read from their sums."""
+"""How many hours are rolled up. All others are read from their sums."""
 OUTCOMES = ["ok", "ok", "ok", "http_503", "invalid_json", "client_cancelled"]
 
 
 @pytest.fixture(params=["UTC", "Asia/Kolkata", "America/New_York"])
 def now(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[datetime]:
-    """Fix the current time; days begin at a full hour of UTC, within one, or change their length."""
+    """Fix the current time, in zones whose days begin at a full hour of UTC, at half past, or vary in length."""
     with timezone.override(request.param):
         moment = timezone.localtime().replace(hour=15, minute=45, second=0, microsecond=0) - timedelta(days=1)
         monkeypatch.setattr(timezone, "now", lambda: moment)
@@ -73,7 +73,7 @@ def log_of(now: datetime) -> list[Entry]:
 
 
 def test_totals_count_what_the_search_matches(now: datetime) -> None:
-    """For every range, totals equal those counted one by one, also where sums of hours are gone or days begin oddly."""
+    """For every range, totals equal a count one by one, even without hourly sums or if days begin at half past."""
     log = log_of(now)
     for text in (f"{terms} {times}" for terms in TERMS for times in TIMES):
         search = parse(text, now)
@@ -99,7 +99,7 @@ def test_totals_count_what_the_search_matches(now: datetime) -> None:
 
 
 def test_many_requests_are_counted_by_indexes_or_not_at_all(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above a limit, requests of an hour are still counted by ending; other searches only say that there are more."""
+    """Above a limit, requests are counted only where an index suffices. Other searches just say that there are more."""
     monkeypatch.setattr(totals, "MAX_COUNTED", 2)
     now = timezone.now()
     for number, outcome in enumerate(("ok", "http_503", "http_503", "invalid_json")):

@@ -1,4 +1,4 @@
-"""The chart of the usage page: what it is stacked by, its numbers, and the period before."""
+"""The chart of the usage page: its series, its numbers, and the comparison with the previous period."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Fix the current time at the last noon. A model's tokens cost a cent each, in dollars or in yuan."""
+    """Fix the current time at the last noon. A token costs a cent, in dollars or, for another model, in yuan."""
     for name, currency in (("dollars", "USD"), ("yuan", "CNY")):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         price = {"currency": currency, "input": 10_000, "output": 10_000}
@@ -68,7 +68,7 @@ def legend_of(page: str) -> list[tuple[str, str]]:
 
 
 def test_the_largest_agents_have_colours_and_the_rest_is_one(viewer: Client, noon: datetime) -> None:
-    """Six agents are named, the largest first, and two others are one series; the totals add up."""
+    """The six largest agents have a series each, and the other two share one. The totals add up."""
     for number in range(8):
         write(entries(10 - number, noon, f"agent-{number}"))
     page = viewer.get("/usage/", {"days": "7", "metric": "requests"}).content.decode()
@@ -79,7 +79,7 @@ def test_the_largest_agents_have_colours_and_the_rest_is_one(viewer: Client, noo
 
 
 def test_each_metric_can_be_chosen(viewer: Client, noon: datetime) -> None:
-    """Tokens are input and output together, and cost is in its currency."""
+    """Tokens are input and output together, and costs are in their own currency."""
     write([*entries(3, noon, "ann"), *entries(1, noon, "bob", outcome="http_503")])
     expected = {"cost": "ann 3.00 USD", "tokens": "ann 300", "requests": "ann 3", "failures": "bob 1"}
     for metric, first in expected.items():
@@ -90,7 +90,7 @@ def test_each_metric_can_be_chosen(viewer: Client, noon: datetime) -> None:
 
 
 def test_currencies_are_chosen_or_converted() -> None:
-    """Without rates one currency is shown, by default that of the largest sum; with rates all of them together."""
+    """Without rates one currency is shown, by default that of the largest sum. With rates, all are converted."""
     total = Counts(costs={"USD": 2_000_000_000, "CNY": 5_000_000_000})
     rates = ExchangeTable((ExchangeRate("CNY", "USD", "0.2", "2026-11-01", "bank"),))
     assert list_currencies(total, ExchangeTable()) == {"CNY": "CNY", "USD": "USD"}
@@ -103,7 +103,7 @@ def test_currencies_are_chosen_or_converted() -> None:
 
 
 def test_a_bar_leads_to_its_requests(viewer: Client, noon: datetime) -> None:
-    """The requests behind an hour's link are those that its bar counts."""
+    """An hour's link leads to exactly the requests that its bar counts."""
     write([*entries(4, noon - timedelta(hours=3), "ann"), *entries(2, noon - timedelta(hours=2), "ann")])
     page = viewer.get("/usage/", {"days": "1", "metric": "requests"}).content.decode()
     bars = re.findall(r'<li[^>]*><a href="([^"]*)"><span class="tip">.*?<span>total (\d+)</span>', page)
@@ -116,9 +116,9 @@ def query_of(url: str) -> str:
 
 
 def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> None:
-    """Today is not complete, so neither it nor the same day before count: 6 after 4 are half as many again.
+    """Today is incomplete, so neither today nor the same day of the previous period counts: 6 after 4 is +50%.
 
-    A log that is younger than the period before is not compared with it.
+    If the log does not reach back to the beginning of the previous period, there is no comparison.
     """
     write([*entries(6, noon - DAY, "ann"), *entries(50, noon, "ann")])
     write([*entries(3, noon - 8 * DAY, "ann"), *entries(70, noon - 7 * DAY, "ann")])
@@ -132,7 +132,7 @@ def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> No
 
 @pytest.mark.parametrize("only", [{}, {"team": ""}])
 def test_series_are_the_same_from_rollups_and_from_sums(noon: datetime, only: dict[str, str]) -> None:
-    """A folded day gives the numbers that its own sums gave before."""
+    """A day has the same numbers before and after it is rolled up."""
     for days in range(12):
         write([*entries(days + 1, noon - days * DAY, "ann"), *entries(2, noon - days * DAY, "bob", "yuan")])
     since = sum_usage(noon - 5 * DAY, "agent").since
@@ -150,14 +150,14 @@ def test_series_are_the_same_from_rollups_and_from_sums(noon: datetime, only: di
 
 
 def test_a_revision_is_marked_with_a_link(viewer: Client, noon: datetime) -> None:
-    """The chart marks the day of a change to the configuration and leads to its revision."""
+    """The chart marks the day of a change to the configuration and links to the revision."""
     write(entries(1, noon, "ann"))
     page = viewer.get("/usage/", {"days": "365"}).content.decode()
     assert re.search(r'<a class="event" href="/history/\d+/" title="Revision \d+', page)
 
 
 def test_any_days_can_be_chosen(viewer: Client, noon: datetime) -> None:
-    """The page, its chart and its files cover the chosen days alone, and the requests that they lead to."""
+    """The page, its chart, its CSV and the linked requests cover only the chosen days."""
     for number in range(6):
         write(entries(number + 1, noon - number * DAY, f"agent-{number}"))
     days = {"from": f"{noon - 3 * DAY:%Y-%m-%d}", "to": f"{noon - 2 * DAY:%Y-%m-%d}"}
@@ -171,7 +171,7 @@ def test_any_days_can_be_chosen(viewer: Client, noon: datetime) -> None:
     assert link is not None
     lines = viewer.get(unescape(link[1])).content.decode("utf-8-sig").split()
     assert [line.split(",")[1:] for line in lines] == [["agent-3", "agent-2"], ["4", "0"], ["0", "3"]]
-    # A choice of the last days takes precedence.
+    # `days` takes precedence over `from` and `to`.
     week = viewer.get("/usage/", {**days, "days": "7", "metric": "requests"}).content.decode()
     assert ("agent-0", "1") in legend_of(week)
 

@@ -60,7 +60,7 @@ class Measure:
 
 
 def list_currencies(total: Counts, exchange: ExchangeTable) -> dict[str, str]:
-    """Return the currencies to choose from, with labels. If all can be converted to one, `CONVERTED` comes first."""
+    """Return the currencies to choose from, with labels. If all can be converted to one, `CONVERTED` is first."""
     currencies = {name: name for name in sorted(total.costs) if name != NO_CURRENCY}
     if len(currencies) > 1 and exchange.total(total.costs) is not None:
         return {CONVERTED: _("all, in %(currency)s") % {"currency": exchange.into}, **currencies}
