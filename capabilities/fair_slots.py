@@ -12,7 +12,7 @@ from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 
 SHARE = 3
-"""A name may have at most this many times as many waiting threads as the queue has free places."""
+"""A name's waiting threads may be at most this many times the free places in the queue."""
 OVERLOADED_MESSAGE = translatable(
     "This server is at its limit, overall or for you. Send the request again in a second."
 )

@@ -174,7 +174,10 @@ def _announce(*steps: Callable[[], object]) -> None:
 
 
 def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()) -> int | None:
-    """Write the rows' revision and return it, or None if nothing changed. Raise `InvalidError`."""
+    """Write a revision of the configuration in the rows and return its number, or None if nothing changed.
+
+    Raise `InvalidError` if the configuration is not valid.
+    """
     configuration = rows.read()
     before = newest_configuration()
     found = [*check(configuration, before), *check_describers(before, configuration)]

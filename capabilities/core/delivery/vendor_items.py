@@ -55,7 +55,7 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
     for item in message.vendor:
         if takes(item):
             remaining.append(item)
-        elif not item.covered:  # one note for a tool's call and its result
+        elif not item.covered:  # a call and its result share one note
             notes[item.offset, item.name] = note.format(name=item.name)
     if message.role is not Role.ASSISTANT:
         parts = (*message.parts, *map(TextPart, notes.values()))

@@ -115,7 +115,7 @@ def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Posi
 
 
 def description(file: FilePart, reason: Reason, style: TextStyle) -> str:
-    """Return the text that replaces a file: a description, or that its bytes cannot be read (MCR-E4)."""
+    """Return the text that replaces a file: a description, or a note that its bytes cannot be read (MCR-E4)."""
     if reason.code is ReasonCode.UNREADABLE:
         return failed_block(file.filename, file.artifact_id, style.language)
     return attachment_block(

@@ -20,7 +20,7 @@ from capabilities.core.vocabulary import Kind
 
 @dataclass(frozen=True, slots=True)
 class LengthLimit:
-    """The longest recording that is described, in seconds, and the source of or reason for this limit."""
+    """The longest recording that is described, in seconds, and where this limit comes from."""
 
     seconds: int
     source: str

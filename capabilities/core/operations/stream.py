@@ -34,7 +34,7 @@ class OperationReader:
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         if event.data.strip() == DONE:
             self.finished = True
-            if self._ended:  # fewer choices than requested
+            if self._ended:  # the stream ended with fewer choices than requested
                 self._expected = self._ended
                 self._note_end({})
             return [Delta(frame_of(event))]

@@ -110,7 +110,7 @@ _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", 
 # Statuses that providers use for errors in the request itself.
 REQUEST_FAULTS = frozenset({400, 403, 413, 422, 500})
 
-# Pattern, the statuses for which it counts (None: all), fault. The first match decides.
+# Each row has a pattern, the statuses to which it applies (None for all), and a fault. The first match decides.
 RULES: tuple[tuple[re.Pattern[str], frozenset[int] | None, Fault], ...] = (
     (CAPABILITY, None, Fault.CAPABILITY_MISMATCH),
     (TOO_MANY_TOOLS, frozenset({400, 422}), Fault.CAPABILITY_MISMATCH),

@@ -62,7 +62,7 @@ def result_parts(message: Message) -> tuple[Part, ...]:
 
 def natives_of(message: Message) -> list[NativePart]:
     parts = message.parts
-    if len(parts) == 1 and isinstance(parts[0], TextPart):  # true of nearly every message
+    if len(parts) == 1 and isinstance(parts[0], TextPart):  # nearly every message is a single text
         return []
     return [part for part in parts if isinstance(part, NativePart)]
 

@@ -104,7 +104,7 @@ def rights_of(*limits: AgentLimits | None) -> AgentLimits | None:
 def _price(stored: Mapping[str, Any], currency: str) -> Price | None:
     if stored.get(UNPRICED) != UnpricedPolicy.COUNT:
         return None
-    # The same rate for input and output.
+    # The policy has a single price for input and output.
     rate = rate_of(Decimal(stored[UNPRICED_PRICE]))
     return Price(currency, (Tier(0, Rates(rate, rate)),), "the budget")
 

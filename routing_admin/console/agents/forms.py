@@ -72,7 +72,7 @@ class AgentForm(AgentModelForm):
         self.fields["version"].initial = self.instance.version
         self.initial["service"] = self.instance.service
         self.amounts = make_amount_fields(self.instance.limits)
-        if self.instance.origin == Agent.Origin.RUNTIME:  # the limits of its creator apply
+        if self.instance.origin == Agent.Origin.RUNTIME:  # it has the limits of its creator
             self.amounts = {}
         else:
             hint = gettext_lazy("One per line: task:<task type> or a model service id. Empty: all.")

@@ -33,7 +33,7 @@ STATES: Mapping[str, Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRow:
-    """A row of the list; `requests` are those of the last day, and `has_route` if the agent's task type has one."""
+    """A row of the list, with its requests of the last day and whether its task type has a route."""
 
     line: AgentLine
     requests: int

@@ -150,7 +150,7 @@ def wants_fragment(request: HttpRequest) -> bool:
 
 
 def add_toast(request: HttpRequest, text: str, revision: int | None = None, *, can_redo: bool = False) -> None:
-    """Add a toast, with an Undo button if the action created a revision; it says Redo if that was an undo."""
+    """Add a toast, with an Undo button if the action created a revision. If the action was an undo, it says Redo."""
     tags = ["redo"] * can_redo + [f"undo:{revision}"] if revision else []
     messages.success(request, text, extra_tags=" ".join(tags))
 

@@ -265,7 +265,7 @@ def _send(planned: PlannedRequest) -> str:
     record_plan(recorder, planned, TASK_TYPE)
     # A separate context skips the delays between tries and leaves the cooldowns of this process unchanged.
     dispatch = Dispatch(planned, OneDown(DOWN), local_context(time.monotonic, lambda: 0.0))
-    with suppress(RouterError):  # if no candidate answered, the log records it
+    with suppress(RouterError):  # the log records it if no candidate answers
         record_answer_sync(dispatch, recorder)
     journal().flush()
     return request_id

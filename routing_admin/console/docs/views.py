@@ -14,7 +14,7 @@ LONGEST = 100
 
 @require_safe
 def document(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Show a document, the index without a name, or on the index what is found of `q`."""
+    """Show a document or, without a name, the index with the results of a search for `q`."""
     found = require_found(find_document(name))
     words = request.GET.get("q", "")[:LONGEST].strip()
     folder = name.rpartition("/")[0]

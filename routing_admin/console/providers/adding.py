@@ -123,7 +123,7 @@ def new_page(
     offers: bool = False,
 ) -> HttpResponse:
     existing = by_preset.get(preset.name, ()) if preset and offers else ()
-    if preset:  # only the key remains to be filled in
+    if preset:  # everything but the key is prefilled
         form.fields["key"].widget.attrs["autofocus"] = True
     context = {
         "form": form,

@@ -48,7 +48,7 @@ STATES: Mapping[str, str | Promise] = {
     FAILED: gettext_lazy("Last test failed"),
     "disabled": gettext_lazy("Disabled"),
 }
-"""What the list is filtered by. A provider that is not ready has no key or is refused."""
+"""The states by which the list can be filtered. A provider that is not ready has no key or is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

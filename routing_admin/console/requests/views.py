@@ -156,7 +156,7 @@ def _chart_template(request: HttpRequest) -> str:
 
 
 FORM = "form"
-"""Parameter of the form's address, whose fields become terms of the search text."""
+"""The query parameter by which the form is recognised. Its fields become terms of the search text."""
 LIVE_COOKIE = "request_live"
 EXAMPLE = "status:failed task:planning provider:openai since:1h"
 """The placeholder of the search box. Keys are never translated."""

@@ -137,7 +137,7 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     editor = can_edit(request)  # a viewer's page has no fields to post, so the stored route is simulated
     draft = draft_in(data) if editor else draft_of(base, row.version if row else None)
     page = EditorPage(state=state, row=row, base=base, draft=draft, action=action, data=data)
-    if action.verb == "past":  # only the retrospective, which the page requests once a draft has settled
+    if action.verb == "past":  # the page requests the retrospective alone, once a draft has settled
         return render(request, "routes/past.html", render_retrospective(state, base if row else None, draft.spec(base)))
     return save(request, page) if action.verb == "save" else show(request, page)
 
@@ -309,5 +309,5 @@ def fallback_conditions(policy: Policy) -> list[str]:
 
 
 def find_pick_problem(pick: str) -> str:
-    """Return why a candidate was not added: the page keeps the text of only those that were not."""
+    """Return why no candidate was added: the page keeps a typed name only if it was not added."""
     return _("No model service or provider has this name.") if pick else ""

@@ -53,7 +53,7 @@ STATES = {
     UNABLE: gettext_lazy("Cannot answer"),
     "disabled": gettext_lazy("Disabled"),
 }
-"""The states of routes, as their list is filtered by them."""
+"""The states by which the list of routes can be filtered."""
 
 
 @dataclass(frozen=True, slots=True)

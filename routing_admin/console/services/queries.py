@@ -199,7 +199,7 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
     """Estimate a nightly probe from the tokens of the last probes, or else from the vendors' formulas. One query."""
     provider = row.provider
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
-    # The newest comes last, so that of several transcripts of a capability the newest counts.
+    # Sorted by time, so that the newest of several transcripts of a capability counts.
     measured_usages = {
         transcript.capability: sum_usage(transcript.exchanges) for transcript in reversed(list(transcripts))
     }

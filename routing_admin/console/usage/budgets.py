@@ -101,7 +101,7 @@ def make_row(number: int, line: BudgetLine) -> BudgetRow:
     form = BudgetForm(auto_id=f"id_{number}_%s", initial={"kind": line.kind, "name": line.name}, limits=line.stored)
     uses = [(LIMITS[use.meter][0], use) for use in line.uses]
     amounts = [(LIMITS[meter][0], write_amount(meter, line.stored)) for meter in METERS if meter in line.stored]
-    # What an end user used is listed by their name, what a team or project used by its agents.
+    # The link shows use by end user, or for a team or project its use by agent.
     filters = {"by": "user"} if line.kind is LabelKind.USER else {"by": "agent", line.kind.value: line.name}
     return BudgetRow(
         line=line,

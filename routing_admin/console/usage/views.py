@@ -76,9 +76,9 @@ COLUMNS: Mapping[str, Column[tuple[Any, Counts]]] = {
 class UsageRow(TypedDict):
     """A group as a row of the table.
 
-    `share` is the group's number in the chart, in percent of that of the largest group. `unpriced` is empty
-    if all requests have a price or none has. `address` is the URL of the page filtered by this group, or empty if
-    there is no such filter. `searches` find the group's requests in the log, by their ending.
+    `share` is the group's number in the chart, in percent of that of the largest group. `unpriced` is empty if all
+    requests have a price or none has. `address` is the URL of the page filtered by this group, or empty if there is no
+    such filter. `searches` has the log searches that find the group's requests, by how they ended.
     """
 
     # A dictionary is the fastest type in templates, and there may be a thousand rows.

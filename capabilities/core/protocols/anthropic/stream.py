@@ -101,7 +101,7 @@ class BlockReader:
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
         kind = filled(delta.get("type"))
-        if kind == "text_delta":  # true of nearly every delta
+        if kind == "text_delta":  # the fast path: nearly every delta is text
             return self._text_delta(block_text(delta, "text_delta", "text"), "")
         if self._vendor is not None:
             return self._pass(value)

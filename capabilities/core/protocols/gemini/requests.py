@@ -132,7 +132,7 @@ def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[
     set_fields = {name: pair for name, pair in fields.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in set_fields.items() if alias in refused}
     remaining, dropped = split_params(set_fields, refused | by_alias)
-    remaining.pop(SAFETY, None)  # a field next to generationConfig
+    remaining.pop(SAFETY, None)  # sent next to generationConfig, not inside it
     options = {name: value for name, value in remaining.values() if value != {}}
     left_out = _list_left_out(chat, set_fields)
     return {**options, **_shape(chat, quirks)}, (*dropped, *left_out, *dropped_fields(chat, "gemini"))
@@ -214,7 +214,7 @@ def _calling(chat: ChatRequest, tools: list[Tool]) -> dict[str, Any]:
     calling: dict[str, Any] = {"mode": mode} if mode else {}
     wanted_names = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
     allowed_names = [tool.name for tool in tools if tool.name in wanted_names]
-    if allowed_names:  # names need ANY, or VALIDATED, with which the model may also answer in text
+    if allowed_names:  # names require ANY, or VALIDATED if the model may also answer in text
         mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else VALIDATED
         calling = {"mode": mode, "allowedFunctionNames": allowed_names}
     return calling

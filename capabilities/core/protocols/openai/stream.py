@@ -100,7 +100,7 @@ class ChunkReader:
 
     def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Supplement | Failure]:
         content = delta.get("content")
-        if len(delta) == 1 and isinstance(content, str):  # true of nearly every chunk
+        if len(delta) == 1 and isinstance(content, str):  # the fast path: nearly every chunk is only text
             return [Delta(content)] if content else []
         refusal, tool_calls, thoughts = delta.get("refusal"), delta.get("tool_calls"), delta.get(DETAILS)
         if isinstance(thoughts, list):  # sent in pieces, which are joined at the end

@@ -66,7 +66,7 @@ def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
 def _empty_marks(chat: ChatRequest) -> Iterator[str]:
     for message in chat.messages:
         for part in message.parts:
-            # A model's text and empty text cannot be marked.
+            # A cache mark is not allowed on an assistant's text and on empty text.
             if part.cache and isinstance(part, TextPart) and (message.role == "assistant" or not part.text):
                 yield part.cache.path
 
@@ -109,7 +109,7 @@ def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | No
 
 
 def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[str]:
-    if "include" in extra:  # null, since the model rejected `include`
+    if "include" in extra:  # null if the model has rejected `include`
         return []
     # The next call must send encrypted reasoning back, if the model has it.
     included = [] if THINKS_NOT.search(model.lower()) else [ENCRYPTED]

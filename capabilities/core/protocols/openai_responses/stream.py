@@ -65,7 +65,7 @@ class ItemEventReader:
             return []
         value = json_event(event)
         kind = filled(value.get("type")) or event.event
-        if kind == "response.output_text.delta":  # true of nearly every event
+        if kind == "response.output_text.delta":  # the fast path: nearly every event is text
             self._has_output = True
             return self._add_text(value)
         if kind == "error" or (value.get("error") and kind not in ENDS):

@@ -29,7 +29,7 @@ def is_in_use() -> bool:
 @contextmanager
 def exclude_writers(tables: Iterable[Table]) -> Iterator[None]:
     """Keep other processes from writing within the block. Raise `DatabaseError` if a process is writing now."""
-    with transaction.atomic("default"), transaction.atomic(LOGS):  # on SQLite the transactions themselves lock
+    with transaction.atomic("default"), transaction.atomic(LOGS):  # on SQLite, this takes the write locks
         if connections["default"].vendor == POSTGRESQL:
             names = ", ".join(f'"{table._meta.db_table}"' for table in tables)
             with connections["default"].cursor() as cursor:

@@ -47,9 +47,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A candidate in a waterfall, or other time of the request. The gaps between a candidate's bars are waiting times.
+    """A row of a waterfall: a candidate, or the time in which none was called. Gaps between its bars are waits.
 
-    `number` is the candidate's place in the chain; without it, tracks of attempts are counted.
+    `number` is the candidate's position in the chain. Without it, tracks of attempts are numbered in order.
     """
 
     label: str
