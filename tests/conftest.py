@@ -39,7 +39,7 @@ FAST = {
 }
 """What `--fast` runs below tests/: repository checks and the cores. Elsewhere it runs tests marked `smoke`."""
 NEEDS_MORE = {"db", "transactional_db", "live_server", "browser", "server", "served", "lab", "own_redis"}
-"""Fixtures whose tests `--fast` skips there too, unless they are marked."""
+"""Fixtures whose tests `--fast` skips even in these folders, unless they are marked `smoke`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -79,7 +79,7 @@ def test_has_capability_asks_for_a_type(text_agent: Any) -> None:
 
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
 def test_agents_are_found_by_capability(text_agent: Any) -> None:
-    """The response is a list of ids, empty if no agent has the capability."""
+    """A search by capability returns a list of agent ids, which is empty if no agent has the capability."""
     assert text_agent.get("/agents", capability="vision").json() == {"agents": ["multimodal-agent", "vision-agent"]}
     assert text_agent.get("/agents", capability="smell").json() == {"agents": []}
     assert set(text_agent.get("/agents").json()["agents"]) >= {"text-agent", "vision-agent", "multimodal-agent"}
@@ -248,7 +248,7 @@ def test_agent_cannot_change_agents_of_others(text_agent: Any, vision_agent: Any
 
 
 def test_tools_are_ready_for_a_chat_request(text_agent: Any) -> None:
-    """The response has function definitions in the requested language."""
+    """The API returns tools as function definitions for a chat request, in the requested language."""
     tools = text_agent.get("/tools", language="zh").json()["tools"]
     assert {"get_artifact", "find_capable_agents"} <= {tool["function"]["name"] for tool in tools}
     assert all(tool["type"] == "function" and tool["function"]["parameters"]["type"] == "object" for tool in tools)

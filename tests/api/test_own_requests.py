@@ -171,7 +171,7 @@ def test_a_page_goes_along_an_index(old_key: None, text_agent: AgentProgram, fil
 
 
 def test_a_key_without_the_scope_lists_nothing(demo: None) -> None:
-    """The same scope is needed to call a model."""
+    """Listing an agent's own requests requires the same scope as calling a model."""
     assert (
         AgentProgram("text-agent", key_of("text-agent", scopes=["registry:read"])).get("/requests").status_code == 403
     )

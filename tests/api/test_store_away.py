@@ -141,7 +141,7 @@ def test_first_start_without_its_store_fails_with_one_line(settings: Any, capsys
     with pytest.raises(CommandError, match=r"artifact store s3://files at .* is not responding"):
         call_command("bootstrap")
     assert not Revision.objects.exists()
-    assert not User.objects.exists()  # their password would be lost
+    assert not User.objects.exists()  # its password, which is printed only once, would be lost
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)

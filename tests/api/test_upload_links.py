@@ -67,7 +67,7 @@ def test_what_a_link_says(text_agent: AgentProgram) -> None:
 
 
 def test_a_link_is_used_once(text_agent: AgentProgram) -> None:
-    """The second use returns 410 with the stored reference and stores nothing."""
+    """The second use of an upload link returns 410 with the stored reference and stores nothing."""
     link = offered(text_agent)
     put(link)
     repeated = put(link, b"other")

@@ -61,7 +61,7 @@ def test_virtual_host_address_begins_with_the_bucket() -> None:
     ],
 )
 def test_url_without_a_bucket_is_refused_without_repeating_it(url: str) -> None:
-    """The error is one line and does not repeat a secret from the URL."""
+    """The error for an unusable bucket URL is one line and does not repeat a secret from the URL."""
     with pytest.raises(BucketAddressError) as error:
         parse_bucket(url)
     assert SECRET not in str(error.value)
@@ -69,7 +69,10 @@ def test_url_without_a_bucket_is_refused_without_repeating_it(url: str) -> None:
 
 
 def test_program_ends_with_that_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the environment variable. Without the variable, artifacts are stored as files."""
+    """With an unusable bucket URL, the program ends with an error that names the environment variable.
+
+    Without the variable, artifacts are stored as files.
+    """
     monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", f"s3://files?token={SECRET}")
     with pytest.raises(SystemExit, match="ROUTING_ADMIN_ARTIFACTS_URL names no bucket") as error:
         artifacts_bucket(environ.Env())

@@ -116,7 +116,7 @@ def test_kind_and_service_decide_the_route(row: list[str]) -> None:
 
 @pytest.mark.requirement("ABR-3.2", "ABR-3.3", "ABR-7.1", "ABR-7.2", "ABR-7.3")
 def test_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
-    """The result has exactly the fields listed in the test."""
+    """For a vision model, an image is a data URL with its media type and metadata, and has no other fields."""
     assert ROUTER.route_content(PNG, "text+vision").as_json() == {
         "contentType": "image",
         "routing": "image_url",
@@ -199,7 +199,7 @@ def test_page_past_the_end_is_empty(offset: int, content: str) -> None:
     ("service", "warnings"), [("text", ()), ("nobody-knows", ("unknown_service",)), ("down", ("capabilities_unknown",))]
 )
 def test_unknown_or_failing_service_is_a_warning(service: str, warnings: tuple[str, ...]) -> None:
-    """The result has a warning with the reason."""
+    """The result for an unknown or failing service has a warning with the reason."""
     result = ROUTER.route_content(PNG, service)
     assert result.warnings == warnings
     assert result.as_json().get("warnings", []) == list(warnings)

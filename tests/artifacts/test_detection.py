@@ -223,7 +223,7 @@ def test_undecodable_bytes_declared_as_text_are_binary(declared: str) -> None:
     "declared", [None, "", "octet", "application/octet-stream", "Application/Octet-Stream; x=y", "a/b/c"]
 )
 def test_meaningless_declared_type_counts_as_not_declared(declared: str | None) -> None:
-    """In this case the type depends on the file extension, then on the bytes."""
+    """If the declared type is meaningless, the type depends on the file extension, then on the bytes."""
     unknown = b"\x00\xfe\xff\x01" * 9
     assert detect(unknown, declared, "a.mp3").mime_type == "audio/mpeg"
     assert detect(PNG, declared, "noname").mime_type == "image/png"
@@ -316,7 +316,7 @@ def test_truncated_container_keeps_its_declared_type() -> None:
 
 @pytest.mark.parametrize("subtype", ["presentationml.slideshow", "presentationml.template"])
 def test_template_and_slide_show_keep_their_declared_types(subtype: str) -> None:
-    """Both have the same parts as a presentation, so no mismatch is reported, unlike for a text document."""
+    """Templates and slide shows have the same parts as a presentation, so their declared types are no mismatch."""
     detection = detect(pptx("x"), f"{OOXML}{subtype}", "a.ppsx")
     assert (detection.mime_type, detection.mismatch) == (f"{OOXML}{subtype}", False)
     assert detect(docx("x"), f"{OOXML}{subtype}").mismatch

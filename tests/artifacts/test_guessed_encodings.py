@@ -248,7 +248,7 @@ def test_corrected_type_outranks_metadata_and_bytes() -> None:
 
 @pytest.mark.parametrize(("correction", "field"), [({"encoding": "base64"}, "encoding"), ({"mime_type": "x"}, "type")])
 def test_correction_to_an_unknown_value_is_refused(correction: dict[str, str], field: str) -> None:
-    """The error names the field, so that the form can show it there."""
+    """The error for an invalid correction names the field, so that the form can show the error there."""
     with pytest.raises(CorrectionError) as refused:
         correct(GUESSED, **correction)
     assert refused.value.field == field

@@ -45,7 +45,7 @@ def test_range_header_is_parsed(header: str, expected: tuple[int, int] | None) -
 
 @pytest.mark.parametrize(("header", "size"), [("bytes=100-", 100), ("bytes=-0", 100), ("bytes=0-", 0)])
 def test_range_past_the_end_is_an_error(header: str, size: int) -> None:
-    """The error causes a 416 instead of an empty response."""
+    """A range past the end of a file is an error, so that the response is a 416 and not empty."""
     with pytest.raises(UnsatisfiableRangeError):
         parse_range(header, size)
 
@@ -72,7 +72,7 @@ def answer(client: Client, row: Artifact, **headers: str) -> tuple[int, str, byt
 
 @pytest.mark.django_db
 def test_requested_range_is_returned(admin: Client, row: Artifact) -> None:
-    """The status is 206, or 416 past the end. The whole file is returned if `If-Range` names another version."""
+    """A range is returned with status 206, or 416 past the end. With another version in `If-Range`, all is sent."""
     assert answer(admin, row) == (200, "", DATA)
     assert answer(admin, row, range="bytes=10-19") == (206, "bytes 10-19/100", DATA[10:20])
     assert answer(admin, row, range="bytes=200-") == (416, "bytes */100", b"")

@@ -18,7 +18,7 @@ PARTS = [part for _, parts in AREAS for part in parts]
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_of_a_room_exists(part):
-    """The file or folder exists. The time in a renamed file would silently count for its caller."""
+    """Every listed file or folder exists. If one was renamed, its time would silently be added to its caller's."""
     library = find_spec(part.split("/")[0]) if part.count("/") == 1 and part.endswith("/") else None
     assert (ROOT / part).exists() or library is not None or part == "uvicorn/protocols/"
 

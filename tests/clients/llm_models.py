@@ -38,14 +38,14 @@ def model(request: pytest.FixtureRequest) -> Any:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_prompt_is_answered(model: Any, stream: bool) -> None:
-    """The answer arrives whole and streamed, with its usage."""
+    """A prompt is answered with and without streaming, and the usage is known."""
     response = model.prompt("hello", system="Be brief.", key=KEY, stream=stream)
     assert response.text() == "You said: hello"
     assert response.usage().output == 7
 
 
 def test_conversation_is_continued(model: Any) -> None:
-    """The second prompt includes the first exchange."""
+    """The second prompt of a conversation includes the first exchange."""
     conversation = model.conversation()
     conversation.prompt("hello", key=KEY).text()
     assert conversation.prompt("and now?", key=KEY).text() == "You said: and now?"
@@ -77,7 +77,7 @@ def test_tool_is_called(model: Any) -> None:
 
 
 def test_unknown_model_is_an_error() -> None:
-    """This holds for each API."""
+    """An unknown model is an error in each of the chat APIs."""
     for make in CHAT_APIS.values():
         with pytest.raises(Exception, match="nobody"):
             make("nobody").prompt("hello", key=KEY).text()

@@ -67,7 +67,7 @@ def agent_of(model: Any, settings: ModelSettings = SETTINGS, **options: Any) -> 
 
 
 async def test_agent_answers_and_continues(model: Any) -> None:
-    """The second request includes the first answer, and usage is summed."""
+    """The second request of an agent includes the first answer."""
     agent = agent_of(model)
     first = await Runner.run(agent, "hello")
     second = await Runner.run(agent, [*first.to_input_list(), {"role": "user", "content": "and now?"}])
@@ -76,7 +76,7 @@ async def test_agent_answers_and_continues(model: Any) -> None:
 
 
 async def test_agent_calls_its_tool(model: Any) -> None:
-    """The result is sent back together with the reasoning."""
+    """The tool's result is sent back together with the reasoning."""
     agent = agent_of(model, THINKING, tools=[double])
     result = await Runner.run(agent, "double the number 21, then answer in words")
     assert [item.output for item in result.new_items if item.type == "tool_call_output_item"] == [42]
@@ -107,7 +107,7 @@ async def test_answer_is_streamed(model: Any) -> None:
 
 
 async def test_agent_hands_off_to_another(model: Any) -> None:
-    """The second agent answers in place of the first."""
+    """After a handoff, the second agent answers in place of the first."""
     other = Agent(name="other", instructions="Answer.", model=model, model_settings=SETTINGS)
     result = await Runner.run(agent_of(model, handoffs=[handoff(other)]), "transfer_to_other, then answer in words")
     assert result.last_agent is other
@@ -115,7 +115,7 @@ async def test_agent_hands_off_to_another(model: Any) -> None:
 
 
 async def test_unknown_model_is_an_error_of_the_client() -> None:
-    """The error has our code."""
+    """An unknown model raises the client's `NotFoundError` with the gateway's error code."""
     async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
         with pytest.raises(NotFoundError) as refused:
             await Runner.run(agent_of(OpenAIResponsesModel("nobody", client)), "hello")

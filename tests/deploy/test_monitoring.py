@@ -93,7 +93,7 @@ def read_labels() -> dict[str, set[str]]:
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_every_metric_and_label_of_rules_and_dashboards_is_exposed(demo: None) -> None:
-    """This includes the values of labels that selectors use."""
+    """The gateway exposes every metric, label and label value that rules and dashboards use."""
     known = read_labels()
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     printed = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}

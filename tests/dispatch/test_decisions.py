@@ -28,7 +28,7 @@ def state(demo: None) -> Snapshot:
 
 
 def test_names_plans_and_endpoints_are_computed_once(state: Snapshot) -> None:
-    """The second look-up returns the same objects as the first."""
+    """A second look-up of a name, plan or endpoint returns the same object as the first."""
     cache = decisions_of(state)
     resolved = cache.resolve("task:design", None)
     plan = cache.plan(resolved.route, QUERY, matched=True)

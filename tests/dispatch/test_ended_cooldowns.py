@@ -76,7 +76,7 @@ def test_command_ends_cooldowns_and_is_audited(
 
 
 def test_unknown_provider_is_refused_with_the_known_ones(context: RunContext) -> None:
-    """The message lists the providers, and no cooldown ends."""
+    """The error for an unknown provider lists the known ones, and no cooldown ends."""
     with pytest.raises(CommandError, match=r"There is no provider unknown\. There are: .*openai"):
         call_command("try_again", "unknown")
     assert cooling_providers() == {"echo", "openai"}
@@ -139,7 +139,7 @@ def test_invalid_key_or_provider_is_refused(demo: None, name: str, key: str, sen
 
 
 def test_dashboard_lists_cooldowns_and_ends_them(context: RunContext, admin: Client) -> None:
-    """The page shows the remaining seconds and the fault, and one button ends all cooldowns."""
+    """The dashboard shows each cooldown's remaining seconds and fault, and one button ends all cooldowns."""
     page = text_of(admin.get(reverse("dashboard")))
     assert "2 models are cooling down" in page
     assert re.search(r"is cooling down for 6\d\d s after http_402", page)

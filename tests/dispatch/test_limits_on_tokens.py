@@ -75,7 +75,10 @@ def lab(**script: str) -> pytest.MarkDecorator:
 
 @lab(picky=f"parameter:param={NEW}")
 def test_refused_newer_limit_name_is_replaced_by_the_older(plane: Plane) -> None:
-    """The same limit is sent under the other name within the same request. Later requests start with that name."""
+    """If a provider rejects the newer name of the limit, the request is repeated with the older name.
+
+    Later requests start with the older name.
+    """
     plane.provider("picky", max_tokens_field=NEW)
     first, second = plane.ask("picky"), plane.ask("picky")
     assert plane.limits == [{NEW: 7}, {OLD: 7}, {OLD: 7}]
@@ -150,7 +153,7 @@ def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(plane:
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
 def test_request_fails_rather_than_being_sent_without_a_limit(plane: Plane) -> None:
-    """The refusal is handled as the fault table says. Nothing is remembered, because neither name works."""
+    """If both names of the limit are rejected, the request fails. Nothing is remembered, because neither name works."""
     plane.provider("stern")
     for _ in range(2):
         error = plane.ask("stern")

@@ -20,7 +20,7 @@ IMAGE = Media(Kind.IMAGE, "image/png", base64.b64encode(PNG).decode())
 
 
 def test_generated_image_belongs_to_the_agent_that_asked() -> None:
-    """The answer has the artifact's id and size."""
+    """A generated image is stored for the agent that asked. The answer has the artifact's id and size."""
     stored = store_generated(AGENT, IMAGE, "echo/draws")
     row = Artifact.objects.get()
     assert (stored.artifact_id, stored.size) == (row.pk, len(PNG))
@@ -31,6 +31,6 @@ def test_generated_image_belongs_to_the_agent_that_asked() -> None:
     "media", [Media(Kind.VIDEO, "video/mp4", url="https://example.org/v"), Media(Kind.IMAGE, "", "?")]
 )
 def test_media_without_readable_data_is_returned_unchanged(media: Media) -> None:
-    """It may be a URL alone, or base64 that is invalid."""
+    """Media that is only a URL, or invalid base64, is not stored."""
     assert store_generated(AGENT, media, "echo/draws") is media
     assert not Artifact.objects.exists()

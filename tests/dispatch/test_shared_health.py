@@ -57,7 +57,7 @@ def process(redis_server: RedisServer) -> Callable[[], Process]:
 
 
 def test_cooldown_of_a_candidate_is_shared(process):
-    """The other process has the same failure and the same remaining time, whatever the offset between the clocks."""
+    """The processes share a cooldown's failure and remaining time, whatever the offset between their clocks."""
     first, second = process(), process()
     first.fail()
     first.share()
@@ -106,7 +106,7 @@ def test_failures_in_a_row_are_counted_across_processes(process):
 
 
 def test_own_later_success_wins_over_a_shared_failure(process):
-    """The process has called the provider successfully since the other process found the failure."""
+    """If a process has called the provider successfully since another process failed, it ignores that failure."""
     first, second = process(), process()
     second.fail()
     second.share()
@@ -117,7 +117,7 @@ def test_own_later_success_wins_over_a_shared_failure(process):
 
 
 def test_cooldown_of_a_key_is_shared(process):
-    """The other process chooses the other key."""
+    """If a key is on cooldown in one process, the other process chooses another key."""
     first, second = process(), process()
     key = first.memory.pools.choose("one", KEYS, "", frozenset())
     first.memory.pools.record("one", key, LIMITED)

@@ -133,7 +133,7 @@ def test_provider_check_reports_an_answer_or_a_missing_key(demo: None):
 
 
 def test_a_connection_is_tested_over_a_real_socket(demo: None):
-    """The result has the provider's fault and status."""
+    """The result of a connection test has the provider's fault and status."""
     with Lab({"up": "ok", "down": "http_401"}) as lab:
         for name in ("up", "down"):
             Provider.objects.create(

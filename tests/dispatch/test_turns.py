@@ -80,7 +80,7 @@ def test_answer_without_calls_is_not_cached() -> None:
 
 
 def test_oldest_turns_are_evicted() -> None:
-    """Both the number of turns and their total size are limited."""
+    """The cache limits both the number of turns and their total size. The oldest turns are evicted first."""
     by_number, by_size = ReasoningCache(max_turns=2), ReasoningCache(max_characters=25)
     for memory in (by_number, by_size):
         for call_id in ("c1", "c2", "c3"):

@@ -95,7 +95,7 @@ def test_broken_stream_is_raised_whatever_the_route_says():
 
 
 def test_unknown_word_is_refused_with_the_known_groups():
-    """The message names the unknown word and the known groups."""
+    """The message for an unknown group of errors names the unknown word and the known groups."""
     assert "nonsense" in error_class_problem("nonsense")
     assert all(group in error_class_problem("nonsense") for group in GROUPS)
 

@@ -159,7 +159,7 @@ def test_uncallable_candidates_are_attempts_with_a_message():
 
 
 def test_repeated_candidate_is_skipped_as_duplicate():
-    """The same provider and model are called only once. The repetition has an attempt of its own."""
+    """A candidate that is listed twice is called only once. The repetition is logged as a skipped attempt."""
     end = Stage().run(Plan(chain("a", "b", "a")), FakeUpstream({"a": [500], "b": [500]}))
     assert outcomes(end) == ["http_500", "http_500", "skipped_duplicate"]
 
@@ -387,7 +387,7 @@ def test_broken_stream_is_recorded_and_counts_against_its_candidate():
 
 
 def test_error_has_its_attempts_and_retry_headers():
-    """The error lists all attempts. The headers have Retry-After in whole seconds and disable the client's retries."""
+    """The error lists all attempts. Its headers have Retry-After in whole seconds and disable the client's retries."""
     end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "slow", 429, retry_after=29.2)]}))
     assert isinstance(end, AggregateRouterError)
     assert retry_headers(end) == {"x-should-retry": "false", "Retry-After": "30"}

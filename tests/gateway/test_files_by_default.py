@@ -57,7 +57,7 @@ def test_scan_reaches_a_vision_model_as_page_images(key):
 
 
 def test_truncated_text_is_reported_in_the_header_and_the_log(key):
-    """The log has the percentage of the text that is missing."""
+    """If the text of a file was truncated, a header says so, and the log has the missing percentage."""
     answer = post(key, chat_body(file(b"word " * 17_600, "long.txt", "text/plain"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "text=inlined:cut"
     (delivery,) = logged(answer.headers["x-request-id"]).attempts.last().deliveries

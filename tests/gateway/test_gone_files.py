@@ -100,7 +100,7 @@ def test_unknown_reference_in_an_earlier_message_is_described(key, ref, role):
 @pytest.mark.parametrize("how", ["deleted", "expired"])
 @pytest.mark.parametrize("form", FORMS)
 def test_gone_file_in_the_newest_message_is_described(key, how, form):
-    """The log gives `artifact_missing` as the reason."""
+    """A deleted or expired file is described to the model. The log gives `artifact_missing` as the reason."""
     row = store_file()
     end(row, how)
     response = post(key, chat_body(FORMS[form](row.ref), model="echo-vision"))

@@ -73,7 +73,7 @@ def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> 
 
 
 def test_a_keys_requests_are_counted_beside_its_agents() -> None:
-    """The refusal names the key. The agent's other keys are served."""
+    """The error for a key over its daily limit names the key. The agent's other keys can still be used."""
     free, narrow = key_of("text-agent"), key_of("text-agent", terms={"limits": {"tokensPerDay": 30}})
     answers = [post(narrow, chat_body("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
     refused = answers[-1]

@@ -151,7 +151,7 @@ def test_files_are_listed_in_pages(key):
     ],
 )
 def test_similar_url_is_404_and_names_the_right_one(key, path, suggestion):
-    """The error has the format of the API that the URL resembles."""
+    """A URL that resembles a known one is a 404 with a suggestion, in the format of the API that it resembles."""
     response = post(key, chat_body("hello"), path)
     assert response.status_code == 404
     assert response.headers["Content-Type"] == "application/json"

@@ -64,7 +64,7 @@ def test_every_operation_requires_a_key_its_scope_and_post(key, path) -> None:
     ],
 )
 def test_invalid_body_is_refused_and_logged(key, path, body, code, param) -> None:
-    """The refusal is logged under the operation's name."""
+    """An operation with an invalid body is a 400. It is logged under the operation's name."""
     refused = post(key, body, path)
     assert error_of(refused)[1:] == (code, param)
     row = logged(refused.headers["x-request-id"])
@@ -72,7 +72,7 @@ def test_invalid_body_is_refused_and_logged(key, path, body, code, param) -> Non
 
 
 def test_wrong_content_type_is_refused(key) -> None:
-    """The refusal names the expected content type."""
+    """An operation with another content type than expected is a 400 that names the expected one."""
     refused = post_form(key, EMBEDDINGS, model="m", input="a")
     assert error_of(refused) == (400, "invalid_content_type", None)
     assert "application/json" in refused.json()["error"]["message"]
@@ -91,7 +91,7 @@ def test_a_form_without_a_file_or_a_model_is_refused(key) -> None:
 
 
 def test_private_file_of_another_agent_is_not_found(key, demo) -> None:
-    """The error is that of an unknown file."""
+    """For a private file of another agent, the error is the same as for an unknown file."""
     other_key = key_of("vision-agent", scopes=["artifacts:write"])
     ref = post_form(other_key, "/v1/files", file=wav(), purpose="user_data").json()["id"]
     Artifact.objects.update(visibility="private")

@@ -142,7 +142,7 @@ def test_second_provider_of_the_same_model_answers(results) -> None:
 
 
 def test_a_stream_that_breaks_off_ends_with_an_error(results) -> None:
-    """The error is the last event, and no other candidate is called."""
+    """A stream that breaks off ends with an error event, and no other candidate is called."""
     broken = [result for result in results if result.case.breaks_off]
     check_cases(
         broken,

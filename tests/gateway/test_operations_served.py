@@ -103,7 +103,7 @@ def test_unknown_parameters_are_passed_on_unchanged(client, server):
 
 
 def test_embeddings_fall_back_to_the_same_model_of_another_provider(client, server):
-    """The log has the operation, its tokens and both attempts."""
+    """The log of an embeddings call has the operation, its tokens and both attempts."""
     server.lab.play({"one": [503]})
     raw = client.embeddings.with_raw_response.create(model="task:vectors", input="a")
     routing_headers = [raw.headers[f"x-routing-{name}"] for name in ("provider", "model", "attempts")]
@@ -136,7 +136,7 @@ def test_embeddings_never_go_to_another_model(client, server):
 
 
 def test_embeddings_fail_if_only_another_model_is_left(server):
-    """The error lists every candidate, including those that were skipped."""
+    """The error of an embeddings call lists every candidate, even those skipped because they have another model."""
     server.lab.play({"one": [503], "two": [503], "three": ["ok"]})
     refused = post(server, "/v1/embeddings", {"model": "task:mixed-vectors", "input": "a"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "all_providers_failed")
@@ -366,7 +366,7 @@ def test_streamed_speech_is_stored_as_one_artifact(client, server):
 
 
 def test_generated_image_is_returned_and_stored(client, server):
-    """The image is returned as base64."""
+    """Generated images are returned as base64 and stored as artifacts."""
     raw = client.images.with_raw_response.generate(model="one/gpt-image-1", prompt="a cat", n=2)
     answer = raw.parse()
     assert [base64.b64decode(image.b64_json) for image in answer.data] == [PICTURE, PICTURE]

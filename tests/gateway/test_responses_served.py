@@ -163,7 +163,7 @@ def test_wrong_key_raises_the_clients_authentication_error(server):
 
 
 def test_unknown_previous_response_is_refused(client):
-    """The error names `previous_response_id`."""
+    """A request with an unknown `previous_response_id` is a 400 that names this field."""
     with pytest.raises(openai.BadRequestError) as caught:
         client.responses.create(model="auto", input="hello", previous_response_id="resp_1")
     assert caught.value.param == "previous_response_id"

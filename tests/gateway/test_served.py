@@ -151,7 +151,7 @@ def test_raised_fault_reaches_the_caller_with_its_status(client, server, step, s
 
 
 def test_chain_of_rate_limited_candidates_is_429(client, server):
-    """The response has the shortest wait as Retry-After and asks the client not to retry."""
+    """If all candidates are rate limited, the 429 has their shortest Retry-After and asks the client not to retry."""
     scenario(server, one="http_429:retry_after=30")
     with pytest.raises(openai.RateLimitError) as caught:
         client.chat.completions.create(model=model("http_429:retry_after=30"), messages=HELLO)
@@ -160,7 +160,7 @@ def test_chain_of_rate_limited_candidates_is_429(client, server):
 
 
 def test_stream_that_fails_before_content_falls_back(client, server):
-    """The caller receives only the second candidate's stream."""
+    """If a stream fails before its first content, the caller receives only the next candidate's stream."""
     scenario(server, one=["error_event_first"], two=["say:from two"])
     pieces = list(client.chat.completions.create(model="task:chain", messages=HELLO, stream=True))
     assert "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices) == "from two"

@@ -36,7 +36,7 @@ def request(server: Server, method: str, path: str, body: object = None) -> tupl
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_chat_call_with_extra_slashes_is_served(server, path, stream):
-    """The call is served without a redirect, since clients follow a redirect with a GET and without the body."""
+    """A path with extra slashes is served without a redirect, because clients follow redirects without the body."""
     status, answer = request(server, "POST", path, {**CHAT, "stream": stream})
     assert (status, b"hello" in answer) == (200, True)
     assert answer.endswith(b"data: [DONE]\n\n") is stream
@@ -50,7 +50,7 @@ def test_chat_call_with_extra_slashes_is_served(server, path, stream):
     ],
 )
 def test_other_paths_with_extra_slashes_are_served(server, path):
-    """The response is the same as for the exact path."""
+    """A path with extra slashes has the same response as the exact path."""
     exact = "/" + "/".join(segment for segment in path.split("/") if segment)
     assert request(server, "GET", path) == request(server, "GET", exact)
     assert request(server, "GET", path)[0] == 200

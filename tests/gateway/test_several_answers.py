@@ -120,7 +120,7 @@ def test_failure_of_one_call_fails_the_request(client: openai.OpenAI, server: Se
 
 
 def test_broken_stream_ends_all_answers(client: openai.OpenAI, server: Server) -> None:
-    """The error is the last event, without `[DONE]`."""
+    """If a stream with several answers breaks off, it ends with an error event and without `[DONE]`."""
     server.lab.play({"one": ["ok", "reset_mid_body"]})
     stream = client.chat.completions.create(model="task:alone", messages=HELLO, n=2, stream=True)
     with pytest.raises(openai.APIError, match="broke off"):

@@ -93,7 +93,7 @@ def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> Non
 
 
 def test_host_name_belongs_to_one_preset() -> None:
-    """Otherwise the preset for a URL would depend on the order of the rows."""
+    """No host name belongs to two presets, so the preset for a URL does not depend on the order of the rows."""
     names = Counter(host for preset in PRESETS for host in preset.hosts)
     assert [host for host, count in names.items() if count > 1] == []
 

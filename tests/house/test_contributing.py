@@ -109,7 +109,10 @@ def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
 
 
 def test_each_of_twelve_questions_is_answered_in_at_most_three_files() -> None:
-    """These are a newcomer's questions. If an answer needs more files, a rule has no single place."""
+    """Each of a newcomer's questions is answered in at most three files.
+
+    If an answer needs more files, a rule has no single place.
+    """
     text = text_of("CONTRIBUTING.md")
     assert len(answers_in(text)) == QUESTIONS
     assert unanswered(text) == []
@@ -138,6 +141,6 @@ def test_missing_module_and_folder_are_found() -> None:
 
 
 def test_answer_with_no_file_or_four_is_found() -> None:
-    """Both answers are reported."""
+    """An answer that names no file is reported, and so is one that names four."""
     files = " ".join(f"`capabilities/{name}.py`" for name in ("access", "acts", "apps", "models"))
     assert unanswered(f"1. **Who?**\n   Us: {files}\n2. **What?**\n   Nothing.\n") == ["Who?", "What?"]

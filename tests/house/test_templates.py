@@ -215,5 +215,5 @@ def test_added_line_break_in_text_with_preserved_white_space_is_found(source: st
 
 
 def test_templates_are_found() -> None:
-    """Otherwise the checks above would pass without checking anything."""
+    """The templates are found. Otherwise the checks above would pass without checking anything."""
     assert len(TEMPLATES) > 100

@@ -1,4 +1,4 @@
-"""What editors may do: change routes, services and agents, and undo such changes. For the rest, whom to ask."""
+"""Editors may change routes, services and agents, and undo such changes. For other changes, pages say whom to ask."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def outage(url: str) -> str:
 
 
 def test_unreachable_address_is_named():
-    """The message also has the error of the operating system."""
+    """The message for an unreachable Redis has its address and the error of the operating system."""
     port = free_port()
     assert outage(f"redis://:secret@127.0.0.1:{port}") == (
         f"Redis at 127.0.0.1:{port} cannot be reached: Connection refused."
@@ -127,7 +127,7 @@ def test_outage_and_its_end_are_one_log_line_each(own_redis: RedisServer, caplog
     "url", ["127.0.0.1:6379", "http://127.0.0.1", "redis://", "redis://host:port", "redis://host/name", "unix://"]
 )
 def test_invalid_redis_url_stops_every_command_in_one_line(monkeypatch, url):
-    """The message does not repeat the URL, which may contain a password."""
+    """The message for an invalid `REDIS_URL` does not repeat the URL, which may contain a password."""
     monkeypatch.setenv("REDIS_URL", url)
     with pytest.raises(SystemExit) as error:
         redis_url(environ.Env())

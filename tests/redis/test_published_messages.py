@@ -70,7 +70,7 @@ def test_only_the_last_message_about_a_subject_is_sent(process):
 
 
 def test_message_of_an_outage_is_sent_afterwards(process, own_redis):
-    """The message also reaches subscribers that last read before the outage."""
+    """A message sent during an outage of Redis also reaches subscribers that last read before the outage."""
     sender, receiver = process(), process()
     sender.tell("a")
     sender.news.send()

@@ -77,7 +77,7 @@ def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) ->
 
 
 def test_every_command_of_the_documents_exists_with_its_options() -> None:
-    """This applies to the runbook, all other documents, the README and the files in deploy/."""
+    """Every command in the runbook, other documents, the README and the files in deploy/ exists with its options."""
     apps = get_commands()
     commands = {
         (document.name, name, tuple(re.findall(r"(?<![\w-])--[a-z-]+", options_text)))

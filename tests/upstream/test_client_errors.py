@@ -226,7 +226,10 @@ async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
 
 
 async def test_reading_after_the_end_raises_the_known_message() -> None:
-    """In this case aiohttp raises a bare `RuntimeError`. Only its message tells it apart from a bug in the gateway."""
+    """If a body is read after its end, aiohttp raises a bare `RuntimeError`.
+
+    Only the message distinguishes it from a bug in the gateway.
+    """
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(aiohttp.base_protocol.BaseProtocol(loop), 1024, loop=loop)
     with pytest.raises(RuntimeError) as caught:

@@ -230,8 +230,9 @@ async def test_connect_timeout_has_its_own_fault(pools: Pools, monkeypatch: pyte
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_proxy_s_user_and_password_go_to_the_proxy_alone(scheme: str) -> None:
-    """For an HTTP URL, they are sent to the proxy in the request itself. For HTTPS they are only in the CONNECT request
-    for the tunnel.
+    """Only the proxy receives its user and password.
+
+    For an HTTP URL, they are in the request itself. For an HTTPS URL, they are in the CONNECT request for the tunnel.
     """
     upstream = Upstream(OriginPolicy(everything=True))
 

@@ -83,7 +83,7 @@ async def upstream() -> AsyncIterator[Upstream]:
 
 
 async def test_request_on_a_closed_connection_is_repeated_on_a_new_one(upstream: Upstream) -> None:
-    """The caller does not notice that the connection was closed."""
+    """If a kept connection was closed, the request is repeated on a new one, and the caller does not notice."""
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)

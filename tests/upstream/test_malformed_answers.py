@@ -81,7 +81,7 @@ def test_after_a_malformed_answer_the_next_candidate_answers(client, server, nam
 
 
 def test_agent_gets_502_if_every_answer_is_malformed(client, server):
-    """The error lists every attempt and contains nothing from the malformed responses."""
+    """If every provider's response is malformed, the 502 lists every attempt and nothing from the responses."""
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(model="task:malformed", messages=HELLO)
     assert (caught.value.status_code, caught.value.code) == (502, "all_providers_failed")
@@ -93,7 +93,7 @@ def test_agent_gets_502_if_every_answer_is_malformed(client, server):
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize("name", ["head_garbage", "head_status_99", "length_twice", "chunk_size_word"])
 def test_connection_test_explains_a_malformed_answer(caplog, name, demo: None, admin):
-    """The page shows one sentence with the fault. Nothing is logged as an error in the gateway."""
+    """A connection test explains a malformed response in one sentence. Nothing is logged as an error in the gateway."""
     with Lab({"up": name}) as lab:
         row = provider(lab.url("openai", "up"))
         answer = admin.post(reverse("provider_test", args=[row.name]))

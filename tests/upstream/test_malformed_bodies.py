@@ -116,7 +116,7 @@ async def test_body_cut_by_a_closed_connection_is_truncated(pool: Pool, rest: by
 
 
 async def test_error_status_decides_despite_a_broken_body(upstream: Upstream) -> None:
-    """The status decides the fault. The part of the message that arrived is kept."""
+    """The fault depends on the status even if the body is broken. The part of the message that arrived is kept."""
     go_on = asyncio.Event()
     go_on.set()
     first = (CHUNKED % b"application/json").replace(b"200 OK", b"503 Busy")
@@ -159,7 +159,7 @@ async def test_connection_has_one_callback_for_all_its_answers() -> None:
 
 
 async def test_body_of_a_closed_connection_fails_at_once() -> None:
-    """The connection had been closed before the body was registered."""
+    """Reading a body fails at once if its connection was closed before the body was registered."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop)
     end_with(None, content)

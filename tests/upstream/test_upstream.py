@@ -135,7 +135,7 @@ async def test_connections_are_kept_and_used_again(lab, upstream):
 
 
 async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab):
-    """The message names the setting, and the provider receives nothing."""
+    """For an origin that is not allowed, the error names the setting, and the provider receives nothing."""
     closed = Upstream(OriginPolicy())
     lab.requests.clear()
     failed = await closed.call(request_to(lab), protocol("openai"), QUICK)
@@ -315,7 +315,7 @@ async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
 
 
 def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
-    """The connection test on the admin pages makes its calls in this way."""
+    """A call from a thread without an event loop works as well. The connection test on the admin pages calls so."""
     upstream = Upstream(ANY)
     assert isinstance(upstream.call_sync(request_to(lab), protocol("openai"), QUICK), Answer)
     failed = upstream.call_sync(request_to(lab, "fault:http_401"), protocol("openai"), QUICK)
