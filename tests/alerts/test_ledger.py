@@ -53,7 +53,7 @@ def test_end_is_reported_once_and_a_recurrence_again():
 
 
 def test_flapping_condition_is_reported_once():
-    """An end that lasts less than two minutes is not sent."""
+    """An alert that ends and recurs within two minutes is not sent again."""
     ledger.note_trouble(REFUSED, NOON)
     send_all(NOON)
     for minutes in range(1, 20, 2):

@@ -98,7 +98,7 @@ def test_programs_get_fields_beside_the_text(chat):
 
 
 def test_a_chinese_chat_reads_chinese_unless_the_address_says_otherwise(chat):
-    """An alert's language depends on the shape or on `lang=`."""
+    """An alert is in the language of the chat's message format, unless the URL contains `lang=`."""
     now = timezone.now()
     note_trouble(trouble(AlertKind.DISK), now)
     sending.send_due(hook_of(chat, "wecom"), now)

@@ -47,7 +47,7 @@ def test_a_wrong_address_is_refused_and_not_repeated(text):
 
 
 def test_only_host_and_shape_show():
-    """Neither `repr` nor text that quotes the URL shows more than its host and shape."""
+    """Of a webhook's URL, `repr` and masked text show only the host and the chat's message format."""
     hook = parse_webhook("https://ops.example/services/hunter2hunter2?key=0123-4567-89#shape=feishu&secret=swordfish1")
     hidden = hook.hide("no /services/hunter2hunter2?key=0123-4567-89 here, hunter2hunter2, 0123-4567-89, swordfish1")
     for secret in ("hunter2hunter2", "0123-4567-89", "swordfish1"):

@@ -169,7 +169,7 @@ def test_a_provider_is_written_by_name_and_the_same_again_changes_nothing(script
 
 
 def test_a_providers_key_is_set_and_never_read_back(script: Script) -> None:
-    """The key is stored encrypted, and writing the entry back as it was read keeps it."""
+    """A provider's key is never returned. Writing a provider back as it was read keeps its key."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
     answer = script.call("PUT", "/providers/deepseek/key", {"apiKey": SECRET})
     assert answer.status_code == 200
@@ -394,7 +394,7 @@ def test_keys_are_issued_rotated_and_revoked(script: Script) -> None:
 
 
 def test_people_get_roles_and_leave(script: Script, viewer_account: User) -> None:
-    """Deactivation ends the sessions, and the last administrator cannot be demoted."""
+    """Deactivating a user ends the user's sessions. The last administrator cannot be demoted."""
     browser = browser_of(viewer_account)
     answer = script.call("PUT", "/people/vera", {"role": "editor"})
     assert answer.json()["person"]["role"] == "editor"

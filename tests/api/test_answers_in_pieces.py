@@ -38,7 +38,7 @@ def raw(agent: Any, ref: str, service: str) -> Any:
 def test_streamed_bytes_equal_those_of_a_whole_response(
     size: int, name: str, kind: str, service: str, text_agent: Any
 ) -> None:
-    """Body and Content-Length are exact, for an image's data URL and for a file's data."""
+    """A streamed response has the same body and Content-Length as a whole one, for images and other files."""
     data = (png() if kind else pdf()).ljust(size, b"\0")[: max(size, 60)]
     created, target = text_agent.stored(name, data, kind or "application/pdf"), service or "multimodal-model"
     answer = raw(text_agent, created["ref"], target)
@@ -64,7 +64,7 @@ async def test_asgi_sends_the_same_bytes(text_agent: Any) -> None:
 
 @pytest.mark.files_only
 def test_ten_megabytes_are_never_whole_in_memory(text_agent: Any) -> None:
-    """Python's peak memory stays far below the file's size."""
+    """While a large file is streamed, Python's peak memory stays far below the file's size."""
     ref = text_agent.stored("large.png", LARGE, "image/png")["ref"]
     b"".join(raw(text_agent, ref, "vision-model").streaming_content)
     tracemalloc.start()
@@ -99,7 +99,7 @@ def test_missing_bytes_are_reported_before_the_first_piece(text_agent: Any) -> N
 
 
 def test_unreadable_file_is_reported_when_the_payload_is_split() -> None:
-    """The error is raised before the response starts, not in its middle."""
+    """The error of an unreadable file is raised before the response starts, not in its middle."""
     with pytest.raises(ZeroDivisionError):
         open_media(Blob(1, lambda: iter([1 // 0])))
     before, piece, after = split_payload({"url": open_media(blob_of(b"abc"), 'data:a"b;base64,')})

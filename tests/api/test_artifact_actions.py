@@ -83,7 +83,7 @@ def test_a_quota_and_an_expiry_come_from_the_installation(demo: None) -> None:
     "fields", [{"visibility": "all"}, {"expires_in": 0}, {"expires_in": float("nan")}, {"type": "x" * 101}]
 )
 def test_a_label_that_makes_no_sense_is_refused_before_anything_is_kept(fields: Any, demo: None) -> None:
-    """`InvalidError` is raised, and no row is created."""
+    """An invalid field of an upload raises `InvalidError`, and no row is created."""
     with pytest.raises(InvalidError):
         actions.store_bytes(SYSTEM, b"words", **fields)
     assert not Artifact.objects.exists()

@@ -120,7 +120,7 @@ CORRECTIONS = (
 
 
 def test_a_hostile_file_that_is_corrected_answers_everywhere(upload: Upload) -> None:
-    """Every ninth file gets one of the corrections, after which it can still be read."""
+    """A malicious file can still be read after its type is corrected. Every ninth file is tested."""
     files = [file for family in FAMILIES.values() for file in family][::9]
     for number, file in enumerate(files):
         answer = upload.send(form(file.filename, file.mime, file.make()))
@@ -149,7 +149,7 @@ def test_an_odd_type_is_no_type(upload: Upload) -> None:
 @pytest.mark.parametrize("fault", FORMS)
 @pytest.mark.parametrize("path", ["/api/v1/artifacts", "/v1/files"])
 def test_a_faulty_form_is_refused_or_read_as_far_as_it_is_one(fault: str, path: str, upload: Upload) -> None:
-    """The response is never a server error, and a refused form leaves nothing behind."""
+    """A malformed form never causes a server error. If it is refused, nothing is stored."""
     answer = upload.send(FORMS[fault], path)
     if answer.status_code not in (200, 201):
         sentence_of(answer)

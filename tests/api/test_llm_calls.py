@@ -51,7 +51,7 @@ def test_a_prompt_is_sent_along_its_tasks_route_in_the_language_asked_for(key):
 
 @pytest.mark.requirement("MMR-E5", "MMR-P5")
 def test_without_task_and_language_the_default_route_and_language_apply(key):
-    """The default language's directive is the only addition."""
+    """A prompt without task type and language gets the default route and the default language's directive."""
     answer = send(key, prompt="Hello")
     assert (answer["taskType"], answer["language"]) == ("default", "zh")
     assert "请使用中文回答。" in answer["content"]

@@ -226,7 +226,7 @@ async def test_tools_return_capabilities_and_capable_agents(installation: Instal
 async def test_a_wrong_call_is_answered_with_a_sentence(
     installation: Installation, name: str, arguments: dict[str, Any], sentence: str
 ) -> None:
-    """The model can correct its call, and nothing is stored."""
+    """An invalid tool call returns a sentence that helps the model to correct it. Nothing is stored."""
     async with installation.client("text-agent", query="?language=en") as client:
         result = await client.call_tool(name, arguments)
     assert result.is_error

@@ -31,7 +31,7 @@ def test_the_table_of_tools_is_that_of_the_definitions() -> None:
 
 
 def test_documented_program_runs_unchanged(tmp_path: Path) -> None:
-    """Copied as it is, the program runs and calls every tool."""
+    """The program in the document runs unchanged and calls every tool."""
     (program,) = re.findall(r"^```python\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
     with served(tmp_path) as server:
         ours = {"ROUTING_ADMIN_URL": server.url, "ROUTING_ADMIN_KEY": server.key, "NO_PROXY": "127.0.0.1"}

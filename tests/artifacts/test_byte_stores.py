@@ -39,7 +39,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ByteStore:
 
 @pytest.mark.parametrize("kind", STORES)
 def test_stored_bytes_can_be_read_from_any_offset(tmp_path_factory: pytest.TempPathFactory, kind: str) -> None:
-    """Hash and size are those of all blocks together, and reading starts at the offset."""
+    """Stored bytes have the hash and size of all blocks together, and can be read from any offset."""
     store = STORES[kind](tmp_path_factory.getbasetemp() / "roundtrip")
 
     # The bucket is slower and is therefore tested with fewer examples.
@@ -149,7 +149,7 @@ class _LocalBytes:
 
 
 def test_damaged_bytes_are_never_served(store: ByteStore) -> None:
-    """Every method of reading raises an error before it returns the first block."""
+    """For damaged bytes, every method of reading raises an error before it returns the first block."""
     data = b"precious " * 1000
     stored = store.put([data])
     list(store.open_blocks(stored.sha256))
@@ -228,7 +228,7 @@ def test_hashes_can_be_listed_without_recently_stored_ones(store: ByteStore) -> 
 
 
 def test_every_error_says_what_to_do_and_names_no_path() -> None:
-    """A message consists of at least two sentences and contains no path."""
+    """The message of a store's error consists of at least two sentences and contains no path."""
     full = (StorageFullError(), StorageFullError(9, 7), StorageFullError(9, 7, "reader"))
     errors = (TooLargeError(5), *full, MissingError(MISSING), CorruptError(MISSING), StoreAwayError("x"))
     for error in errors:

@@ -303,7 +303,7 @@ def test_any_text_equals_the_content(content: str, service: str) -> None:
 @pytest.mark.requirement("ABR-P2", "ABR-INV1", "ABR-6.1", "ABR-6.3")
 @given(artifact=BINARY, data=st.binary(min_size=16, max_size=100), service=SERVICES)
 def test_text_result_contains_nothing_of_the_bytes(artifact: StoredArtifact, data: bytes, service: str) -> None:
-    """The text contains neither the bytes nor base64 of 16 consecutive bytes."""
+    """A description contains no data of its file: no 16 consecutive bytes occur in it as base64."""
     result = ROUTER.route_content(replace(artifact, content=InMemory(data, artifact.kind), size=len(data)), service)
     if result.routing != "text":
         return

@@ -160,7 +160,7 @@ def test_signature_without_a_structure_is_only_a_hint(stub: bytes) -> None:
     ],
 )
 def test_short_signature_without_a_structure_names_no_type(data: bytes) -> None:
-    """A signature of two letters, or of NULs around one byte, may occur by chance."""
+    """A short signature alone determines no type, since two letters or a few NULs may occur by chance."""
     detection = ALONE.detect(data + b"\0\xfe\xff\x01" * 9)
     assert (detection.mime_type, detection.detected_mime_type) == ("application/octet-stream", None)
 

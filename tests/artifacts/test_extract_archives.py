@@ -30,7 +30,7 @@ def read(tmp_path: Path):
 
 
 def test_zip_is_listed_by_names_sizes_and_dates(read) -> None:
-    """Names are decoded as UTF-8 if the flag of the entry says so."""
+    """A ZIP is listed by names, sizes and dates. Names are decoded as UTF-8 if the entry's flag says so."""
     lines = "- a/计划.txt (5 bytes, 1980-01-01)\n- b.bin (9 bytes, 1980-01-01)"
     assert read(zip_of({"a/计划.txt": b"hello", "b.bin": bytes(9)}), ZIP) == Text(
         f"[archive: 2 entries, 14 bytes unpacked]\n{lines}", "zip"
@@ -38,7 +38,7 @@ def test_zip_is_listed_by_names_sizes_and_dates(read) -> None:
 
 
 def test_gbk_names_in_a_zip_are_recognized(read) -> None:
-    """Chinese versions of Windows write such names without a flag."""
+    """File names in GBK are recognized. Chinese versions of Windows write them without a flag."""
     data = zip_of({"AAAA季度工作计划与总结报告.txt".replace("季度工作计划与总结报告", "B" * 22): b""})
     data = data.replace(b"B" * 22, "季度工作计划与总结报告".encode("gbk"))
     assert "- AAAA季度工作计划与总结报告.txt (0 bytes, " in read(data, ZIP).text
@@ -62,7 +62,7 @@ def many_entries() -> bytes:
 
 
 def test_long_listing_ends_with_a_note(read) -> None:
-    """The list ends after 5,000 names with a note."""
+    """The list of an archive's files ends after 5,000 names with a note."""
     extracted = read(many_entries(), ZIP)
     assert extracted.text.startswith("[archive: 6000 entries,")
     assert extracted.text.endswith("(the first 5000 of more)")
@@ -86,7 +86,7 @@ def gzip_bomb() -> bytes:
     ids=["bomb", "wild directory", "no tar", "cut"],
 )
 def test_bomb_or_damaged_archive_yields_nothing(read, data: bytes, mime: str) -> None:
-    """`extract_text` returns None instead of raising an exception."""
+    """For a decompression bomb or a damaged archive, `extract_text` returns None and raises no exception."""
     assert read(data, mime) is None
 
 

@@ -63,5 +63,5 @@ def test_psd_and_icns_are_converted(write_file) -> None:
     ids=["cut heic", "heic of 4 gigapixels", "psd of 900 megapixels", "icon beyond its end"],
 )
 def test_damaged_or_giant_image_is_not_unpacked(write_file, data: bytes) -> None:
-    """`convert_image` returns None instead of raising an exception."""
+    """For a damaged or huge image, `convert_image` returns None and raises no exception."""
     assert convert_image(write_file(data), PNG) is None

@@ -101,7 +101,7 @@ LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
     ids=["deep nesting", "empty", "noughts", "no message", "cut", "no chains"],
 )
 def test_file_that_is_no_mail_yields_nothing(read, data: bytes, mime: str) -> None:
-    """`extract_text` returns None instead of raising an exception."""
+    """For a file that is not mail, `extract_text` returns None and raises no exception."""
     assert read(data, mime) is None
 
 

@@ -59,7 +59,7 @@ def test_page_headers_and_footers_appear_once(read) -> None:
 
 
 def test_text_of_a_drawing_appears_once(read) -> None:
-    """The fallback copy that Word adds for older programs is omitted."""
+    """The text of a drawing appears once: the copy that Word adds for older programs is omitted."""
     alternatives = f"<mc:AlternateContent><mc:Choice>{paragraph('Box')}</mc:Choice><mc:Fallback>{paragraph('Box')}"
     assert read(word(f"{alternatives}</mc:Fallback></mc:AlternateContent>"), DOCX) == Text("Box", "docx")
 

@@ -61,12 +61,12 @@ USER = struct.pack("<5I", 0, 0, 0, 0xE391C05F, 8)
     ids=["deep braces", "no rtf", "Word 95", "encrypted", "cut", "all ones", "locked", "wild numbers", "empty"],
 )
 def test_damaged_locked_or_too_old_file_yields_nothing(read, data: bytes, mime: str) -> None:
-    """`extract_text` returns None instead of raising an exception."""
+    """For a damaged, encrypted or too old file, `extract_text` returns None and raises no exception."""
     assert read(data, mime) is None
 
 
 def test_circular_chain_of_edits_ends(read) -> None:
-    """A chain of edits that leads back to itself is followed only once."""
+    """In a PowerPoint file, a chain of edits that leads back to itself is followed only once."""
     data = bytearray(ppt("Title", "Box"))
     edit = data.rindex(struct.pack("<HI", 0xFF5, 28)) - 2
     struct.pack_into("<I", data, edit + 16, edit - 512)

@@ -53,7 +53,7 @@ def test_text_is_drawn_dark_on_white(draw) -> None:
 
 
 def test_range_of_pages_can_be_requested(draw) -> None:
-    """A range after the last page returns None."""
+    """A range of pages can be drawn. For a range after the last page, the result is None."""
     data = pdf("a", "b", "c", "d")
     assert list(draw(data, first=2, count=2).images) == [2, 3]
     assert draw(data, first=9) is None
@@ -79,7 +79,7 @@ def test_damaged_or_hostile_pdf_yields_nothing_or_a_small_image(draw, data: byte
 
 
 def test_encrypted_pdf_is_reported(tmp_path: Path) -> None:
-    """The child process returns `encrypted` as the reason."""
+    """For an encrypted PDF, the child process returns `encrypted` as the reason."""
     from pypdf import PdfReader, PdfWriter
 
     writer = PdfWriter(PdfReader(io.BytesIO(pdf("secret"))))

@@ -56,7 +56,7 @@ def test_cells_of_opendocument_have_their_values(read) -> None:
 
 
 def test_large_sheet_is_cut_with_a_note(read) -> None:
-    """The note names the sheets that were read at least in part."""
+    """The note on a truncated workbook says which sheets were read at least in part."""
     extracted = read(xlsx({"A": [["x"]] * 400, "B": [["y"]]}), max_chars=50)
     assert (extracted.note, len(extracted.text) <= 50) == ("[truncated: sheets 1-1 of 2]", True)
 

@@ -45,7 +45,7 @@ class FullDisk(FileStore):
 
 
 def test_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path) -> None:
-    """`put` raises `StorageFullError` and removes the temporary file."""
+    """If the disk is full, `put` raises `StorageFullError` and removes the temporary file."""
     store = FullDisk(tmp_path)
     with pytest.raises(StorageFullError):
         store.put([b"x"])
@@ -108,7 +108,7 @@ def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
 
 
 def test_memory_stays_flat_whatever_the_size(store: FileStore) -> None:
-    """24 MiB are stored and read with less than 2 MiB in memory."""
+    """A file of 24 MiB is stored and read with less than 2 MiB of memory."""
     block = bytes(BLOCK)
     tracemalloc.start()
     stored = store.put(block for _ in range(96))

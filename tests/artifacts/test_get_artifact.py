@@ -185,7 +185,7 @@ def test_every_other_text_is_no_result(text: str) -> None:
 
 
 def test_invalid_base64_is_an_error_without_the_data() -> None:
-    """The message of the error names the field and contains none of the data."""
+    """The error for invalid base64 names the field and contains none of the data."""
     inner = {"type": "file", "file": {"filename": "a.pdf", "mimeType": "application/pdf", "data": "%%%SECRET%%%"}}
     text = json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {"id": "a"}})
     with pytest.raises(BadBase64Error, match=r"file\.data") as caught:

@@ -39,7 +39,7 @@ def test_frame_of_a_jpeg_is_found_after_large_metadata() -> None:
 
 @given(st.binary(max_size=200), st.sampled_from([*FORMATS.values(), "image/x-icon", "image/svg+xml", "audio/mpeg"]))
 def test_any_bytes_yield_a_size_or_none(data: bytes, mime: str) -> None:
-    """No exception is raised, and no side is 0."""
+    """For arbitrary bytes, `image_size` raises no exception and returns no side of 0."""
     size = image_size(data, mime)
     assert size is None or min(size) > 0
 

@@ -1,4 +1,4 @@
-"""Agents share few extraction processes fairly: long work for one agent does not delay small files of others."""
+"""Agents share a few extraction processes fairly: long work for one agent does not delay small files of others."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None
 
 @pytest.mark.parametrize("word", ["“quoted”", "Müllerin", "«Élodie»"])
 def test_latin_word_is_not_taken_for_chinese_in_utf16(word: str) -> None:
-    """Pairs of the letters happen to be Chinese characters in UTF-16."""
+    """A Latin word whose pairs of bytes would be Chinese characters in UTF-16 is not detected as UTF-16."""
     text_encoding = find_text(word.encode("cp1252"), whole=True)
     assert text_encoding is not None
     assert word.encode("cp1252").decode(text_encoding.encoding) == word

@@ -186,7 +186,7 @@ def test_a_list_of_names_alone_is_refused() -> None:
 
 
 def test_difference_lists_added_removed_and_changed_models() -> None:
-    """A yes that becomes contested is a change; other changes of a verdict are not."""
+    """The difference lists added, removed and changed models. A yes that becomes contested is a change."""
     change = compare_editions(BASE, read_edition(json.dumps(API).encode(), BASE, TODAY))
     assert change.added == (("openai", "gpt-c"),)
     assert change.removed == ()

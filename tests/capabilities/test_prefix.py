@@ -307,7 +307,7 @@ def test_a_limit_on_files_breaks_the_prefix_once_for_half_of_it(groups: list[int
 
 @given(groups=GROUPS, size=st.integers(1, 100), max_bytes=st.integers(1, 500))
 def test_a_limit_on_bytes_breaks_the_prefix_once_for_half_of_it(groups: list[int], size: int, max_bytes: int) -> None:
-    """The prefix breaks at most once for every half of the limit in bytes sent."""
+    """With a limit on bytes, the prefix changes at most once each time that half the limit has been sent."""
     breaks = count_breaks(growing_conversation(*groups, size=size), reader({"image": {"maxTotalBytes": max_bytes}}))
     assert breaks * max_bytes <= 2 * sum(groups) * size
 
@@ -338,7 +338,7 @@ def test_a_crowd_breaks_the_prefix_once() -> None:
 
 
 def test_a_prediction_is_about_one_more_of_the_last_file() -> None:
-    """One more file of the first one's size would still fit."""
+    """The prediction assumes another file of the same size as the last one."""
     who = reader({"image": {"maxTotalBytes": 100}})
     small, large = picture(0, 10), picture(1, 60)
     for files, breaks in (((small, large), True), ((large, small), False)):

@@ -129,7 +129,7 @@ def test_model_that_reads_is_believed(protocol: str, reader: str) -> None:
 
 @pytest.mark.parametrize("model", ["denies", "denies politely", "denies in Chinese", "refuses", "calls it wrong"])
 def test_model_that_denies_or_refuses_does_not_read(model: str) -> None:
-    """If both files are refused or denied, the outcome is no."""
+    """If a provider refuses both files, or the model denies reading them, the outcome is no."""
     assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.NO}
 
 

@@ -210,7 +210,7 @@ def test_invalid_limit_is_reported_with_its_path_and_ignored(data: object, field
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("template", [None, "ollama", "openrouter", "deepseek"])
 def test_slots_written_as_json_read_back_the_same(protocol: str, template: str | None) -> None:
-    """`to_json` must lose nothing, since administrators edit its result."""
+    """Slots that are written as JSON and read again are equal, since administrators edit the JSON."""
     slots = slots_for(protocol, template)
     restored, problems = from_json(json.loads(json.dumps(to_json(slots))), slots.name)
     assert (restored, problems) == (slots, ())

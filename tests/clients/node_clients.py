@@ -39,7 +39,7 @@ def run(case: str, model: str) -> Any:
 
 @pytest.mark.parametrize(("chat_api", "protocol"), product(CHAT_APIS, MODELS))
 def test_whole_and_streamed(chat_api: str, protocol: str) -> None:
-    """The streamed answer has the same text, in pieces."""
+    """A whole and a streamed answer have the same text and token count."""
     assert run(f"{chat_api} whole", MODELS[protocol]) == {"text": "You said: hello", "tokens": 7}
     streamed = {"text": "You said: hello", "whole": "You said: hello", "tokens": 7}
     assert run(f"{chat_api} streamed", MODELS[protocol]) == streamed
@@ -47,7 +47,7 @@ def test_whole_and_streamed(chat_api: str, protocol: str) -> None:
 
 @pytest.mark.parametrize(("chat_api", "protocol"), product(CHAT_APIS, MODELS))
 def test_tool_is_called_and_its_result_is_sent_back(chat_api: str, protocol: str) -> None:
-    """The call is sent back with everything that accompanied it."""
+    """A tool is called, and its call and result are sent back with everything that accompanied the call."""
     output = run(f"{chat_api} tool", MODELS[protocol])
     assert (output["name"], output["arguments"]) == ("double", {"number": 21})
     assert output["text"].startswith("You said: ")
@@ -55,7 +55,7 @@ def test_tool_is_called_and_its_result_is_sent_back(chat_api: str, protocol: str
 
 @pytest.mark.parametrize("chat_api", CHAT_APIS)
 def test_refusal_is_an_error_of_the_client(chat_api: str) -> None:
-    """The client raises its own class, with our code and the request id."""
+    """For an unknown model the client raises its own class, with the gateway's error code and the request id."""
     assert run(f"{chat_api} error", "") == {"kind": "NotFoundError", "code": "model_not_found", "id": True}
 
 

@@ -81,7 +81,7 @@ async def test_agent_answers_with_text(model: Model) -> None:
 
 
 async def test_conversation_is_continued_by_an_agent(model: Model) -> None:
-    """The earlier exchange is part of the request, and the last question is answered."""
+    """A conversation is continued: the request includes the first exchange, and the last question is answered."""
     agent = Agent(model)
     first = await agent.run("hello")
     second = await agent.run("and now?", message_history=first.all_messages())
@@ -90,7 +90,7 @@ async def test_conversation_is_continued_by_an_agent(model: Model) -> None:
 
 
 async def test_agent_calls_its_tools_in_sequence(model: Model) -> None:
-    """Each function gets its arguments, the model its result, and a text ends the run."""
+    """Each tool gets its arguments, the model gets the tool's result, and a text ends the run."""
     agent, arguments = Agent(model), []
 
     @agent.tool_plain
@@ -120,7 +120,7 @@ async def test_typed_output_in_each_mode(model: Model, output_mode: Any) -> None
 
 @pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput, PromptedOutput])
 async def test_typed_output_after_a_tool(model: Model, output_mode: Any) -> None:
-    """A function is called first, then the typed answer is given."""
+    """The model first calls a tool, then gives an answer of the requested type."""
     agent = Agent(model, output_type=output_mode(City))
 
     @agent.tool_plain
@@ -134,7 +134,7 @@ async def test_typed_output_after_a_tool(model: Model, output_mode: Any) -> None
 
 
 async def test_text_is_streamed(model: Model) -> None:
-    """The pieces make up the answer, with its usage."""
+    """The pieces of a streamed answer join to its text. The stream has the usage and the finish reason."""
     async with Agent(model).run_stream("hello, how are you?") as stream:
         pieces = [piece async for piece in stream.stream_text(delta=True, debounce_by=None)]
     assert len(pieces) > 1
@@ -192,7 +192,7 @@ async def test_reasoning_is_kept_in_a_conversation(model: Model) -> None:
 
 @pytest.mark.parametrize("mime_type", ["image/png", "application/pdf"])
 async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
-    """An image and a document inside the request arrive whole."""
+    """An image and a document that the request contains reach the model whole."""
     data = {"image/png": PNG, "application/pdf": b"%PDF-1.4\n%%EOF\n"}[mime_type]
     result = await Agent(model).run(["What is this?", BinaryContent(data=data, media_type=mime_type)])
     assert result.output.startswith("You said: What is this?")
@@ -200,7 +200,7 @@ async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
 
 
 async def test_url_of_an_image_is_passed_on() -> None:
-    """The model can load it."""
+    """The URL of an image is passed on, so that the model can load the image."""
     result = await Agent(model_of(MODELS["openai"])).run(["Look", ImageUrl("https://example.com/a.png")])
     assert result.output == "You said: Look [https://example.com/a.png, 0 bytes]"
 

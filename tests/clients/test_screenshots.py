@@ -93,7 +93,7 @@ def test_codex_continues_with_a_text_only_model(server: Server, lab: Lab, stream
 
 
 def test_claude_code_continues_with_a_text_only_model(server: Server, lab: Lab, streamed: bool) -> None:
-    """The Messages API has the same behaviour as Codex's API."""
+    """Claude Code can continue with a text-only model after a screenshot, like Codex."""
     request, (first, second) = load("claude_code", "request"), load("claude_code", "screenshot")["turns"]
     body = {key: value for key, value in request["body"].items() if key != "stream"}
     client = anthropic.Anthropic(

@@ -48,7 +48,7 @@ def test_import_config_reads_the_local_file_and_says_so(file: Path) -> None:
 
 
 def test_a_local_file_that_is_named_beside_the_common_one_is_read_once(file: Path) -> None:
-    """The local file is imported once, even if both names are given."""
+    """The local services file is imported once, even if it is named in addition to the common file."""
     run("import_config", file, file.with_name("llmservices.local.json"))
     assert stored() == ["local"]
 

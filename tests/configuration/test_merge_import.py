@@ -34,7 +34,7 @@ def test_a_file_with_one_route_is_merged_into_what_is_stored(stored: Configurati
 
 
 def test_a_file_with_one_provider_is_merged_into_what_is_stored(stored: Configuration) -> None:
-    """A file with only a provider is merged."""
+    """A file with only a provider is merged into the stored configuration."""
     outcome = import_values(stored, [{"providers": [{**A, "providerName": "b"}]}])
     assert problems(outcome) == []
     assert [provider.name for provider in outcome.configuration.providers] == ["a", "b"]

@@ -45,7 +45,7 @@ def test_a_model_beside_itself_differs_in_nothing(admin: Client, row: Artifact) 
 
 
 def test_names_that_there_are_none_of_give_the_first_two(admin: Client, row: Artifact) -> None:
-    """Unknown or missing names of models select the first two."""
+    """If the names of the models are unknown or missing, the first two models are compared."""
     first, second = (endpoint.name for endpoint in Previewer(row).endpoints[:2])
     assert re.findall(r'name="[ab]" value="([^"]+)', compare(admin, row, "unknown", "")) == [first, second]
 

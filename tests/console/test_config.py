@@ -103,7 +103,7 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
 
 
 def test_a_key_is_nowhere_but_in_the_text_that_was_pasted(admin: Client, demo: None) -> None:
-    """The import shows that there is a key. Its value appears only in the pasted text."""
+    """The value of a key in an imported file appears on the page only in the pasted text."""
     page = send(admin, text(comment=f"Bearer {SECRET}")).content.decode()
     area = page[page.index("<textarea") : page.index("</textarea>")]
     assert SECRET in area

@@ -78,7 +78,7 @@ def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: 
 
 @given(st.lists(st.sampled_from(["ok", "http_500"]), max_size=50))
 def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None:
-    """The sparkline's values add up to the number of calls."""
+    """The values of a provider's sparkline add up to its number of calls in the last hour."""
     assert sum(judge(samples(*outcomes), NOW).series) == len(outcomes)
 
 
@@ -155,7 +155,7 @@ def test_worst_provider_is_first(db: None, demo: None) -> None:
 
 
 def test_of_many_providers_only_those_called_or_failing_have_a_tile(admin: Client, demo: None) -> None:
-    """The other providers are counted in a link to all of them."""
+    """Of many providers, only those called or failing have a tile. The link to all says how many more there are."""
     for number in range(SHOWN):
         Provider.objects.create(name=f"idle-{number}", endpoint="https://idle.example/v1", position=100 + number)
     snapshot.refresh()

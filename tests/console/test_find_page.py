@@ -162,7 +162,7 @@ def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
 
 @pytest.mark.parametrize("query", ["\0", "%", "ra_", "a" * 5000, "'", "\U0010ffff", "req_\0", "artifact:"])
 def test_any_query_gets_a_response(demo: None, admin: Client, query: str) -> None:
-    """No query causes an error."""
+    """No search query causes an error."""
     assert admin.get("/find/", {"q": query}, headers=LIST).status_code == 200
 
 

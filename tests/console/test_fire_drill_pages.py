@@ -84,7 +84,7 @@ def test_drill_is_shown_on_every_page_until_it_ends(admin: Client, viewer: Clien
 
 
 def test_drill_is_no_revision_and_not_in_the_configuration(admin: Client) -> None:
-    """A drill makes no revision."""
+    """Starting and stopping a fire drill creates no revision."""
     before = Revision.objects.count()
     start_drill(SYSTEM, "echo", 60)
     stop_drill(SYSTEM)

@@ -88,7 +88,7 @@ def test_roll_ups_and_rows_have_the_same_percentiles(log: None, now: datetime, t
 
 
 def test_ended_hours_and_days_are_not_read_from_rows(log: None, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With roll-ups, rows are read only for the newest hours, which have none yet."""
+    """For a chart of latencies, rows are read only for the newest hours, which have no roll-ups yet."""
     fold_all(now)
     read: list[tuple[datetime, datetime]] = []
     original = latency_series.read_rows

@@ -116,5 +116,5 @@ def test_a_long_name_is_short_on_the_page_and_whole_for_everything_else() -> Non
 
 
 def test_a_name_breaks_at_its_separators_alone() -> None:
-    """Browsers break after a hyphen by themselves. Numbers are not broken."""
+    """Names may break only after separators. Numbers are not broken, and hyphens need no mark for the browser."""
     assert short_name("a/b.c-v3.2_e:f<") == '<span class="name">a/<wbr>b.<wbr>c-v3.2_<wbr>e:<wbr>f&lt;</span>'

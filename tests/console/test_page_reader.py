@@ -27,6 +27,6 @@ def test_each_control_is_found_by_its_role_and_name() -> None:
 
 
 def test_what_is_not_there_under_that_name_or_role_is_not_found() -> None:
-    """A link is not found as a button, nor a control by a part of its name."""
+    """`Page` does not find a link as a button, nor a control by a part of its name."""
     page = Page(HTML)
     assert page.button("Back") is page.link("Save") is page.field("Save") is page.heading("Routes") is None

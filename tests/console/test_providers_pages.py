@@ -351,7 +351,7 @@ def test_a_test_offers_the_options_that_an_unknown_host_took(admin: Client) -> N
 
 
 def test_a_preset_that_has_a_provider_says_so_in_words_and_can_be_added_again(admin: Client) -> None:
-    """The preset has no tick or colour of its own, which would look like a selection."""
+    """A preset that is already in use is marked by a word. A tick or colour would look like a selection."""
     assert Page(admin.get("/new/provider/")).link("OpenAI no key")
     admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
     page = Page(admin.get("/new/provider/"))
@@ -375,7 +375,7 @@ def test_examples_are_of_a_vendor_with_the_same_protocol(admin: Client, protocol
 
 
 def test_a_further_key_is_added_beside_the_first(admin: Client) -> None:
-    """The button is in the same card as the first key."""
+    """The button for a further key is in the same card as the first key."""
     text = text_of(admin.get("/providers/openai/"))
     card = text[text.index('<section class="card" aria-labelledby="key"') :]
     assert Page(card[: card.index("</section>")]).button("Add another key")

@@ -145,7 +145,7 @@ def test_images_are_pinned_and_both_servers_are_equal():
 
 
 def test_files_and_command_of_the_image_exist():
-    """The command in the image is the one in the README."""
+    """The files and the command of the image exist. The command is the one in the README."""
     text = (DEPLOY / "Containerfile").read_text()
     copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY")]
     assert all((ROOT / name).exists() for names in copied for name in names)
@@ -181,7 +181,7 @@ def test_two_servers_behind_the_proxy_are_one_installation(installation):
 
 
 def test_callers_do_not_notice_a_stopped_server(installation):
-    """One server receives SIGTERM, and no call fails."""
+    """If one of two servers receives SIGTERM, no call fails."""
     with caller(installation) as agent:
         installation.servers["two"].terminate()
         answers = [agent.post("/v1/chat/completions", json=CHAT) for _ in range(40)]

@@ -115,7 +115,7 @@ def test_every_metric_and_label_of_rules_and_dashboards_is_exposed(demo: None) -
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_legends_and_descriptions_name_only_labels_of_their_query(demo: None) -> None:
-    """A label that an aggregation drops would be empty in the text."""
+    """Legends and alerts use only labels of their query. A label that an aggregation drops would be empty."""
     known = read_labels()
     named = [
         (target["expr"], re.findall(r"{{(\w+)}}", target["legendFormat"]))

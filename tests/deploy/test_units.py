@@ -49,7 +49,7 @@ def test_systemd_unit_runs_existing_commands():
 
 @pytest.mark.parametrize("name", UNITS)
 def test_exposure_of_a_unit_is_low(name: str):
-    """The exposure level is computed by `systemd-analyze security`."""
+    """The exposure level of each unit, according to `systemd-analyze security`, is low."""
     if reason := missing():
         absent(reason)
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
@@ -102,7 +102,7 @@ def check_work(url: str, key: str) -> None:
 
 
 def test_daily_unit_runs_existing_commands(tmp_path):
-    """The newest fourteen backups are kept."""
+    """The commands of the daily unit run. The newest fourteen backups are kept."""
     backups, data = tmp_path / "backups", tmp_path / "data"
     for number in range(14):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)

@@ -48,7 +48,7 @@ def test_get_artifact_appends_the_description_to_the_facts(text_agent: AgentProg
 
 
 def test_routed_message_contains_the_description(text_agent: AgentProgram) -> None:
-    """The description is in `textDescription` and in `processedContent`."""
+    """A routed message has the model's description of its file in `textDescription` and in `processedContent`."""
     with describing_lab():
         ref = text_agent.stored("dot.png", PNG)["ref"]
         routed = text_agent.post("/messages/route", message(ref, describe=True)).json()
@@ -76,13 +76,13 @@ def test_failed_description_is_a_warning_and_is_not_cached(text_agent: AgentProg
 
 
 def test_missing_describe_route_gives_a_warning(text_agent: AgentProgram) -> None:
-    """Nothing is described, and the response has the warning `no_describer`."""
+    """Without a route `describe` no file is described, and the response has the warning `no_describer`."""
     ref = text_agent.stored("dot.png", PNG)["ref"]
     assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
 
 
 def test_a_key_that_may_not_call_models_is_refused(caller: Callable[..., AgentProgram]) -> None:
-    """A description would call a model, which the key's scopes do not allow."""
+    """A key whose scopes do not allow calling models cannot request a description, which would call a model."""
     reader = caller("text-agent", "artifacts:read", "artifacts:write")
     ref = reader.stored("dot.png", PNG)["ref"]
     answers = [

@@ -73,7 +73,7 @@ def file_of(*models: str, policy: str = "") -> str:
 
 
 def test_import_of_a_describer_that_reads_no_media_is_refused(demo: None) -> None:
-    """The import is refused, and its preview names the same problem."""
+    """An import whose describer reads no media is refused, and its preview names the same problem."""
     before = Revision.objects.count()
     text = file_of("echo-text", policy=POLICY)
     (problem,) = [item for item in preview_import([text]).imported.problems if item.severity == "error"]

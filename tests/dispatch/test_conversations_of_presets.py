@@ -164,7 +164,7 @@ def test_strict_hosts_refuse_broken_histories(name: str) -> None:
 
 
 def test_claude_s_host_refuses_thoughts_that_are_missing_or_forged() -> None:
-    """Each thinking block must be sent back unchanged."""
+    """The fake Anthropic host rejects a request in which an earlier thinking block is missing or changed."""
     host = strict_host("anthropic", "anthropic")
     question = {"role": "user", "content": [{"type": "text", "text": "Look."}]}
     blocks = json.loads(host.answer({"model": "m", "messages": [question], "max_tokens": 9}, stream=False))["content"]

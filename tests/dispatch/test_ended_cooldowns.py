@@ -99,7 +99,7 @@ def test_reset_reaches_another_process_once(context: RunContext) -> None:
 def test_resets_are_looked_for_only_after_a_change(
     context: RunContext, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    """Nothing is read while the configuration is unknown or unchanged."""
+    """Processes look for ended cooldowns only after a change of the configuration."""
     snapshot.refresh()
     other_process = CooldownResets()
     other_process.look()

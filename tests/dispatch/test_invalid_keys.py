@@ -62,7 +62,7 @@ def ask(stage: Stage, text: str, *, stream: bool) -> str:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_dead_key_is_tried_every_ten_minutes_and_used_again_once_valid(lab, stream):
-    """No request fails in the meantime."""
+    """An invalid key is retried every ten minutes and used again once it is valid. Meanwhile no request fails."""
     stage = Stage()
     for turn in range(2):
         assert {ask(stage, f"question {turn} {number}", stream=stream) for number in range(10)} == {"ok"}

@@ -49,7 +49,7 @@ def test_agent_created_at_run_time_changes_no_message(demo: None) -> None:
 
 
 def test_configured_agents_are_named_in_the_order_of_the_pages(demo: None) -> None:
-    """A permanent agent is named. The list is sorted by id, as on the pages."""
+    """A description lists the configured agents that can read the file, sorted by id as on the pages."""
     agents.save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
     assert "Agents that can process it: multimodal-agent, painter, vision-agent" in str(

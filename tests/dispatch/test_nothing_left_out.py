@@ -67,7 +67,7 @@ def test_by_default_the_first_candidate_answers_and_lists_what_it_dropped(lab: L
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_request_is_refused_if_every_candidate_would_drop_something(lab: Lab):
-    """The request is a 400 with `param`, because a retry would not help."""
+    """If every candidate would drop a parameter, the request is a 400 with `param`, because a retry would not help."""
     with pytest.raises(RequestNotAcceptedError) as caught:
         send(RouteSpec("draft", (CandidateSpec("claude"),), on_drop=REFUSE))
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, "would_drop", "seed")
@@ -103,7 +103,7 @@ def test_outage_among_skipped_candidates_is_still_an_outage():
 
 
 def test_refusal_of_all_candidates_is_translated_without_the_attempts() -> None:
-    """The page lists the attempts itself, so the message on it does not repeat them."""
+    """A page lists the attempts itself, so its translated message does not repeat them."""
     refused = RequestNotAcceptedError(
         (Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed"
     )

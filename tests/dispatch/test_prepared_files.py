@@ -188,7 +188,7 @@ def test_the_description_names_the_tool_only_when_the_request_has_it(key):
 
 
 def test_image_of_a_tool_result_reaches_a_vision_model_with_its_name(key):
-    """A line `工件内容 (…):` precedes the image, and the log records the delivery."""
+    """In a request, a line `工件内容 (…):` precedes the image of a tool result. The log records the delivery."""
     result = {
         "contentType": "image",
         "routing": "image_url",

@@ -83,13 +83,13 @@ def test_by_default_no_model_is_skipped_for_its_length(lab: Lab):
 
 
 def test_request_too_long_for_all_models_is_sent_anyway(lab: Lab):
-    """If every candidate would be skipped, the first one is called."""
+    """If a request is too long for every candidate, the first one is called anyway."""
     (attempt,) = send(ROUTE, chat(LONG * 4)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
 def test_model_without_known_limits_is_called(lab: Lab):
-    """If that model reports an overflow itself, the next candidate is called."""
+    """A model whose limits are unknown is called. If it reports an overflow itself, the next candidate is called."""
     route = RouteSpec("draft", (CandidateSpec("strict"), CandidateSpec("large")), on_overflow=SKIP)
     first, second = send(route, chat("hello")).attempts
     assert (first.outcome, second.outcome) == ("http_400_context", "ok")

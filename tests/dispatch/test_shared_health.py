@@ -82,7 +82,7 @@ def test_usage_of_the_failed_call_is_not_shared(process):
 
 
 def test_recovery_of_a_candidate_is_shared(process):
-    """The recovery also reaches the process that found the failure."""
+    """If a candidate recovers in one process, its cooldown also ends in the process that found the failure."""
     first, second = process(), process()
     first.fail()
     first.share()
@@ -93,7 +93,7 @@ def test_recovery_of_a_candidate_is_shared(process):
 
 
 def test_failures_in_a_row_are_counted_across_processes(process):
-    """Two failures in one process and one in another make three in a row."""
+    """Failures are counted across processes: two in one process and one in another make three in a row."""
     failure = Failure(Fault.HTTP_500, "no", 500)
     first, second = process(), process()
     for _ in range(2):

@@ -32,7 +32,7 @@ def test_turn_is_completed_by_its_call_id() -> None:
 
 
 def test_reasoning_that_the_caller_sent_is_not_replaced() -> None:
-    """The cache fills gaps and replaces nothing."""
+    """The cache adds missing reasoning to a request, but does not replace reasoning that the caller sent."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(answer_with_calls("c1")), ORIGIN)
     own = ReasoningBlock(ThoughtForm.TEXT, "mine", "OWN", origin=ORIGIN)
@@ -72,7 +72,7 @@ def _whole_turn() -> ChatRequest:
 
 
 def test_answer_without_calls_is_not_cached() -> None:
-    """Without a call id, the turn could not be found again."""
+    """An answer without tool calls is not cached, because a turn is found by the ids of its calls."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
     chat = history()

@@ -357,7 +357,7 @@ def test_closed_run_records_the_attempt_in_progress_as_cancelled():
 
 
 def test_attempt_is_written_with_the_field_names_of_the_api():
-    """Fields without a value are omitted."""
+    """In an attempt's JSON, fields without a value are omitted."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [Failure(Fault.HTTP_529, "busy", 529)], "b": ["ok"]}))
     assert [attempt.as_json() for attempt in end.attempts] == [
         {

@@ -52,5 +52,5 @@ def test_drill_lasts_from_its_start_to_its_end() -> None:
 
 
 def test_failure_of_a_drill_is_a_fault_of_its_own() -> None:
-    """The fault is not an HTTP status, since the provider was not called."""
+    """A fire drill has its own fault instead of an HTTP status, since the provider was not called."""
     assert DRILL.failure() == Failure(Fault.FIRE_DRILL, "Fire drill by Ada: not called.")

@@ -57,7 +57,7 @@ def test_memory_is_bounded_in_models_and_parameters() -> None:
 
 
 def test_taken_over_refusals_replace_the_permanent_ones() -> None:
-    """Stored refusals replace the permanent refusals in memory. The refusal of a value is remembered for its hour."""
+    """Stored refusals replace the permanent refusals in memory. The refusal of a value still lasts for an hour."""
     memory = Memory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "reasoning_effort", value_only=True)

@@ -65,7 +65,7 @@ def test_truncated_text_is_reported_in_the_header_and_the_log(key):
 
 
 def test_inline_and_stored_documents_have_the_same_page_count(key):
-    """Inline and stored documents would otherwise be delivered differently."""
+    """Inline and stored documents have the same page count, so that they are delivered in the same way."""
     data = pdf(*["x"] * 610)
     inline = count_pages(part_of_bytes(data, "application/pdf", "long.pdf"))
     stored = part_of(store_bytes(SYSTEM, data, filename="long.pdf"))

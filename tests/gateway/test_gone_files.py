@@ -138,7 +138,7 @@ def test_tool_result_that_names_a_gone_file_is_described(key, how):
 
 
 def test_unknown_reference_without_a_user_message_is_described(key):
-    """A call may consist only of a system message and tool results."""
+    """In a call without user messages, an unknown reference is described to the model."""
     text = answer_text(ask(key, {"role": "system", "content": [as_file(NEVER)]}, *tool_turn(NEVER)))
     assert text.count("文件处理失败") == 2
 

@@ -91,7 +91,7 @@ def test_same_key_in_another_api_is_422(key: str) -> None:
 
 
 def test_same_key_with_another_strict_header_is_422(key: str) -> None:
-    """The header `x-routing-strict` is part of what makes two calls the same."""
+    """An idempotency key that is reused with another `x-routing-strict` header is a 422."""
     post(key, chat_body("hello"), **{"idempotency-key": "k"})
     strict = post(key, chat_body("hello"), **{"idempotency-key": "k", "x-routing-strict": "true"})
     assert strict.status_code == 422
@@ -120,7 +120,7 @@ def test_invalid_idempotency_key_is_400(key: str, idempotency_key: str) -> None:
 
 @pytest.mark.parametrize("idempotency_key", ["x" * 255, '"8e03978e-40d5-43dd-bc93-6894a57f9324"', "a key with spaces"])
 def test_idempotency_key_is_used_unchanged(key: str, idempotency_key: str) -> None:
-    """The quotes that the IETF draft puts around the key are part of it."""
+    """An idempotency key is used unchanged. The quotes that the IETF draft puts around it are part of it."""
     post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})
     assert post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})["x-routing-replayed"] == "true"
 

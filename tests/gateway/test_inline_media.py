@@ -19,7 +19,7 @@ from routing_admin.gateway.media import PIECE_CHARS, decode_base64, part_of_data
 
 @given(data=st.binary(max_size=200), lead=st.text(max_size=10))
 def test_decoding_returns_the_encoded_bytes(data: bytes, lead: str) -> None:
-    """Base64 can be decoded from any offset of a longer string."""
+    """Base64 is decoded to the original bytes, from any offset in a longer string."""
     assert decode_base64(lead + base64.b64encode(data).decode(), "file", len(lead)) == data
 
 

@@ -238,7 +238,7 @@ def test_complete_items_of_a_cut_stream_are_kept(how: str) -> None:
 
 
 def test_kept_image_has_no_bytes() -> None:
-    """The image is already stored as an artifact, so the stored item has no data."""
+    """A stored item of a generated image has no data, because the image is already stored as an artifact."""
     output = [{"id": "ig_1", "type": "image_generation_call", "result": "AAAA"}]
     assert without_images(output) == [{**output[0], "result": None}]
     assert output[0]["result"] == "AAAA"

@@ -167,7 +167,7 @@ async def test_gemini_stream_begins_with_blank_lines(key, loopback, form, ending
 
 @pytest.mark.parametrize("ending", ["stream", "fail"])
 async def test_a_list_of_several_candidates_begins_early_and_is_one_list(key, loopback, ending):
-    """If one of several candidates fails, the error is the only element of the list."""
+    """A list of several Gemini candidates begins early. If a candidate fails, the error is its only element."""
     await asyncio.to_thread(TaskRoute.objects.filter(task_type="alone").update, allow_n=True)
     await asyncio.to_thread(snapshot.refresh)
     call = call_to("alone", key)
@@ -275,7 +275,7 @@ async def test_disconnect_from_a_begun_stream_ends_the_chain(key, loopback):
 
 
 async def test_stopping_process_ends_a_begun_stream_with_an_error_event(key, loopback):
-    """The status 200 has already been sent, so the error can only be an event."""
+    """If the process stops during a stream, the stream ends with an error event, as the status was already sent."""
     call = call_to("alone", key, ID)
     async with loopback.serve():
         running = await begin(call)
@@ -288,7 +288,7 @@ async def test_stopping_process_ends_a_begun_stream_with_an_error_event(key, loo
 
 
 async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monkeypatch):
-    """An exception while the response is prepared is an error event as well."""
+    """An exception after a stream has begun becomes an error event."""
     monkeypatch.setattr("routing_admin.gateway.answers.AnswerStream", lambda *_: 1 / 0)
     call = call_to("alone", key, ID)
     async with loopback.serve():

@@ -27,9 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def gate(server: Server) -> Iterator[threading.Event]:
-    """Block every provider until the event is set. A client that has its headers before that must have them from a
-    stream that began early.
-    """
+    """Block every provider until the event is set. If a client gets headers before, its stream began early."""
     opened = threading.Event()
     server.lab.on_request = lambda _: opened.wait(60) and None
     yield opened
@@ -46,7 +44,7 @@ def gate(server: Server) -> Iterator[threading.Event]:
     ],
 )
 def test_disconnect_among_the_comments_closes_the_upstream_within_a_second(server, client, path, provider, step):
-    """The disconnect is logged as caused by the client, and the next call is answered."""
+    """A disconnect while comments are sent closes the upstream connection and is logged as caused by the client."""
     server.lab.play({})
     body = {"model": f"{provider}/fault:{step}", "stream": True, "max_tokens": 9, "messages": HELLO, "input": "hello"}
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
@@ -95,7 +93,7 @@ def test_openais_client_reads_a_response_begun_early(server, gate, client):
 
 
 def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
-    """Anthropic's client ignores pings before `message_start`."""
+    """Anthropic's client reads a message whose stream began early: it ignores pings before `message_start`."""
     server.lab.play(SECOND_ANSWERS)
     stream = claude.messages.create(**MESSAGE, stream=True)
     gate.set()

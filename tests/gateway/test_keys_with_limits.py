@@ -116,7 +116,7 @@ def test_restoring_keeps_the_limits_a_key_was_issued_with() -> None:
 
 
 def test_the_page_issues_and_changes_keys_with_limits(admin: Client) -> None:
-    """An invalid value is a 422. The agent's page shows the usage of each key."""
+    """Keys with limits are created and changed on the agent's page, which also shows the usage of each key."""
     form = {
         "scopes": ["route"],
         "label": "night",

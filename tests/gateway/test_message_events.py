@@ -97,7 +97,7 @@ def test_stream_without_thinking_has_only_text():
 
 
 def test_parallel_calls_are_written_one_after_another():
-    """Pieces of a second call are held back until the first has ended."""
+    """Parallel tool calls are written one after another. Pieces of the second are held back until the first ends."""
     pieces = [
         ToolCallDelta(0, "a", "add", '{"x"'),
         ToolCallDelta(1, "b", "sub", '{"y"'),

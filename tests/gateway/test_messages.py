@@ -230,7 +230,7 @@ def test_an_answer_has_its_blocks_in_order():
 
 
 def test_sources_of_other_vendors_become_citations():
-    """A source without its details is left out."""
+    """Citations of other vendors become citations of Anthropic's format. A source without details is left out."""
     page = {"url": "https://example.org/", "title": "Example", "content": "words"}
     file = {"filename": "a.pdf", "index": 2}
     annotations = [
@@ -336,7 +336,7 @@ def test_message_with_only_another_vendors_signature_is_empty():
 
 
 def test_estimated_token_count_is_marked_in_a_header(key):
-    """The count grows with the text, and a header says that it is an estimate."""
+    """An estimated token count grows with the text, and a header says that it is an estimate."""
     short = ask(key, request("x"), "/v1/messages/count_tokens")
     long = ask(key, request("many words " * 100, system="Be brief."), "/v1/messages/count_tokens")
     assert long.json()["input_tokens"] > short.json()["input_tokens"] > 0
@@ -358,12 +358,12 @@ def test_estimated_token_count_is_marked_in_a_header(key):
     ],
 )
 def test_only_stored_and_large_files_need_a_thread(block, threaded):
-    """Text and small images are read on the event loop."""
+    """Only stored and large files are read in a thread. Text and small images are read on the event loop."""
     assert needs_thread(request(block), 1000) is threaded
 
 
 def test_system_prompt_keeps_its_text_and_cache_mark():
-    """Claude Code sends cache marks in its system prompt."""
+    """The system prompt keeps its text and cache mark, which Claude Code sends."""
     system = [{"type": "text", "text": "You are", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
     system_message, user_message = call_of(request("x", system=system)).chat.messages
     (part,) = system_message.parts

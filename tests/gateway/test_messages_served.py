@@ -53,7 +53,7 @@ def test_whole_and_streamed_answers_agree_over_each_protocol(claude, upstream):
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_tool_call_and_its_result_pass_through(claude, upstream, streamed):
-    """The model calls a tool, receives its result and answers."""
+    """Through the Messages API a model calls a tool, receives its result and answers."""
     request_fields = {"model": f"{upstream}/fault:capable", "max_tokens": 50, "tools": [TOOL]}
     first = [{"role": "user", "content": "double 4"}]
     if streamed:
@@ -72,7 +72,7 @@ def test_tool_call_and_its_result_pass_through(claude, upstream, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_tool_name_that_the_vendor_refuses_is_replaced_and_restored(claude, server, streamed):
-    """MCP servers use tool names with dots."""
+    """A tool name with dots, as MCP servers use, is replaced for a vendor that refuses it, and restored."""
     name = "calculator.numbers/double"
     request_fields = {"model": "one/fault:capable", "max_tokens": 50, "tools": [{**TOOL, "name": name}]}
     request_fields["messages"] = [{"role": "user", "content": "double 4"}]

@@ -106,7 +106,7 @@ def test_charset_parameter_does_not_change_the_type_of_a_file(key, charset):
 
 
 def test_public_file_is_readable_by_others_and_deletable_by_its_owner(key):
-    """A private file of another agent is not found."""
+    """Other agents can read a public file but not delete it. They cannot find a private file."""
     file, other_key = upload(key).json(), key_of("vision-agent")
     assert get(other_key, f"/v1/files/{file['id']}").status_code == 200
     assert get(other_key, "/v1/files").json()["data"] == []

@@ -121,7 +121,7 @@ def test_file_above_the_upload_limit_is_refused(key, settings) -> None:
 
 
 def test_model_that_is_not_allowed_is_403(key) -> None:
-    """The model is checked before the rest of the call."""
+    """A model that the agent may not use is a 403, and the call is logged."""
     limit_agent(models=["task:planning"])
     refused = post(key, {"model": "task:design", "input": "a"}, EMBEDDINGS)
     assert refused.status_code == 403
@@ -139,7 +139,7 @@ def test_form_is_recorded_if_recording_is_on(key) -> None:
 
 
 def test_operation_that_only_the_demo_could_answer_is_refused(key) -> None:
-    """The demo's provider, which runs within the gateway, answers only chat."""
+    """An operation other than chat is refused if only the demo's provider is left, since it answers only chat."""
     refused = post(key, {"model": "auto", "input": "a"}, EMBEDDINGS)
     assert error_of(refused) == (400, "operation_not_offered", "model")
     assert logged(refused.headers["x-request-id"]).attempts.first().outcome == "skipped_protocol"
@@ -147,7 +147,7 @@ def test_operation_that_only_the_demo_could_answer_is_refused(key) -> None:
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 async def test_disconnect_ends_the_call(loopback: Loopback, key: str) -> None:
-    """The upstream connection is closed, and the log says that the client disconnected."""
+    """If the client disconnects, the upstream connection is closed and the log gives this reason."""
     data = json.dumps({"model": "silent/m", "input": "a"}).encode()
     call = Call([data], headers(key, len(data), [(b"x-request-id", b"the-call")]), path=EMBEDDINGS)
     async with loopback.serve():

@@ -240,7 +240,7 @@ def test_completion_is_streamed_with_its_usage(client, server, includes_usage, s
 
 
 def test_completion_stream_without_a_finish_reason_raises(client, server):
-    """The client raises an error, so it does not take the text for complete."""
+    """If a stream of completions breaks off, the client raises an error and does not take the text for complete."""
     server.lab.play({"one": ["reset_mid_body"]})
     with pytest.raises(openai.APIError, match="broke off"):
         list(client.completions.create(model="one/instruct", prompt="Once", stream=True))
@@ -260,7 +260,7 @@ def test_moderation_is_passed_on_complete(client, server):
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/moderations"])
 def test_refusal_of_a_provider_is_raised_by_the_client(client, server, path):
-    """The client's error has the provider's status and message."""
+    """If a provider refuses an operation, the client's error has the provider's status and message."""
     with pytest.raises(openai.BadRequestError, match="is required") as caught:
         client.post(path.removeprefix("/v1"), cast_to=httpx.Response, body={"model": "one/instruct"})
     assert (caught.value.status_code, caught.value.code) == (400, "upstream_400")
@@ -340,7 +340,7 @@ def test_a_transcript_is_streamed_event_by_event(client, server):
 
 
 def test_speech_is_returned_unchanged_and_stored(client, server):
-    """The artifact has the same bytes."""
+    """Generated speech is returned unchanged and stored as an artifact with the same bytes."""
     raw = client.audio.speech.with_raw_response.create(model="one/tts-1", voice="alloy", input="Hello")
     assert raw.content == SOUND
     assert raw.headers["content-type"] == "audio/mpeg"
@@ -377,7 +377,7 @@ def test_generated_image_is_returned_and_stored(client, server):
 
 
 def test_url_of_a_generated_image_is_passed_on_unchanged(client, server):
-    """The gateway neither fetches nor logs the URL."""
+    """The URL of a generated image is returned unchanged. The gateway neither fetches nor logs it."""
     raw = client.images.with_raw_response.generate(model="one/dall-e-3", prompt="a cat", response_format="url")
     assert raw.parse().data[0].url == "https://images.example/1.png?signature=s"
     assert "x-routing-artifacts" not in raw.headers
@@ -407,7 +407,7 @@ def test_an_image_is_varied(client, server):
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_partial_images_are_passed_on_but_not_stored(client, server, count):
-    """Only completed images are stored."""
+    """Partial images of a stream are passed on. Only completed images are stored."""
     stream = client.images.generate(model="one/gpt-image-1", prompt="a cat", stream=True, partial_images=1, n=count)
     assert [event.type for event in stream] == [
         "image_generation.partial_image",

@@ -138,7 +138,7 @@ def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
 
 
 def test_user_text_that_looks_like_a_tool_result_stays_text():
-    """Only a tool message is read as a result."""
+    """A user's text that looks like a tool result stays text. Only tool messages are parsed as results."""
     text = json.dumps({"contentType": "image", "routing": "image_url"})
     assert parse_body(chat_body(text)).chat.messages[0].parts == (TextPart(text),)
 
@@ -219,7 +219,7 @@ REQUESTS = st.recursive(
 
 @given(REQUESTS)
 def test_any_json_is_parsed_or_refused(value):
-    """Any input is parsed or raises `BadRequestError`. No other exception is raised."""
+    """Any JSON is parsed or raises `BadRequestError`, but no other exception."""
     with suppress(BadRequestError):
         parse_body(value)
 

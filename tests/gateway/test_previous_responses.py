@@ -231,7 +231,7 @@ def test_every_branch_of_a_conversation_is_found_complete(
 
 
 def test_conversation_with_a_missing_row_is_refused() -> None:
-    """The remaining rows would be a different conversation."""
+    """A conversation of which a row is missing is refused, since the remaining rows would be another conversation."""
     kept = KeptAnswers()
     kept.keep("one", Turn.of(["a"]), "0" * 24, [])
     kept.keep("one", Turn.of(["a", "b"], ["0" * 24], 1), "1" * 24, [])

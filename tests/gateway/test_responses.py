@@ -203,12 +203,12 @@ def test_items_of_openais_own_tools_are_kept_for_openai():
     ],
 )
 def test_only_stored_and_large_files_need_a_thread(item, threaded):
-    """Text and small images are read on the event loop."""
+    """Only stored and large files are read in a thread. Text and small images are read on the event loop."""
     assert needs_thread(request(item), 1000) is threaded
 
 
 def test_an_answer_has_its_items_in_order():
-    """Reasoning with its signature, text with citations, and images are in order."""
+    """An answer's items are in order: reasoning with its signature, text with citations, and images."""
     cited = {"type": "url_citation", "url_citation": {"url": "https://example.org/", "start_index": 0, "end_index": 5}}
     image = Media(Kind.IMAGE, "image/png", base64.b64encode(PNG).decode())
     sound = Media(Kind.AUDIO, "audio/wav", "AA==", artifact_id="a1")
@@ -226,7 +226,7 @@ def test_an_answer_has_its_items_in_order():
      ("content_filter", "incomplete", "content_filter")],
 )  # fmt: skip
 def test_a_cut_answer_is_incomplete_whole_and_streamed(finish_reason, status, reason):
-    """`incomplete_details` gives the reason under its name in the Responses API."""
+    """An incomplete answer gives the reason in `incomplete_details`, in the words of the Responses API."""
     whole = response_json(Answer("x", finish_reason=finish_reason), CALL, "m", ORIGIN)
     streamed = encode_stream([Delta("x")], Finish(finish_reason))[-1]
     for response in (whole, streamed["response"]):

@@ -46,7 +46,7 @@ def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_tool_call_and_its_result_pass_through(client, upstream, streamed):
-    """The model calls a tool, receives its result and answers."""
+    """Through the Responses API a model calls a tool, receives its result and answers."""
     request_fields = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "include": ["reasoning.encrypted_content"]}
     request_fields["reasoning"] = {"effort": "low"}
     first = [{"role": "user", "content": "double 4"}]

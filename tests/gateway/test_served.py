@@ -239,7 +239,7 @@ def test_disconnected_call_does_not_disturb_later_calls(client, server, provider
 
 
 def test_image_for_a_text_model_is_sent_as_a_reference(client, server):
-    """The upstream request contains none of the image's bytes."""
+    """An image for a text model is sent upstream as a reference, without any of its bytes."""
     scenario(server, one="ok")
     client.chat.completions.create(**chat_body(image(), model="one/lab"))
     assert base64.b64encode(PNG) not in server.lab.requests[-1].body

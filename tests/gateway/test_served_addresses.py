@@ -74,7 +74,7 @@ def raw(server: Server, version: str, body: dict[str, object], path: str = "/v1/
 
 
 def test_a_stream_to_http_1_0_is_not_chunked_and_ends_with_the_connection(server):
-    """HTTP/1.0 has no Transfer-Encoding, so the events are sent unframed."""
+    """A stream to an HTTP/1.0 client is not chunked and ends with the connection."""
     head, answer = raw(server, "1.0", {**CHAT, "stream": True})
     assert "200 ok" in head
     assert "transfer-encoding" not in head
@@ -91,7 +91,7 @@ def test_a_whole_answer_to_http_1_0_has_its_length(server):
 
 
 def test_a_stream_to_http_1_1_is_chunked(server):
-    """Chunks let the client distinguish the end of a stream from a broken connection."""
+    """A stream to an HTTP/1.1 client is chunked, so that its end differs from a broken connection."""
     head, answer = raw(server, "1.1", {**CHAT, "stream": True})
     assert "transfer-encoding: chunked" in head
     assert answer.endswith(b"0\r\n\r\n")

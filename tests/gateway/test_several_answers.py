@@ -64,7 +64,7 @@ def test_each_of_several_answers_is_a_call_of_its_own(client: openai.OpenAI, ser
 
 
 def test_each_call_falls_back_separately(client: openai.OpenAI, server: Server) -> None:
-    """Each of the calls falls back on its own, even to another protocol."""
+    """If several answers are requested, each call falls back on its own, even to another protocol."""
     server.lab.play({"one": [503]})
     raw = client.chat.completions.with_raw_response.create(model="task:crossing", messages=HELLO, n=2)
     assert len(raw.parse().choices) == 2

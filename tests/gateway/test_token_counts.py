@@ -57,7 +57,7 @@ def test_counter_receives_what_the_call_would_send(claude, server, protocol, end
 
 
 def test_count_without_a_counter_is_an_estimate(claude, server):
-    """No upstream call is made."""
+    """Without a provider that counts tokens, the count is an estimate, and no upstream call is made."""
     raw = claude.messages.with_raw_response.count_tokens(model="one/lab", messages=HELLO)
     assert (raw.headers["x-routing-estimate"], server.lab.requests) == ("true", [])
     assert raw.parse().input_tokens > 0

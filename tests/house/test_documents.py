@@ -57,7 +57,7 @@ def test_every_link_of_a_document_leads_to_a_file_and_heading(document: Path) ->
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_lines_of_a_document_fit_a_screen(document: Path) -> None:
-    """The limit is 120 columns, as everywhere in the repository."""
+    """No line of a document exceeds 120 columns, as everywhere in the repository."""
     assert long_lines(document.read_text("utf-8")) == []
 
 

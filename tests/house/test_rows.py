@@ -98,7 +98,7 @@ def test_rows_are_used_only_in_their_packages() -> None:
     ],
 )
 def test_planted_query_is_found(source: str, word: str) -> None:
-    """The check finds the name, whichever way the rows are reached."""
+    """The check finds a planted query, in whichever way it reaches the rows."""
     assert word in row_words(source)
 
 

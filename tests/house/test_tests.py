@@ -154,7 +154,7 @@ def test_no_test_sleeps() -> None:
 
 
 def test_names_imported_from_other_tests_exist() -> None:
-    """A benchmark that rarely runs would otherwise break unnoticed."""
+    """Names imported from other tests exist. Otherwise a benchmark that rarely runs would break unnoticed."""
     assert imports_nothing(sources_of_tests()) == []
 
 
@@ -170,7 +170,7 @@ def test_no_test_uses_a_private_attribute() -> None:
 
 
 def test_folder_of_tests_has_the_name_of_its_subject() -> None:
-    """The tests for a package are found under its name."""
+    """A folder of tests has the name of the package that it tests."""
     assert misnamed_folders({path.parts[0] for path in map(Path, sources_of_tests()) if len(path.parts) > 1}) == []
     assert misnamed_folders(["routing"]) == ["routing"]
 
@@ -193,7 +193,7 @@ def test_planted_sleep_is_found(source: str) -> None:
     ],
 )
 def test_polling_sleep_zero_and_fake_clock_are_allowed(source: str) -> None:
-    """The polling loop has a deadline."""
+    """A polling loop with a deadline, `sleep(0)` and a fake clock are allowed."""
     assert waits_for_time({"views/test_planted.py": source}) == []
 
 
@@ -201,7 +201,7 @@ def test_polling_sleep_zero_and_fake_clock_are_allowed(source: str) -> None:
     "source", ["store._healthy", "from artifacts.storage.files import _identity", "a.b._c.d = 1", 'getattr(a, "_b")']
 )
 def test_planted_private_name_is_found(source: str) -> None:
-    """The check finds reading, importing, writing and `getattr`."""
+    """The check finds a private name that is read, imported, written or passed to `getattr`."""
     assert private_attributes({"views/test_planted.py": source}) != []
 
 
@@ -212,7 +212,7 @@ def test_own_private_names_and_public_conventions_are_allowed(source: str) -> No
 
 
 def test_every_file_listed_for_postgresql_exists() -> None:
-    """If a file in the list was renamed, pytest would run none of them."""
+    """Every file listed for PostgreSQL exists. If one had been renamed, pytest would run none of them."""
     assert [path for path in list_files() if not (ROOT / path).is_file()] == []
 
 

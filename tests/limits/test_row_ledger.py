@@ -109,7 +109,7 @@ def test_lowered_limit_applies_at_once():
 
 
 def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
-    """A process that has just started sends many orders at once."""
+    """200 orders need about as many SQL statements as one, since a starting process sends many at once."""
     ledger, counts = RowLedger(), []
     for size in (1, 200):
         orders = [Order(f"{size}:{number}", Meter.TOKENS_PER_DAY, DAY, LIMIT, want=1) for number in range(size)]
@@ -123,7 +123,7 @@ def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
 
 
 def test_slots_that_a_killed_process_used_are_free_once() -> None:
-    """What remains of other processes' calls still counts."""
+    """When a killed process's lease expires, its slots can be granted again once. Those of other processes count."""
     killed, living, other = Process("1", MOMENT), Process("2", MOMENT), Process("3", MOMENT)
     for process in (killed, living):
         process.exchange(want=4, limit=9)

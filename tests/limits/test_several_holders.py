@@ -125,7 +125,7 @@ async def test_only_an_answer_that_was_cut_off_counts_by_what_was_received(
 def test_uses_are_shown_without_this_process_while_its_report_has_to_wait(
     db: None, monkeypatch: pytest.MonkeyPatch, error: Exception, is_shown: bool
 ) -> None:
-    """Any other error of the ledger is not hidden."""
+    """While the ledger is locked, usage is shown without this process's last report. Other errors are not hidden."""
 
     def report() -> None:
         raise error

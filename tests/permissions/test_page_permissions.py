@@ -300,7 +300,7 @@ def test_menu_shows_the_own_role_on_another_users_page(admin: Client, viewer_acc
     ("method", "name", "status"), [("GET", "index", None), ("POST", "logout", None), ("POST", "index", 405)]
 )
 def test_a_superuser_only_looks_at_djangos_rows_and_signs_out(method: str, name: str, status: int | None) -> None:
-    """`ROUTING_ADMIN_DJANGO_ADMIN` adds these pages."""
+    """On the pages of Django's admin, which a setting adds, a superuser can only read rows and sign out."""
     request = RequestFactory().generic(method, "/django-admin/")
     request.user = User(username="root", is_superuser=True)
     request.resolver_match = ResolverMatch(print, (), {}, name, namespaces=[ROWS])

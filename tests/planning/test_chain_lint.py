@@ -123,7 +123,7 @@ def test_chain_guarantees_what_every_callable_candidate_reads(names: list[str]) 
 
 
 def test_candidate_with_a_disabled_service_is_skipped() -> None:
-    """Lint reports the candidate as skipped, and a fallback run skips it."""
+    """A candidate whose service is disabled is reported by lint and skipped by a fallback run."""
     provider = ProviderSpec("echo", "echo://local", "echo-text", "echo")
     service = ServiceSpec("off", "off", "echo", "echo-text", "echo://local", enabled=False)
     route = RouteSpec("default", (CandidateSpec("echo"),))

@@ -91,7 +91,7 @@ def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
 
 
 def test_candidate_that_reads_less_is_reported_though_others_still_read() -> None:
-    """The route as a whole loses nothing, since other candidates still read images."""
+    """A candidate that no longer reads images is reported even if other candidates of the route still do."""
     more = replace(HERE, services=(*HERE.services, service("qwen-plus", "qwen", "vision")), agents=(), aliases=())
     before = replace(more, routes=(route("design", "qwen/qwen-vl", "qwen/qwen-plus"),))
     assert sentences_of(without_items(before, "service", ["qwen-plus"]), before) == [
@@ -100,7 +100,7 @@ def test_candidate_that_reads_less_is_reported_though_others_still_read() -> Non
 
 
 def test_disabling_a_provider_without_a_key_has_no_consequences() -> None:
-    """A provider without a key was skipped before, so disabling it changes nothing."""
+    """Disabling a provider without a key has no consequences, since it was skipped before."""
     before = replace(HERE, agents=(), aliases=())
     assert sentences_of(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
 

@@ -80,7 +80,7 @@ def test_service_requested_by_name_gives_its_own_capabilities():
 
 
 def test_a_task_type_in_the_body_wins_over_the_name():
-    """Clients have to send some model, so the task type decides which route is meant."""
+    """A task type takes precedence over a model's name, because clients must always send some model."""
     assert resolve_model(PLAIN, "gpt-99", "planning").route.task_type == "planning"
     assert resolve_model(PLAIN, "vision-model", "unheard-of").matched is False
 

@@ -58,7 +58,7 @@ def test_uncallable_providers_stay_in_the_plan_with_the_reason():
 
 
 def test_candidate_is_skipped_if_the_caller_says_it_cannot_read_the_request():
-    """The reason given by `cannot_read` becomes the attempt's message."""
+    """If `cannot_read` returns a reason, the candidate is skipped with this reason."""
     plan = make_plan(
         CONFIGURATION, RoutingQuery(), cannot_read=lambda provider, model: "no eyes" if model == "special" else None
     )

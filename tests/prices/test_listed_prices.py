@@ -98,7 +98,7 @@ def test_price_is_that_of_the_day_of_the_call():
 
 
 def test_example_of_the_packages_documentation_costs_the_same():
-    """The model is GPT-4o, found by the provider's id."""
+    """The example in the documentation of genai-prices, a call to GPT-4o, has the same cost here."""
     expected = calc_price(ListedUsage(input_tokens=1000, output_tokens=100), model_ref="gpt-4o", provider_id="openai")
     price = listed_price(OPENAI, "gpt-4o", NOW)
     assert price is not None

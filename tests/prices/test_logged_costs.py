@@ -87,7 +87,7 @@ def test_cost_is_none_without_price_or_counts(priced: None, provider: str, model
 
 @pytest.mark.parametrize(("usage", "nanos"), [(Usage(1000), 2_000_000), (Usage(None, 100), 800_000)])
 def test_one_of_the_two_counts_is_enough_for_a_cost(priced: None, usage: Usage, nanos: int):
-    """Some calls have no answer in tokens, and some providers report only the answer's."""
+    """A call has a cost even if only its input tokens or only its output tokens are known."""
     write([entry("r", usage=usage)])
     assert RequestLog.objects.get(pk="r").cost_nanos == nanos
 
@@ -195,7 +195,7 @@ def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: Non
 
 
 def test_entry_written_twice_is_counted_once(priced: None):
-    """An entry in the spool may already have been written to the database."""
+    """An entry is counted once even if it is written twice, as after a crash while the spool is emptied."""
     rows = rows_of([entry("a"), entry("b")])
     write_missing(rows)
     write_missing(rows)

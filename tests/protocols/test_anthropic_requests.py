@@ -344,7 +344,7 @@ def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> No
 
 
 def test_response_without_blocks_is_a_failure() -> None:
-    """A response without content is `EMPTY_CONTENT`, a body without the list of blocks `BAD_SHAPE`."""
+    """A response with an empty list of blocks is the fault `EMPTY_CONTENT`. Without the list it is `BAD_SHAPE`."""
     empty = PROTOCOLS["anthropic"].decode(200, {}, b'{"content":[],"stop_reason":"end_turn"}')
     of_other_shape = PROTOCOLS["anthropic"].decode(200, {}, b'{"status":"ok"}')
     assert isinstance(empty, Failure)

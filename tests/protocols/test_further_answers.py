@@ -32,7 +32,7 @@ def stream(*choices: dict[str, Any]) -> list[StreamEvent]:
 
 
 def test_probabilities_of_a_whole_answer_are_kept() -> None:
-    """Log probabilities are completed to OpenAI's format if a host sends less, and dropped without usable tokens."""
+    """Log probabilities are completed to OpenAI's format if a host sends less, and dropped if no token is usable."""
     assert decode_answer({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
     assert (
         decode_answer({"content": "hi"}, logprobs={"content": [{"token": "hi", "logprob": -0.1}]}).logprobs == PROBABLE

@@ -66,7 +66,7 @@ def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: s
 @EACH_PROTOCOL
 @WHOLE_AND_STREAMED
 def test_an_answer_comes_whole(lab: Lab, protocol: str, stream: bool) -> None:
-    """Reasoning, text, usage, model and id are the same, whole and streamed."""
+    """An answer has the same reasoning, text, usage, model and id, whole and streamed."""
     answer = exchange(protocol, lab.url(protocol), "fault:reasoning", CHAT, stream=stream)
     assert isinstance(answer, Answer)
     assert (answer.text, answer.reasoning) == ("You said: hi", "First I think about it. 先想一想。")
@@ -161,7 +161,7 @@ def test_a_schema_arrives_in_its_own_field(lab: Lab, protocol: str) -> None:
 
 @EACH_PROTOCOL
 def test_the_key_goes_in_its_header_and_nowhere_else(lab: Lab, protocol: str) -> None:
-    """Neither the URL nor the body contains the key."""
+    """The key is sent in the protocol's header, not in the URL, the body or another header."""
     exchange(protocol, lab.url(protocol), "m", CHAT, stream=False)
     received = lab.requests[-1]
     assert KEY not in received.path

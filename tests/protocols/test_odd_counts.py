@@ -84,7 +84,7 @@ def test_a_host_that_counts_the_missed_cache_below_zero_refills_nothing() -> Non
 
 
 def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
-    """Invalid counts do not invalidate the answer."""
+    """A whole answer with invalid token counts is still an answer."""
     choice = {"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}
     usage = {"prompt_tokens": -1_000_000, "completion_tokens": 2**80, "total_tokens": "many"}
     reply = PROTOCOLS["openai"].decode(200, {}, json.dumps({"choices": [choice], "usage": usage}).encode())

@@ -282,6 +282,6 @@ def test_every_parameter_of_other_vendors_has_a_row_or_a_reason(
 
 
 def test_a_name_that_is_new_would_be_seen():
-    """The comparison detects a name that was added to the SDK."""
+    """The comparison with an SDK's parameters detects a name that was added to the SDK."""
     assert {"brand_new"} - set(GEMINI) == {"brand_new"}
     assert isinstance(GEMINI["labels"], NotSent)

@@ -218,7 +218,7 @@ def test_every_count_of_an_sdk_is_in_our_table(protocol: str, named: set[str], k
 
 
 def test_a_word_that_is_new_would_be_noticed() -> None:
-    """The comparison detects planted values."""
+    """The comparison with an SDK's values detects a value that our table lacks."""
     assert unknown({"stop", "vanished"}, FINISHES["openai"]) == {"vanished"}
     assert unknown({"STOP", "EVAPORATED"}, FINISHES["gemini"]) == {"EVAPORATED"}
 

@@ -102,7 +102,7 @@ def test_calls_to_an_unresponsive_redis_fail_at_once_until_the_heartbeat_succeed
 
 
 def test_outage_and_its_end_are_one_log_line_each(own_redis: RedisServer, caplog):
-    """The password is in no log line."""
+    """An outage of Redis and its end are logged once each. No log line contains the password."""
     link = RedisLink(own_redis.url.replace("redis://", "redis://:needless@"), "test")
     with caplog.at_level(logging.INFO):
         for _ in range(3):

@@ -223,7 +223,7 @@ class Content:
 
 
 def test_queued_entry_references_no_file_content():
-    """The memory of the file content is freed together with the request."""
+    """A queued log entry does not reference file content, so its memory is freed with the request."""
     content = Content()
     reference, journal = weakref.ref(content), Journal()
     recorder = RequestRecorder("a", "v1", journal)
@@ -284,7 +284,7 @@ def test_attempt_is_one_chip_of_the_chain(attempt, code, tone):
 
 
 def test_long_names_are_cut_to_the_length_of_their_column():
-    """An entry is never rejected because of its length."""
+    """Names longer than their column are truncated, so that no log entry is rejected."""
     journal = Journal()
     long = "x" * 5000
     journal.record(entry(long, Attempt(long, long, long, error=long), agent=long, task_type=long, error=long))

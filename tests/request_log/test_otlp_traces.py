@@ -185,7 +185,7 @@ async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopb
 
 
 async def test_refused_call_is_a_trace_without_candidates(loopback: Loopback, key: str, receiver: Receiver):
-    """The span has the status and the error code that the caller received."""
+    """The span of a refused call has the status and the error code that the caller received."""
     call = await ask(loopback, chat_call(key, "nobody"))
     request, attempts = await asyncio.to_thread(spans, receiver)
     assert attempts == []
@@ -280,7 +280,7 @@ def test_disabled_tracing_imports_no_opentelemetry_package(tmp_path: Path):
 def test_missing_package_is_logged_in_one_line_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    """The server starts without the package and logs what to install."""
+    """Without the OpenTelemetry package, the server starts and logs in one line what to install."""
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     monkeypatch.delitem(sys.modules, "routing_admin.request_log.spans", raising=False)
     own_tracing = Tracing()

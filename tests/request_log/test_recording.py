@@ -117,5 +117,5 @@ def test_long_body_is_cut_from_its_oldest_end():
 
 @pytest.mark.parametrize("body", [None, {}, [], {"messages": []}, {"messages": [{"role": "assistant"}]}])
 def test_body_of_unexpected_shape_has_no_question(body):
-    """A body of unexpected shape does not raise an error."""
+    """A body of an unexpected structure raises no error and counts as having no question."""
     assert question_of(body) == ("", [])

@@ -77,7 +77,7 @@ def test_entries_of_a_locked_log_are_spooled_and_written_afterwards(journal: Jou
 
 
 def test_flush_waits_for_the_lock_only_once(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Later batches and new entries are spooled without waiting."""
+    """A flush waits for a locked database only once. Later batches and new entries are spooled at once."""
     monkeypatch.setattr("routing_admin.request_log.journal.AGAIN_SECONDS", 3600.0)
     statements: list[str] = []
 
@@ -173,7 +173,7 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
 
 
 def test_batch_being_written_counts_as_waiting(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """During an outage with a full disk most of the backlog is in this batch."""
+    """The batch that is being written counts as waiting. On a full disk it is most of the backlog."""
     counts = list[int]()
     monkeypatch.setattr(Spool, "append", lambda *_: counts.append(len(journal.waiting)))
     with locked():
@@ -218,7 +218,7 @@ def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
 
 
 def test_row_that_the_database_rejects_blocks_no_other(journal: Journal) -> None:
-    """The rejected row is stored in repaired form and counted."""
+    """A row that the database rejects is repaired, stored and counted. It does not delay other rows."""
     journal.spool.append(rows_of([entry("good"), entry("bad", status=-1), entry("also good")]))
     journal.behind_since = timezone.now()
     catch_up(journal)
@@ -267,7 +267,7 @@ def refused(name: str, route: str) -> Entry:
 
 
 def test_spool_files_are_readable_by_their_owner_only(journal: Journal) -> None:
-    """The spool contains the same data as the log."""
+    """Only the owner can read the files of the spool, since they contain the same data as the log."""
     journal.spool.append(rows_of([entry("one")]))
     (path,) = journal.folder().iterdir()
     assert (path.stat().st_mode & 0o777, os.stat(journal.folder()).st_mode & 0o777) == (0o600, 0o700)

@@ -43,7 +43,7 @@ def test_installation_is_upgraded_and_restored(installation: Installation) -> No
 
 
 def test_database_of_a_newer_release_is_refused_in_one_line(installation: Installation) -> None:
-    """The command exits with status 1 and a one-line error."""
+    """For the database of a newer release, `serve` exits with status 1 and a one-line error."""
     with closing(sqlite3.connect(installation.directory / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
     command = [sys.executable, "manage.py", "serve"]

@@ -33,7 +33,7 @@ FORMS = {
 
 
 def test_pages_with_forms_are_found() -> None:
-    """Fail if the parametrization of the next test is empty."""
+    """The pages with forms are found. Otherwise the next test would check nothing."""
     assert len(FORMS) > 50
     assert {"login", "logout", "user_invite", "key_issue", "provider_new", "config_import", "restore"} <= FORMS.keys()
 

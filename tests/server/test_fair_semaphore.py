@@ -37,7 +37,7 @@ def test_caller_without_a_slot_gets_one_while_any_is_free(callers: list[str]):
 
 
 async def test_released_slot_goes_to_the_waiting_caller_that_holds_fewest():
-    """The order of the queue does not matter then."""
+    """A released slot goes to the waiting caller that holds the fewest slots, whatever the order of the queue."""
     semaphore = FairSemaphore(4, 8, LONG)
     assert admitted(semaphore, "aaab") == "aaab"
     waiting = [asyncio.create_task(semaphore.wait(name)) for name in "ac"]

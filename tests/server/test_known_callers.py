@@ -120,7 +120,7 @@ def test_caller_without_a_session_is_unknown() -> None:
 
 
 def test_every_caller_counts_as_known_while_the_database_is_unavailable(key: str) -> None:
-    """The body is therefore read, and the response reports the outage."""
+    """During an outage of the database every caller counts as known, so that the response can report the outage."""
     snapshot.current()
     with lock_timeout(0), unreadable_tables("capabilities_agentkey"):
         assert is_known({"authorization": f"Bearer {key}"})

@@ -47,7 +47,7 @@ def test_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) ->
 
 
 def test_metric_names_are_unique() -> None:
-    """A Prometheus scraper would reject duplicates."""
+    """Metric names are unique, since Prometheus would reject duplicates."""
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert sorted(names) == sorted(set(names))

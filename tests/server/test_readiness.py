@@ -116,7 +116,7 @@ def test_process_is_not_ready_after_15_minutes_without_reading_its_configuration
 
 
 async def test_draining_process_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The orchestrator therefore sends no further requests to a draining process."""
+    """A draining process is not ready, so that an orchestrator sends it no further requests."""
     draining = Draining()
     monkeypatch.setattr(health_checks, "draining", lambda: draining)
     assert health_checks.state_of_server() == "ok"

@@ -11,7 +11,7 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 
 def test_work_is_repeated_after_a_failure():
-    """For example, the work is repeated after the database was unavailable."""
+    """The work is repeated after it failed, for example because the database was unavailable."""
     rounds, enough = [], threading.Event()
 
     def work() -> None:

@@ -168,7 +168,7 @@ async def test_full_process_still_answers_health_checks():
 
 
 def test_refusals_are_logged_once_a_minute_with_their_number(caplog):
-    """A flood of connections therefore does not fill the disk."""
+    """Refused connections are logged once a minute with their number, so that a flood does not fill the disk."""
     now = [0.0]
     connections = Connections(ConnectionLimits(total=0), clock=lambda: now[0])
     for now[0] in (0.0, 1.0, 59.0, 60.0):

@@ -86,7 +86,7 @@ async def test_body_in_small_chunks_is_accepted():
 
 
 async def test_upgrade_request_is_answered_as_an_ordinary_one():
-    """Java's HTTP client requests an upgrade with each request."""
+    """An upgrade request, which Java's HTTP client always sends, is answered like an ordinary one."""
     async with serve(site := Site(), ConnectionLimits()):
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
         caller = await site.open(b"POST" + H + upgrade + b"content-length: 3\r\n\r\nabc" + GET)

@@ -98,7 +98,7 @@ def test_json_of_the_agents_api_is_compressed(caller: Caller) -> None:
 
 
 def test_responses_of_v1_are_not_compressed(caller: Caller) -> None:
-    """Compression would delay the events of a stream."""
+    """Responses of `/v1` are not compressed, since compression would delay the events of a stream."""
     body = {"model": "echo/echo-text", "stream": True, "messages": [{"role": "user", "content": "x" * 2000}]}
     for request in (body, body | {"stream": False}):
         answer, _ = caller.ask(
@@ -125,7 +125,7 @@ def test_download_is_not_compressed_and_supports_ranges(caller: Caller) -> None:
 
 
 def test_static_files_may_be_cached_for_a_year(caller: Caller) -> None:
-    """The names of static files contain a hash of the content."""
+    """Static files may be cached for a year, because their names contain a hash of their content."""
     names = static_names(caller)
     assert len(names) >= 6
     for name in names:

@@ -65,7 +65,7 @@ def test_a_refused_save_of_a_service_loses_nothing(new_page: Callable[..., Any],
 
 
 def test_the_matrix_scrolls_with_its_page_under_a_head_that_stays(admin_page: Any) -> None:
-    """No box inside the page cuts its rows, and at 390 pixels it fits the page."""
+    """The matrix scrolls with the page, below a fixed head, and fits a page of 390 pixels."""
     for width in (390, 1280):
         admin_page.set_viewport_size({"width": width, "height": 500})
         admin_page.goto("/matrix/")
@@ -149,7 +149,7 @@ def test_the_last_switch_is_taken_back_by_keyboard(admin_page: Any) -> None:
 
 
 def test_a_row_is_probed_from_its_menu(admin_page: Any) -> None:
-    """The menu closes, and what the model reads is shown beside its name."""
+    """Probing a service from its row's menu closes the menu and shows beside the name what the model reads."""
     admin_page.goto("/matrix/?provider=echo")
     admin_page.get_by_role("button", name="Actions for echo-vision").click()
     admin_page.get_by_role("button", name="Probe", exact=True).click()

@@ -128,7 +128,7 @@ def test_one_failure_among_thousands_is_visible() -> None:
 
 
 def test_a_chart_has_at_most_six_series_and_others() -> None:
-    """Further series are summed up as one."""
+    """A chart has at most six series. Further ones are added up as "others"."""
     drawing = draw(chart([series(f"s{number}", number, 0, 0) for number in range(9, 0, -1)]), 100)
     assert [entry.name for entry in drawing.legend] == ["s9", "s8", "s7", "s6", "s5", "s4", "others"]
     assert drawing.legend[-1].total == "6"

@@ -110,7 +110,7 @@ def asks_the_past(response: Any) -> bool:
 
 
 def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sign_in: Any, settings: Any) -> None:
-    """The draft is offered after the next sign-in."""
+    """If the session ends while a draft is saved, the draft is offered after the next sign-in."""
     with admin_page.expect_response(asks_the_past):  # the last request that the page sends by itself
         admin_page.goto("/routes/design/")
     write(admin_page, "#id_temperature", "0.2")

@@ -18,7 +18,7 @@ pytestmark = [
 
 
 def call(url: str, key: str, model: str) -> int:
-    """Send a call with that key, flush the log and return the status."""
+    """Send a call with this key, flush the log and return the status."""
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hi"}]}).encode()
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     try:

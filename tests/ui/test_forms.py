@@ -50,7 +50,7 @@ def test_ctrl_enter_saves_the_form_of_the_field(admin_page: Any) -> None:
 
 
 def test_a_field_with_suggestions_asks_the_server_while_one_types(admin_page: Any) -> None:
-    """The suggestions replace no other part of the form."""
+    """A field requests suggestions while the user types. They replace no other part of the form."""
     admin_page.goto("/routes/design/")
     admin_page.locator("#pick").press_sequentially("vision")
     expect(admin_page.locator("#pick-options option").first).to_have_attribute("value", "vision-model")

@@ -105,7 +105,7 @@ def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> No
 
 
 def test_the_theme_changes_at_once_and_is_there_before_the_next_page_is_drawn(admin_page: Any) -> None:
-    """The server writes data-theme into the page, so the next page does not flash."""
+    """A new theme applies at once. The server writes it into the next page, which therefore does not flash."""
     admin_page.goto("/dashboard/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     with admin_page.expect_response("**/theme/"):
@@ -146,7 +146,7 @@ def test_arrows_move_in_the_matrix_and_a_refused_switch_moves_back(admin_page: A
 
 
 def test_a_failed_action_says_so_with_the_request_id(admin_page: Any) -> None:
-    """A 500 becomes a toast, and the button does not move."""
+    """If an action fails with a 500, a toast shows the request id, and the button does not move."""
     admin_page.expected_complaints.append("500")
     admin_page.goto("/dashboard/")
     admin_page.click("#fails")
@@ -200,7 +200,7 @@ def test_a_file_over_the_limit_is_refused_before_it_is_sent(admin_page: Any) -> 
 
 
 def test_copy_takes_the_text_of_the_code_block(admin_page: Any) -> None:
-    """The copied text is the payload as shown."""
+    """The button Copy copies the payload as it is shown."""
     admin_page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     admin_page.goto("/dashboard/")
     admin_page.click("[data-copy=payload]")

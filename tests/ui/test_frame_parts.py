@@ -122,7 +122,7 @@ def test_times_are_relative_to_now(before: timedelta, english: str, chinese: str
 
 @given(st.text())
 def test_highlighting_escapes_whatever_it_is_given(text: str) -> None:
-    """Without the added spans, no markup is left in the result."""
+    """Highlighted JSON is escaped: apart from the added spans, the result has no markup."""
     html = str(highlight_json(text))
     for mark in ("k", "s", "e"):
         html = html.replace(f'<span class="{mark}">', "")

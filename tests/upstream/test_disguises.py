@@ -84,7 +84,7 @@ def test_there_are_hundreds_of_disguises() -> None:
 
 
 def test_no_disguise_of_an_endpoint_passes() -> None:
-    """The URL itself is refused, before any DNS look-up."""
+    """A forbidden address is refused in any notation, before any DNS look-up."""
     assert [url for url in disguised_urls() if refusal(url, CLOSED) is None] == []
 
 
@@ -99,7 +99,7 @@ def test_no_disguise_of_a_proxy_passes() -> None:
 
 
 def test_name_with_one_forbidden_address_is_refused() -> None:
-    """A name is refused even if it has public addresses as well."""
+    """A name with one forbidden address is refused even if it has public addresses as well."""
     passing = [
         address
         for address in (*RESOLVED, *ZONES)
@@ -123,7 +123,7 @@ async def test_disguised_endpoint_or_proxy_is_never_connected_to(trap) -> None:
 
 @pytest.mark.parametrize("name", RESOLVING)
 async def test_public_name_with_a_private_address_is_refused(name: str) -> None:
-    """The name is refused in endpoints and in proxies. It is looked up exactly as it is written."""
+    """A public name with a private address is refused as endpoint and as proxy. It is looked up as written."""
     for address in (*TARGETS, "8.8.8.8 127.0.0.1", "::ffff:10.0.0.1", "fe80::1%lo", "64:ff9b::7f00:1"):
         name_server = NameServer(address)
         async with guarded_upstream(name_server) as upstream:

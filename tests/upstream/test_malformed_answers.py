@@ -63,7 +63,7 @@ def client(server: Server) -> openai.OpenAI:
 @pytest.mark.requirement("MMR-P8")
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_after_a_malformed_answer_the_next_candidate_answers(client, server, name, form):
-    """The second candidate answers, and the first candidate's attempt names the fault."""
+    """After a malformed response the second candidate answers. The first one's attempt names the fault."""
     ask = client.chat.completions.with_raw_response.create
     raw = ask(model=f"task:{name}-{form}", messages=HELLO, stream=form == "stream")
     answer = raw.parse()

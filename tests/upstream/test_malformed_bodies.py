@@ -104,7 +104,7 @@ async def test_stream_with_invalid_framing_breaks_at_once(upstream: Upstream, br
 
 @pytest.mark.parametrize("rest", [b"9\r\n{}", b""], ids=["within a chunk", "between chunks"])
 async def test_body_cut_by_a_closed_connection_is_truncated(pool: Pool, rest: bytes) -> None:
-    """The framing was valid until the connection was closed."""
+    """A body is truncated if its connection was closed while its framing was valid."""
     go_on = asyncio.Event()
     async with serving_parts(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
         head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))

@@ -46,7 +46,7 @@ def head_of(blocks: list[bytes], status: int = 200, encoding: str = "gzip") -> U
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])
 def test_every_gzip_member_is_read_wherever_the_body_is_cut(size: int) -> None:
-    """Reading only the first member would drop the rest without an error."""
+    """Every gzip member of a body is read. Otherwise all but the first would be lost without an error."""
     decompressor = Decompressor("gzip", 10)
     text = b"".join(decompressor.feed(PACKED[at : at + size]) for at in range(0, len(PACKED), size))
     decompressor.end()
@@ -88,7 +88,7 @@ async def test_answer_with_cut_gzip_is_truncated(cut: int) -> None:
 
 
 async def test_an_answer_in_two_members_is_read_whole() -> None:
-    """A proxy that compresses in two steps sends two members."""
+    """A response in two gzip members, as a proxy may send it, is read completely."""
     packed = [gzip.compress(b'{"choices": '), gzip.compress(b"[]}")]
     assert await read_body(head_of(packed), TIMES, PhaseTimer(600)) == b'{"choices": []}'
 
@@ -127,7 +127,7 @@ def test_line_of_a_stream_may_have_the_limits_length_however_it_is_cut(
     ],
 )
 async def test_body_that_has_begun_has_to_go_on(begin: bytes, times: Timeouts, fault: Fault) -> None:
-    """A little white space is a keep-alive, after which the content may take as long as without it."""
+    """A little white space counts as a keep-alive. The content may then take as long as without it."""
     protocol_of_connection = BaseProtocol(loop := asyncio.get_running_loop())
     protocol_of_connection.connection_made(asyncio.Transport())
     content = aiohttp.StreamReader(protocol_of_connection, 2**20, loop=loop)
@@ -146,7 +146,7 @@ async def test_body_that_has_begun_has_to_go_on(begin: bytes, times: Timeouts, f
     ],
 )
 async def test_answer_of_reasoning_alone_is_not_empty(event: Delta, is_accepted: bool) -> None:
-    """Reasoning may also arrive as blocks only, for example encrypted."""
+    """An answer that consists only of reasoning, even as encrypted blocks, is not empty."""
 
     async def batches() -> AsyncGenerator[list[StreamEvent], None]:
         yield [event]

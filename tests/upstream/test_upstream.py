@@ -127,7 +127,7 @@ async def test_a_redirect_is_never_followed(lab, upstream):
 
 
 async def test_connections_are_kept_and_used_again(lab, upstream):
-    """A second call uses the same socket."""
+    """Connections are kept: a second call uses the same socket."""
     for _ in range(2):
         assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
     first, second = lab.requests[-2:]
@@ -223,7 +223,7 @@ async def rude_server() -> AsyncIterator[str]:
 
 
 async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
-    """The fault is neither a refused connection nor a reset connection."""
+    """A TLS handshake that breaks off is the fault `TLS_ERROR`, not a refused or reset connection."""
     async with rude_server() as url:
         request = protocol("openai").encode(HELLO, Target("lab", url, "m"), stream=False)
         failed = await upstream.call(request, protocol("openai"), QUICK)
@@ -261,7 +261,7 @@ async def test_cancelled_call_closes_the_socket_within_a_second(lab, upstream, s
 
 
 async def test_cancelled_run_records_the_attempt_in_progress(lab, upstream):
-    """The attempt in progress is recorded as `client_cancelled`."""
+    """If a run is cancelled, the attempt in progress is recorded as `client_cancelled`."""
     lab.requests.clear()
     stage = Stage()
     run: FallbackRun[object] = FallbackRun(Plan((PlannedCandidate(0, "up", "fault:silent"),)), stage.run_context)
@@ -346,7 +346,7 @@ async def test_next_candidate_is_called_without_delay(lab, stream):
 
 
 def test_blobs_in_memory_can_be_read_more_than_once():
-    """Each try of a candidate reads the blob from its start."""
+    """A blob in memory can be read repeatedly, since each try of a candidate reads it from its start."""
     blob = blob_of(b"abcd")
     assert list(media_blocks(blob)) == list(media_blocks(blob))
 

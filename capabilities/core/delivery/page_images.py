@@ -1,7 +1,7 @@
 """Draw a document's pages as images, for a model that accepts images but not the document itself.
 
 This is tried after extracting the document's text, which a scan does not have, and before a description. Each page is
-decided like any image. As many are sent as there is room for.
+delivered under the same limits as any image, and as many pages are sent as these limits allow.
 """
 
 from __future__ import annotations

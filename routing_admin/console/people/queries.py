@@ -35,7 +35,7 @@ def list_user_names() -> list[str]:
 
 
 def find_user(pk: int | None) -> User | None:
-    """Return the user with a primary key, or None if it is unknown or None, as that of an anonymous user is."""
+    """Return the user with this primary key. None if no user has it, or if `pk` is None, as for an anonymous user."""
     return None if pk is None else User.objects.select_related("person").filter(pk=pk).first()
 
 

@@ -47,7 +47,7 @@ class Traffic:
 
 
 def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traffic]:
-    """Map each task type with requests in the last 24 hours to its traffic. One query that reads only an index."""
+    """Map each task type with requests in the last 24 hours to its traffic. The query reads only an index."""
     rows = RequestLog.objects.filter(task_type__in=task_types, started_at__gte=window_start(now))
     counts = (
         rows.order_by()

@@ -196,8 +196,8 @@ def retirement(provider_hint: str | None, model: str) -> Retirement | None:
 @lru_cache(maxsize=4096)
 def hint_of(provider: str, endpoint: str) -> str:
     """Return the text by which a provider's host is recognised: its preset or name, and its host name."""
-    # The host says more than the name that an administrator chose. The path is left out, since any may end in
-    # `/openai/v1`.
+    # The host name identifies a provider better than the name that an administrator chose. The path is left out, since
+    # that of any host may end in `/openai/v1`.
     preset = preset_for_endpoint(endpoint)
     return f"{preset.name if preset else provider} {address_of(endpoint)}"
 
