@@ -63,7 +63,7 @@ def _text(value: Any) -> Any:
 
 @pytest.mark.parametrize("shape", [name.value for name in ShapeName])
 def test_each_kind_arrives_once_in_every_shape(chat, shape):
-    """Each kind of alert is sent once in every shape, with a link to the page that says what to do."""
+    """Each kind of alert is sent once, in each chat's message format, with a link to the page that says what to do."""
     now = timezone.now()
     for kind in AlertKind:
         note_trouble(trouble(kind), now)

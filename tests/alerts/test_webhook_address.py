@@ -19,7 +19,7 @@ HOOKS = {
 
 @pytest.mark.parametrize("text", HOOKS)
 def test_shape_follows_from_the_host_unless_given(text):
-    """The shape follows from the host unless it is given, and the language from the shape."""
+    """The webhook's host determines the message format unless `shape=` does. The format determines the language."""
     webhook = parse_webhook(text)
     assert (webhook.shape, webhook.language) == HOOKS[text]
 

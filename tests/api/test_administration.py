@@ -517,7 +517,7 @@ def test_a_keys_terms_are_refused_by_the_pages_rules(script: Script) -> None:
 
 
 def test_an_alias_is_written_and_taken_away(script: Script) -> None:
-    """The target must exist, an identical write changes nothing, and a deletion can be undone."""
+    """The target of an alias must exist. An identical write changes nothing, and a deletion can be undone."""
     assert script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"}).status_code == 201
     before = newest_revision()
     repeated = script.call("PUT", "/aliases/gpt-4o", {"target": "task:planning"})

@@ -41,7 +41,7 @@ def answer_to(http_request: HttpRequest) -> HttpResponse:
 
 @pytest.mark.requirement("MMR-P6", "MMR-P11")
 def test_a_prompt_is_sent_along_its_tasks_route_in_the_language_asked_for(key):
-    """The response names the candidate that answered; the language's directive precedes the prompt."""
+    """A prompt is sent along its task's route, after the directive for its language. The response names the model."""
     answer = send(key, prompt="Plan a picnic", taskType="planning", language="en")
     assert (answer["provider"], answer["taskType"], answer["language"]) == ("echo", "planning", "en")
     assert "Please respond in English." in answer["content"]

@@ -161,7 +161,7 @@ def test_unreadable_file_is_described_with_name_type_size_and_a_suggestion() -> 
 
 @pytest.mark.requirement("ABR-5.1", "ABR-5.2", "ABR-5.3")
 def test_text_is_returned_unchanged_with_its_metadata() -> None:
-    """The text is not encoded, nothing is added to it, and the metadata has no `binaryType`."""
+    """Text is returned unchanged, neither encoded nor extended, and its metadata has no `binaryType`."""
     result = ROUTER.route_content(TXT, "text+vision+file").as_json()
     assert result["content"] == "能力路由, as it is: YWJj"
     assert "binaryType" not in result["metadata"]
@@ -249,7 +249,7 @@ def test_without_metadata_the_content_decides() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_failing_detector_leaves_an_unknown_binary_that_is_described() -> None:
-    """The artifact is described whatever the detector raises. Only unexpected errors are logged."""
+    """If the detector raises an exception, the artifact is described. Only unexpected errors are logged."""
 
     def failing(error: Exception) -> ArtifactContentRouter:
         def detect(_: StoredArtifact) -> str | None:

@@ -202,7 +202,7 @@ def test_xml_document_is_detected_by_its_root_element() -> None:
 )
 @pytest.mark.parametrize("text", [b"just words\n", ZH.encode(), ZH.encode("gbk"), ZH.encode("utf-16-le")])
 def test_clean_text_declared_as_media_archive_or_office_is_text(declared: str, text: bytes) -> None:
-    """Files of these types are never valid text, so valid text has priority over the declared type."""
+    """Media, archives and Office files are never valid text, so valid text has priority over such declared types."""
     detection = detect(text, declared)
     assert (detection.mime_type, detection.kind, detection.mismatch) == ("text/plain", Kind.TEXT, True)
 
@@ -302,7 +302,7 @@ def test_mp3_frame_with_padding_is_longer(layer: bytes, sizes: tuple[int, int]) 
 @pytest.mark.parametrize("before", [b"\n\n", b"\xef\xbb\xbf", b"\r\n \t"])
 @pytest.mark.parametrize("declared", ["application/pdf", "text/plain", None])
 def test_pdf_after_blank_lines_or_a_byte_order_mark_is_a_pdf(before: bytes, declared: str | None) -> None:
-    """Some programs write such bytes, and PDF readers search the first 1024 bytes for the header."""
+    """A PDF may begin with blank lines or a BOM, since PDF readers search the first 1024 bytes for the header."""
     detection = detector().detect(before + b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n%%EOF\n", None, declared)
     assert (detection.mime_type, detection.kind) == ("application/pdf", Kind.DOCUMENT)
 

@@ -67,7 +67,7 @@ def test_misleading_file_has_the_type_of_its_bytes(name: str, data: bytes, kind:
     ],
 )
 def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
-    """The time depends on the number of bytes that are read, not on the sizes that they declare."""
+    """The time for detection depends on the number of bytes that are read, not on the sizes that they declare."""
     began = time.perf_counter()
     detection = DETECT.detect(data[:65536], len(data), read_at=lambda offset, length: data[offset : offset + length])
     assert time.perf_counter() - began < BUDGET_SECONDS

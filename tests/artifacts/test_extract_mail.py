@@ -59,7 +59,7 @@ def test_saved_page_is_read_like_a_mail(read) -> None:
 
 
 def test_outlook_message_is_read_by_its_properties(read) -> None:
-    """The text contains the sender with address, the time in UTC, the body and a list of attachments."""
+    """The text of an Outlook message has the sender's address, the time in UTC, the body and a list of attachments."""
     expected = (
         "From: Ann <ann@example.com>\nTo: Ben\nDate: 2026-11-22 09:00:00 UTC\nSubject: 计划\n\nHello\nyou\n\n"
         "[attachments]\n- 数据.csv (text/csv, 5 bytes)"
@@ -68,7 +68,7 @@ def test_outlook_message_is_read_by_its_properties(read) -> None:
 
 
 def test_outlook_message_without_plain_text_is_read_from_html_or_rtf(read) -> None:
-    """HTML is preferred. Compressed RTF is the last resort (the test uses the example in MS-OXRTFCP)."""
+    """In an Outlook message without plain text, HTML is preferred to compressed RTF (an example from MS-OXRTFCP)."""
     page = {"__properties_version1.0": msg_properties(0), "__substg1.0_10130102": b"<p>Page</p>"}
     assert read(compound(page), MSG).text == "Page"
     packed = bytes.fromhex(

@@ -118,7 +118,7 @@ def test_presentation_without_text_yields_nothing(read) -> None:
     ("name", "reader"), [("locked.docx", "docx"), ("locked.docx", "pptx"), ("locked.xlsx", "xlsx")]
 )
 def test_encrypted_office_file_is_reported(name: str, reader: str) -> None:
-    """The reason is `encrypted`. An encrypted file is a compound file, so its type depends on its name."""
+    """An encrypted Office file is reported. It is a compound file, so its type depends on its name."""
     result = run(FILES / name, "text", {"reader": reader, "max_chars": 100}, max_output=4096)
     assert result.reason == "encrypted"
     data = (FILES / name).read_bytes()

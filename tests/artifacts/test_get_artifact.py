@@ -121,7 +121,7 @@ def test_only_harmless_ids_are_accepted(ref: str) -> None:
 def test_result_in_a_tool_message_is_parsed_into_its_file(
     artifact: StoredArtifact, service: str, status: dict[str, str]
 ) -> None:
-    """The part has the same kind, type, name, id and bytes. `led` marks it as introduced by its name."""
+    """A parsed tool result has the file's kind, type, name, id and bytes. `led` means that its name precedes it."""
     text = json.dumps({**status, **ROUTER.route_content(artifact, service).as_json()})
     part = read_tool_result(text)
     assert part == FilePart(artifact.kind, artifact.mime_type, artifact.filename, artifact.size, artifact.id, led=True)

@@ -65,7 +65,7 @@ def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> Non
     "text", [b"\x1b[31mred\x1b[0m\n", b"\x1b(B plain\n", b"a = ~{ b, c ~}\n", b"echo ${x:~{ab}~}\n"]
 )
 def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
-    """Such escape sequences occur in terminal colours, and similar characters in source code."""
+    """Escape sequences alone are no proof of an East Asian encoding: they also occur in terminal colours."""
     assert encoding_of(text) == "utf-8"
 
 
@@ -105,7 +105,7 @@ def test_declared_encoding_that_the_bytes_refute_is_ignored() -> None:
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "iso8859-5", "cp866", "cp855", "mac-cyrillic"])
 def test_russian_is_recognized_in_all_its_encodings(encoding: str) -> None:
-    """The encodings are two from DOS, one from the Macintosh and three from the internet."""
+    """Russian is recognized in all its encodings: two from DOS, one from the Macintosh and three from the internet."""
     text_encoding = find_text(RU.encode(encoding), whole=True)
     assert text_encoding is not None
     assert (text_encoding.encoding, text_encoding.certain) == (encoding, True)

@@ -189,7 +189,10 @@ def test_name_of_an_encoding_is_normalized(name: str, expected: str | None) -> N
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 1000])
 def test_wide_encodings_without_a_byte_order_mark_are_little_endian(encoding: str, step: int) -> None:
-    """Browsers assume the same. Half a character at the end is decoded as U+FFFD or dropped."""
+    """UTF-16 and UTF-32 without a BOM are little-endian, as in browsers.
+
+    Half a character at the end is decoded as U+FFFD or dropped.
+    """
     data = ("Grüße, 季度报告 🙂" * 9).encode(f"{encoding}-le")
     blocks = [data[start : start + step] for start in range(0, len(data), step)]
     assert "".join(decode_blocks(blocks, encoding)) == "Grüße, 季度报告 🙂" * 9

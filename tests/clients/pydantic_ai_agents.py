@@ -152,7 +152,7 @@ async def test_typed_output_is_streamed(model: Model, output_mode: Any) -> None:
 
 
 async def test_tool_is_called_in_a_stream(model: Model) -> None:
-    """The pieces of the call are assembled, its result is sent back, and text is streamed."""
+    """The pieces of a streamed tool call are assembled, its result is sent back, and text is streamed."""
     agent, arguments = Agent(model), []
 
     @agent.tool_plain

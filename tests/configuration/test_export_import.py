@@ -136,7 +136,7 @@ def test_a_snapshot_is_the_configuration(routing: Any, services: Any) -> None:
 
 
 def test_words_of_a_snapshot_become_members_of_their_enumerations() -> None:
-    """A member equals its word, so that the comparison of two configurations does not tell them apart."""
+    """The strings of a snapshot become members of enumerations. A test for equality could not check it."""
     sources = {"input:vision": Source.PROBED}
     configuration = replace(EMPTY, services=(ServiceSpec("s", "s", "p", "m", sources=sources),))
     (service,) = from_json(json.loads(json.dumps(to_json(configuration)))).services

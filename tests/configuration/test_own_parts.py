@@ -84,7 +84,7 @@ def test_custom_default_language_is_imported_into_another_installation() -> None
 
 
 def test_exports_for_other_programs_have_no_own_parts() -> None:
-    """The seed export reports these parts as left out. The gateway export does not need them."""
+    """The seed export reports agents, languages and budgets as left out. The gateway export does not need them."""
     seed = export(CONFIGURATION, FileFormat.ROUTING, Mode.SEED)
     assert "Not in this file: agents, languages, label budgets, refreshed catalogue." in seed.left_out
     gateway = export(CONFIGURATION, FileFormat.ROUTING, Mode.GATEWAY, public_url="http://here")

@@ -90,7 +90,7 @@ def test_the_dialog_says_that_keys_and_links_end_with_the_agent(admin: Client) -
 
 
 def test_what_an_agent_uses_is_typed_offered_and_checked(admin: Client) -> None:
-    """The fields for its service and its route are text fields with suggestions, since both lists grow."""
+    """On an agent's page, service and route are text fields with suggestions, since there may be many of both."""
     page = Page(admin.get("/agents/vision-agent/"))
     field = page.field("Model service")
     assert field
@@ -107,7 +107,7 @@ def test_what_an_agent_uses_is_typed_offered_and_checked(admin: Client) -> None:
 
 
 def test_a_route_that_was_deleted_stays_in_the_agents_field(admin: Client) -> None:
-    """Saving says that the route is missing instead of removing it from the agent unnoticed."""
+    """If an agent's route was deleted, saving says that it is missing instead of removing it unnoticed."""
     Agent.objects.filter(agent_id="text-agent").update(service=None, task_type="gone")
     field = Page(admin.get("/agents/text-agent/")).field("Task route")
     assert field
@@ -115,7 +115,7 @@ def test_a_route_that_was_deleted_stays_in_the_agents_field(admin: Client) -> No
 
 
 def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
-    """Only the response to issuing shows a key; no later page, revision or audit event contains it."""
+    """A key is shown only when it is created; no later page, revision or audit event contains it."""
     key = issue(admin)
     principal = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(principal, Principal)
@@ -261,7 +261,7 @@ def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client)
 
 
 def test_of_many_who_can_take_something_a_few_are_named_on_demand(admin, demo):
-    """The head of the page has their number. The card names five of them and links to the list of all."""
+    """The page has the number of agents that can read a file's kind. A card names five of them and links to all."""
     service = Service.objects.get(service_id="vision-model")
     for number in range(10):
         Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)

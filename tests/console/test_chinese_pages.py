@@ -185,7 +185,7 @@ def test_omissions_of_a_seed_export_are_in_chinese(admin: Client) -> None:
     ids=["no key", "plain http", "private address", "another port"],
 )
 def test_reasons_for_an_unusable_provider_are_in_chinese(admin: Client, changes: dict[str, str]) -> None:
-    """The reason is in Chinese on its page, the list, the dashboard, a route and the connection test."""
+    """The reason why a provider cannot be called is in Chinese on every page and in the connection test."""
     row = Provider.objects.get(name="echo")
     needs_key = "api.example.com" in changes["endpoint"] and changes["endpoint"].startswith("https")
     Provider.objects.filter(pk=row.pk).update(**changes, key_source="env" if needs_key else row.key_source)

@@ -163,6 +163,6 @@ def test_an_invalid_number_needs_attention_in_the_save_bar_of_the_editor(admin: 
 
 @pytest.mark.parametrize("address", [*FORMS, "/routes/design/"])
 def test_no_id_is_on_a_page_twice(admin: Client, address: str) -> None:
-    """Otherwise a label, an error or a link of the summary could refer to a field of another form."""
+    """No id occurs twice on a page. Otherwise a label or a link could refer to a field of another form."""
     ids = Counter(one.attributes["id"] for one in Page(admin.get(address)).controls if "id" in one.attributes)
     assert [name for name, count in ids.items() if count > 1] == []

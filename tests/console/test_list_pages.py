@@ -108,7 +108,7 @@ def rows_of(answer: Any) -> int:
 
 @pytest.mark.parametrize("address", LISTS)
 def test_a_list_comes_in_pages_of_a_size_that_is_chosen_and_remembered(admin: Client, address: str) -> None:
-    """A page has 25 rows, or as many as the URL says or, without that, said last in this browser."""
+    """A page of a list has 25 rows, or the number in the URL, or else the number last chosen in this browser."""
     LISTS[address]()
     assert rows_of(admin.get(address)) == 25
     page = Page(admin.get(address))

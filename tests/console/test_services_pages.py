@@ -207,7 +207,7 @@ def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
 
 
 def test_what_stands_in_the_way_of_a_deletion_is_named_in_part_and_counted(admin: Client, demo: None) -> None:
-    """The error names five of the agents and counts the others. The page has only the number."""
+    """The error for a service in use names five of its agents and counts the others. The page has only the number."""
     service = Service.objects.get(service_id="vision-model")
     Agent.objects.bulk_create(Agent(agent_id=f"z-{n}", name="", service=service) for n in range(300))
     assert "301 agents use it." in text_of(admin.get("/services/vision-model/"))

@@ -282,7 +282,7 @@ def test_every_problem_is_shown_at_once_and_counted_beside_its_section(admin: Cl
 
 
 def test_the_save_bar_names_what_changed(admin: Client) -> None:
-    """After each change, the page requests the bar. Nothing is saved before Save is pressed."""
+    """After each change, the page requests the save bar, which names the changes. Only the button Save saves them."""
     changed = settings_form(admin, act="changes", request_days="7", content_policy="describe")
     bar = admin.post("/settings/", changed, headers=HTMX)
     text = text_of(bar)

@@ -88,7 +88,7 @@ def test_refused_newer_limit_name_is_replaced_by_the_older(plane: Plane) -> None
 
 @lab(picky=f"parameter:param={OLD}")
 def test_refused_older_limit_name_is_replaced_by_the_newer(plane: Plane) -> None:
-    """The older name is replaced in the same way. The refusal costs one retry, and only once."""
+    """A rejected older name of the limit is replaced by the newer one, at the cost of a single retry."""
     plane.provider("picky")
     first, second = plane.ask("picky"), plane.ask("picky")
     assert plane.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]

@@ -56,7 +56,7 @@ def send(route: RouteSpec, request: ChatRequest) -> Any:
 
 
 def test_model_is_skipped_if_the_request_clearly_exceeds_its_context(lab: Lab):
-    """The attempt has the model's limit and the estimated length. The next candidate is called."""
+    """A model is skipped if the request clearly exceeds its limit. The attempt names both, in tokens."""
     first, second = send(ROUTE, chat(LONG)).attempts
     assert (first.outcome, second.outcome, second.provider) == (SkipReason.TOO_LONG, "ok", "large")
     assert first.error == "It reads up to about 2,000 tokens; this request has about 5,500."

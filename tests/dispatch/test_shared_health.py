@@ -128,7 +128,7 @@ def test_cooldown_of_a_key_is_shared(process):
 
 
 def test_key_of_a_conversation_is_shared(process):
-    """The second process uses the key that the first has chosen instead of choosing one itself."""
+    """In one conversation, a second process uses the provider key that the first process has chosen."""
     first, second = process(), process()
     key = first.memory.pools.choose("one", KEYS, "talk", frozenset())
     first.share()

@@ -22,7 +22,7 @@ def history(call_id: str = "c1", **more: object) -> ChatRequest:
 
 
 def test_turn_is_completed_by_its_call_id() -> None:
-    """The reasoning text, its proof and the call's signature are restored and marked with their origin."""
+    """A turn that is found by its call id gets back its reasoning with proof and signature, marked with its origin."""
     memory = ReasoningCache()
     memory.keep("ada", turn_of(answer_with_calls("c1", "c2")), ORIGIN)
     completed = memory.complete("ada", history("c2")).messages[1]
@@ -50,7 +50,7 @@ def test_other_agents_and_unknown_calls_get_no_reasoning() -> None:
 
 
 def test_streamed_turn_is_cached_from_its_deltas() -> None:
-    """Reasoning arrives in pieces, followed by the block with its proof and by the tool call."""
+    """A streamed turn is cached: its reasoning in pieces, the block with its proof, and the tool call."""
     turn = AnsweredTurn()
     for delta in (
         Delta(reasoning="h"),

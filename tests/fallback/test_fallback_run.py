@@ -374,7 +374,7 @@ def test_attempt_is_written_with_the_field_names_of_the_api():
 
 
 def test_broken_stream_is_recorded_and_counts_against_its_candidate():
-    """The attempt has the result of the stream. Three broken streams in a row start a cooldown."""
+    """The attempt of a broken stream records the failure. Three broken streams in a row start a cooldown."""
     stage, plan = Stage(), Plan(chain("a"))
     for _ in range(3):
         done = stage.run(plan, FakeUpstream({"a": ["once"]}), stream=True)

@@ -91,7 +91,7 @@ def test_many_small_values_are_refused_compressed_and_plain(path: str, key: str)
 @rows
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 def test_json_values_in_tool_arguments_are_counted_together(path: str, key: str) -> None:
-    """Each argument string is within its limit, but together the strings exceed the limit on a body."""
+    """JSON values in the arguments of all tool calls are counted together against the limit on a body."""
     text = json.dumps({"a": [[]] * 15_000})
     calls = [{"id": f"call_{n}", "type": "function", "function": {"name": "f", "arguments": text}} for n in range(9)]
     items = [{"type": "function_call", "call_id": call["id"], "name": "f", "arguments": text} for call in calls]

@@ -30,7 +30,7 @@ def test_text_decoded_in_pieces_returns_the_same_bytes() -> None:
 
 @pytest.mark.parametrize("wrong", ["QQ==QQ==", "Q", "QQ=", "QQ==" + "A" * PIECE_CHARS, "Q*==", "===="])
 def test_invalid_base64_is_refused_with_the_place(wrong: str) -> None:
-    """Padding is valid only at the end of the whole string. The refusal names the field."""
+    """Invalid base64, for example with padding in the middle, is refused with an error that names the field."""
     with pytest.raises(BadRequestError) as refused:
         decode_base64(wrong, "messages[0].content[1].file.data")
     assert refused.value.param == "messages[0].content[1].file.data"

@@ -270,7 +270,7 @@ def test_refusal_of_a_provider_is_raised_by_the_client(client, server, path):
 
 
 def test_form_of_a_transcription_reaches_the_provider(client, server):
-    """The file's bytes, name and type reach the provider, and so do the other fields, including lists."""
+    """All fields of a transcription's form reach the provider: the file's bytes, name and type, and lists."""
     answer = client.audio.transcriptions.create(
         model="one/whisper-1",
         file=SPEECH_FILE,

@@ -63,7 +63,7 @@ async def disconnect_all(unanswered: list[Call], running: list[asyncio.Task[Call
 
 
 async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served(key, loopback, four_slots):
-    """The refusal is a logged 503 with Retry-After. After the clients disconnect, every slot is free."""
+    """An agent that has too many open calls gets a logged 503 with Retry-After, while another agent is served."""
     other_key = await asyncio.to_thread(key_of, "vision-agent")
     unanswered = [chat_call(key, "silent") for _ in range(4)]
     async with loopback.serve():

@@ -109,7 +109,7 @@ def test_a_remote_image_keeps_its_address_and_is_never_fetched():
 
 @pytest.mark.requirement("ABR-7.1")
 def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
-    """With or without `status`, the result's data is decoded and the artifact's id is kept."""
+    """A tool message with an artifact is parsed as a file part: the data is decoded and the artifact's id is kept."""
     result = {
         "status": "success",
         "contentType": "image",
@@ -191,7 +191,7 @@ BAD: list[tuple[Any, str | None]] = [
 
 @pytest.mark.parametrize(("body", "param"), BAD)
 def test_invalid_request_is_refused_with_the_place(body, param):
-    """The refusal is a 400 that names the place of the error and does not repeat inline data."""
+    """An invalid request is a 400 that names the place of the error and does not repeat inline data."""
     error = refusal(body)
     assert (error.status, error.param) == (400, param)
     assert "@@@" not in error.message

@@ -236,7 +236,7 @@ def test_a_cut_answer_is_incomplete_whole_and_streamed(finish_reason, status, re
 
 
 def test_stream_ends_with_the_same_response_as_a_whole_answer():
-    """Every item is added and done, and its deltas join to its text. The last event has all items."""
+    """A stream has events for the start and end of each item. Its last event equals the response of a whole answer."""
     thought = Delta(thoughts=(THOUGHT,))
     calls = [
         ToolCallDelta(0, "c0", "add", '{"x"'), ToolCallDelta(1, "c1", "sub", "{"),
@@ -294,7 +294,7 @@ def test_every_field_has_a_value_that_strict_clients_accept():
 
 
 def test_broken_stream_is_a_failed_response():
-    """The last event is an error with one of OpenAI's codes. The gateway's own code is its type."""
+    """A broken stream ends with an error that has one of OpenAI's codes. The gateway's own code is its type."""
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     last = read_events(
         events.write_delta(Delta("x")) + events.write_error(GatewayError(502, "stream_broken", "Broke."), "r")

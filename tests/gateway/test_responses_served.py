@@ -127,7 +127,7 @@ class Doubled(BaseModel):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_an_answer_is_parsed_by_its_type(client, upstream):
-    """The answer follows the schema that the client derives from a type, whole and streamed."""
+    """With `text_format`, the answer follows the schema that the client derives from a type, whole and streamed."""
     request_fields = {"model": f"{upstream}/fault:capable", "input": "the number 4", "text_format": Doubled}
     with client.responses.stream(**request_fields) as stream:
         streamed = stream.get_final_response()

@@ -114,7 +114,7 @@ def test_token_limit_is_sent_under_the_name_that_the_provider_accepts(client, se
 
 @pytest.mark.requirement("MMR-P8", "MMR-E4")
 def test_failing_provider_is_followed_by_the_next_candidate(client, server):
-    """A 503 and a 429 move on to the next candidate, and the log has all three attempts."""
+    """After a 503 or a 429 the next candidate is called, and the log has all three attempts."""
     scenario(server, one=["http_503"], two=["http_429"], three=["say:from three"])
     raw = client.chat.completions.with_raw_response.create(model="task:chain", messages=HELLO)
     assert raw.parse().choices[0].message.content == "from three"

@@ -65,7 +65,7 @@ def test_count_without_a_counter_is_an_estimate(claude, server):
 
 @pytest.mark.parametrize("upstream", ["by-openai-responses", "by-anthropic", "by-gemini", "one"])
 def test_count_of_a_response_has_openais_shape(client, server, upstream):
-    """The count has OpenAI's format, whether a vendor counts the tokens or the gateway estimates them."""
+    """In the Responses API a token count has OpenAI's format, whether a vendor counts or the gateway estimates."""
     tool = {"type": "function", "name": "double", "parameters": TOOL["input_schema"], "strict": False}
     request_fields = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "tools": [tool]}
     raw = client.responses.input_tokens.with_raw_response.count(**request_fields)
@@ -100,7 +100,7 @@ def test_failing_counter_is_replaced_by_an_estimate(claude, server, step):
 
 
 def test_described_image_is_counted_as_text_and_not_stored(claude, server):
-    """The description that is counted has a reference of the same length as that of the call."""
+    """A token count stores no image. The counted description has a reference of the same length as in a call."""
     messages = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
     request_fields = {"model": "by-anthropic/lab", "messages": messages}
     before = server.get("/v1/files")["data"]

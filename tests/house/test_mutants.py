@@ -34,7 +34,7 @@ def mutants_of(source: str) -> list[str]:
     ],
 )
 def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
-    """The edit replaces exactly the node's characters, even after characters of several bytes."""
+    """A mutation replaces exactly the characters of its node, even after characters of several bytes."""
     assert expected in mutants_of(source)
 
 

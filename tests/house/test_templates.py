@@ -198,7 +198,7 @@ SHOWN_AS_WRITTEN = re.compile(
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_line_break_is_added_to_text_with_preserved_white_space(path: Path) -> None:
-    """If white space is preserved on the page, the text must begin directly after the tag."""
+    """In a template, text whose white space is preserved must begin directly after its tag."""
     assert SHOWN_AS_WRITTEN.search(path.read_text(encoding="utf-8")) is None
 
 

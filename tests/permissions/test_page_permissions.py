@@ -164,7 +164,7 @@ def expected(role: str, method: str, name: str) -> str:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: str, method: str, demo: None) -> None:
-    """At every URL each role gets what this module expects: view, login page, 403, or 405 for a wrong method."""
+    """At every URL each role gets the expected response: the view, the login page, 403, or 405 for a wrong method."""
     walker = person("walker", is_staff=role == "administrator", is_editor=role == "editor")
     statuses = {}
     for name, address in ADDRESSES.items():

@@ -106,7 +106,7 @@ def test_disabling_a_provider_without_a_key_has_no_consequences() -> None:
 
 
 def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
-    """An agent of the removed route can then send what the first model of the default route reads."""
+    """After a route is removed, its agents use the default route, and its aliases no longer lead anywhere."""
     assert sentences_of(without_items(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",

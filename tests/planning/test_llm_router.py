@@ -98,7 +98,7 @@ def test_each_failing_provider_is_retried_before_the_next_is_called(configuratio
 @pytest.mark.requirement("MMR-P9")
 @given(configurations(), task_types, st.data())
 def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configuration, task, data):
-    """The error has one attempt per candidate, in order, each with its provider and its error message."""
+    """If all candidates fail, the error has an attempt for each of them, in order, with provider and message."""
     script = {provider.name: [data.draw(passing)] for provider in configuration.providers}
     router = router_over(configuration, FakeUpstream(script))
     names = [candidate.provider for candidate in router.resolve(LLMRequest("hi", task_type=task)).candidates]
@@ -270,6 +270,6 @@ def test_script_status_is_a_failure_and_script_text_an_answer():
     ],
 )
 def test_the_environments_provider_speaks_the_protocol_of_its_endpoint(endpoint, protocol):
-    """The protocol is inferred from the endpoint, as for a provider in a file that has no protocol."""
+    """The protocol of a provider from the environment is inferred from its endpoint."""
     configuration = configuration_from_env({"LLM_API_KEY": "sk-1", "LLM_ENDPOINT": endpoint})
     assert configuration.providers[0].protocol == protocol

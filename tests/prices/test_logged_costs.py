@@ -159,7 +159,7 @@ def test_cost_of_failed_attempts_is_summed_under_their_provider(priced: None):
 
 
 def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
-    """The attempt's cost is that of both calls. The request's cost is that of the call that answered."""
+    """An attempt's cost includes its failed call. The request's cost is only that of the call that answered."""
     tries = (Try(0.0, 5.0, "empty_content", 200, usage=WASTE), Try(9.0, 5.0, "ok"))
     facts = RequestFacts("r", NOON, "v1", usage=COUNTED)
     write([entry_of(facts, (Attempt("own", "m", "ok", tries=tries),))])

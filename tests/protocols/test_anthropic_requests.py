@@ -396,7 +396,7 @@ def test_text_to_continue_ends_as_the_model_requires(protocol: str, model: str, 
 
 
 def test_request_to_continue_follows_as_a_separate_turn() -> None:
-    """The prefill stays an assistant turn, and the request to continue is a user turn after it."""
+    """After an unfinished assistant turn, the request to continue it is a user turn of its own."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-8", "k")
     sent_messages = (
         PROTOCOLS["anthropic"].encode(ChatRequest(UNFINISHED_CONVERSATION), target, stream=False).elide()["messages"]
@@ -409,7 +409,7 @@ def test_request_to_continue_follows_as_a_separate_turn() -> None:
 
 
 def test_request_to_continue_follows_only_text() -> None:
-    """Nothing is added after a user message, a tool result, a tool call or an empty assistant message."""
+    """A request to continue is added only after assistant text, not after user messages, tool results or tool calls."""
     for last in (message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(CALL,)), message(Role.ASSISTANT, " \n")):
         assert continuation("anthropic", "claude-opus-5", UNFINISHED_CONVERSATION[0], last) == (False, False)
 

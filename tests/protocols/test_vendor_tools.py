@@ -629,7 +629,7 @@ def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
 
 
 def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
-    """Another Gemini model would reject the signature. A signature of unknown origin is passed on."""
+    """A signature is not sent to another Gemini model, which would reject it. One of unknown origin is passed on."""
     signed_call = {**SEARCH_CALL, "thoughtSignature": "c2lnbmVk"}
     recipient = model_endpoint("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
     decoded = PROTOCOLS["gemini"].decode(
@@ -689,7 +689,7 @@ def kinds_in(model: type[BaseModel], kinds: dict[str, set[str]]) -> dict[str, se
 
 
 def test_every_field_of_a_geminis_sources_is_known_by_its_type() -> None:
-    """Fields of another type are dropped, since a client rejects a whole answer that contains one."""
+    """Fields of an invalid type are dropped, since a client rejects a whole answer that contains one."""
     kinds_found: dict[str, set[str]] = {}
     for name in ("GroundingMetadata", "UrlContextMetadata", "CitationMetadata"):
         kinds_in(getattr(gemini_types, name), kinds_found)

@@ -83,7 +83,7 @@ ODD_VALUES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("odd", ODD_VALUES)
 def test_unstorable_value_costs_no_request_its_row(odd: dict[str, Any]):
-    """The row is stored without the unstorable value, and the other rows are stored unchanged."""
+    """A row with an unstorable value is stored without it, and the other rows are stored unchanged."""
     journal = Journal()
     journal.record(entry("good"))
     journal.record(entry("odd", Attempt("one", "m", "ok"), agent="ada", **odd))

@@ -34,7 +34,7 @@ def test_leaked_key_of_an_agent_is_revoked_and_its_successor_works(served: Insta
 
 
 def test_leaked_token_is_revoked_and_its_uses_are_listed(served: Installation) -> None:
-    """The token is revoked within a second, and the audit log still lists its uses by its name."""
+    """A leaked token is revoked within a second, and the audit log still lists its uses by its name."""
     person = served.person()
     person.open("/tokens/")
     page = person.post("/tokens/new/", name="deploy", scopes="providers:read", days=30)
@@ -55,7 +55,7 @@ def test_leaked_token_is_revoked_and_its_uses_are_listed(served: Installation) -
 
 
 def test_provider_is_called_with_its_new_key(served: Installation) -> None:
-    """The provider rejects the old key. The page's command sets the new key, which is then used."""
+    """After a provider has revoked a leaked key, the page's command sets the new key, which is then used."""
     old, new = "sk-old-0123456789abcdef", "sk-new-fedcba9876543210"
     safe = served.folder / "safe"
     safe.mkdir(exist_ok=True)

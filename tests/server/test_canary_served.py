@@ -293,7 +293,7 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
 
 @pytest.mark.parametrize("before", [b"", b"a", b"ab", b"abc:"])
 def test_leaks_finds_a_secret_in_every_encoding(before: bytes) -> None:
-    """A secret is found plain, quoted, in hex, reversed, and inside base64 at any offset."""
+    """The search finds a secret that is plain, quoted, in hex, reversed, or inside base64 at any offset."""
     secret = PASSWORDS["vera"]
     encoded = base64.b64encode(before + secret.encode() + b":after")
     for spelling in (encoded, *spellings(secret)):

@@ -41,7 +41,7 @@ def dialogs(admin_page: Any) -> list[str]:
 
 
 def test_a_route_draft_that_was_left_comes_back(admin_page: Any, dialogs: list[str]) -> None:
-    """The added candidate and the number are restored; after saving, no draft is offered."""
+    """A route's draft is restored with its added candidate and number. After saving, no draft is offered."""
     admin_page.goto("/routes/design/")
     admin_page.fill("#pick", "text-model")
     admin_page.click("#add")

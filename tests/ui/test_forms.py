@@ -26,7 +26,7 @@ pytestmark = [
     ],
 )
 def test_the_save_bar_follows_what_is_typed(admin_page: Any, address: str, field: str, text: str) -> None:
-    """The bar is sticky and names the changes as soon as there are any. Discard reverts them."""
+    """The save bar stays visible and names the changes as soon as there are any. Discard reverts them."""
     admin_page.goto(address)
     bar = admin_page.locator("#savebar")
     before = admin_page.locator(field).input_value()

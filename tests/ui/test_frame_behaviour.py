@@ -34,7 +34,7 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, admin_accoun
 
 
 def test_wrong_password_shows_one_error_and_keeps_the_name(page: Any, admin_account: Any) -> None:
-    """An alert names the error; the user name stays and the password field has the focus."""
+    """After a wrong password, an alert names the error; the user name stays and the password field has the focus."""
     page.goto("/login/")
     page.fill("#id_username", "admin")
     page.fill("#id_password", "wrong")
@@ -176,7 +176,7 @@ def test_a_session_that_ended_leads_to_sign_in_and_back(admin_page: Any) -> None
 
 
 def test_several_files_are_uploaded_and_a_refusal_stays_with_its_reason(admin_page: Any) -> None:
-    """Each file has its row: stored files link to their page, the rejected one shows the reason."""
+    """Each uploaded file has its row: a stored file links to its page, a rejected one shows the reason."""
     admin_page.expected_complaints.append("422")
     admin_page.goto("/dashboard/")
     files = [{"name": name, "mimeType": "text/plain", "buffer": b"x" * 70000} for name in ["a.txt", "b.exe"]]

@@ -210,7 +210,7 @@ async def test_bug_after_content_is_raised_from_the_stream() -> None:
 
 
 async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
-    """The original exception is raised even though aiohttp wraps it as a broken connection."""
+    """A bug while a file is read is raised unchanged, although aiohttp wraps it as a broken connection."""
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"

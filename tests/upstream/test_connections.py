@@ -116,7 +116,7 @@ async def test_informational_responses_are_skipped(pools: Pools) -> None:
 
 
 async def test_body_in_blocks_is_sent_complete() -> None:
-    """The blocks are not joined in memory. A body larger than the socket buffer arrives complete."""
+    """The blocks of a request body are not joined in memory. A body larger than the socket buffer arrives complete."""
     blocks, bodies = (b'{"a":"', b"QQ==" * 200_000, b"", b'"}'), list[bytes]()
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -147,7 +147,7 @@ def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 async def test_connection_with_unsent_data_is_not_kept() -> None:
-    """If the host refuses a body early, it would read the unsent rest as the start of the next request."""
+    """A connection with unsent data is not kept: the host would read the rest as the start of the next request."""
     finished = asyncio.Event()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

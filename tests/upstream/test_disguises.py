@@ -109,7 +109,7 @@ def test_name_with_one_forbidden_address_is_refused() -> None:
 
 
 async def test_disguised_endpoint_or_proxy_is_never_connected_to(trap) -> None:
-    """The calls go through the complete client, and a listener waits at the port in these URLs."""
+    """No call to a disguised address connects, although a listener waits at the port in these URLs."""
     port = trap.getsockname()[1]
     hosts = [host for host in disguised_hosts() if "\n" not in host]
     async with guarded_upstream() as upstream:

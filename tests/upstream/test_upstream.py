@@ -66,7 +66,7 @@ async def events_of(upstream: Upstream, request: UpstreamRequest, timeouts: Time
 
 
 async def test_request_declares_identity_encoding_and_its_length(lab, upstream):
-    """The request has `Accept-Encoding: identity`, an exact Content-Length and no cookies."""
+    """An upstream request has `Accept-Encoding: identity`, an exact Content-Length and no cookies."""
     lab.requests.clear()
     assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
     headers = lab.requests[-1].headers
