@@ -60,7 +60,7 @@ def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
 def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outage starts when the check began, so that the alert need not wait for the end of the call."""
+    """If the store does not respond, the outage counts from the start of the check, so that the alert is not late."""
     monkeypatch.setattr(bucket_client, "UNANSWERED", timedelta(0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         bucket = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")

@@ -208,7 +208,7 @@ def test_uncertain_encoding_is_reported_as_guessed(data: bytes, certain: bool) -
 
 
 def test_only_east_asian_text_is_strong_proof() -> None:
-    """Only strong proof has priority over a declared media type."""
+    """Only East Asian text is strong enough proof to have priority over a declared media type."""
     assert find_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
     assert find_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
 

@@ -116,7 +116,7 @@ def test_store_false_keeps_nothing(key: str) -> None:
     ],
 )
 def test_unknown_reference_is_refused_with_a_suggestion(key: str, reference: dict[str, str]) -> None:
-    """An unknown id is a 400 at its place whose message suggests `store: false`."""
+    """A reference to an unknown item is a 400 that names its place and suggests `store: false`."""
     answer = ask(key, USER, reference)
     error = answer.json()["error"]
     assert (answer.status_code, error["param"], error["code"]) == (400, "input[1].id", "item_not_found")

@@ -72,7 +72,7 @@ def test_invalid_body_is_refused_and_logged(key, path, body, code, param) -> Non
 
 
 def test_wrong_content_type_is_refused(key) -> None:
-    """An operation with another content type than expected is a 400 that names the expected one."""
+    """An operation whose content type is wrong is a 400 that names the expected one."""
     refused = post_form(key, EMBEDDINGS, model="m", input="a")
     assert error_of(refused) == (400, "invalid_content_type", None)
     assert "application/json" in refused.json()["error"]["message"]

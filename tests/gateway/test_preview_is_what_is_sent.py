@@ -241,7 +241,7 @@ def artifacts(services: list[ReaderService], text_agent: AgentProgram) -> list[P
 def test_page_preview_simulation_and_wire_agree_for_every_file(
     artifacts: list[PreviewedFile], services: list[ReaderService], text_agent: AgentProgram, admin: Client, lab: Lab
 ) -> None:
-    """Whole payloads agree for each service, for a reference and for an inline file."""
+    """Page, preview, simulation and call have the same payload for each service, for stored and inline files."""
     assert len(artifacts) >= 150
     for artifact in artifacts:
         on_page = payloads_on_page(admin, artifact.row.pk, services)

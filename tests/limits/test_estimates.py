@@ -28,7 +28,7 @@ TEXT = "x" * 40
     ],
 )
 def test_all_parts_of_an_answer_count(answer: Answer, tokens: int) -> None:
-    """Text, reasoning, refusals, tool calls and media all count as output."""
+    """Text, reasoning, refusals, tool calls and media all count as output tokens."""
     assert answer_tokens(answer) == tokens
 
 
