@@ -1,8 +1,8 @@
 """`python -m tests.ui.large [--data FOLDER] [--requests N] [--serve PORT]`: make a large, realistic installation.
 
-It has 104 providers, 340 model services, 300 task routes, 200 agents, 250 artifacts and 19,000 requests of thirty days,
-with the people who made them. Nothing is sent to other machines, and every key is invented. A folder that was prepared
-earlier is used again.
+The installation has 104 providers, 340 model services, 300 task routes, 200 agents, 250 artifacts and 19,000 requests
+of thirty days, with the people who made them. Nothing is sent to other machines, and every key is invented. A folder
+that was prepared earlier is used again.
 """
 
 from __future__ import annotations
