@@ -34,9 +34,9 @@ SLOW_MS = 10_000.0
 """A provider counts as slow if its median time to first content exceeds this, in milliseconds."""
 
 FAILED_AFTER = 3
-"""A provider counts as failed after this many failed calls in a row, or if it had fewer calls and all failed."""
-FAILED = ("down", "denied", "failing")
-"""Kinds of failure: the provider did not answer, refused the key, or answered with errors."""
+"""A provider counts as failed if this many calls in a row, or all there were, failed."""
+FAILED = ("down", "rejected", "failing")
+"""How a provider failed: it did not answer, it refused the key, or it answered with errors."""
 
 UNASKED = frozenset({*(reason.value for reason in SkipReason), CANCELLED, ABORTED, Fault.FIRE_DRILL, *CALLERS_FAULTS})
 """Outcomes that say nothing about a provider, because it was not called or not at fault."""
@@ -58,7 +58,8 @@ class Sample:
 class Health:
     """A provider's last hour; times are in milliseconds.
 
-    `status` is ok, slow or unknown, or, if its newest calls failed, down, denied or failing.
+    `status` is ok, slow or unknown, or, if its newest calls failed, one of `FAILED`. `answered` is the time of the
+    newest answer, and `failure` the newest failure.
     """
 
     status: str = "unknown"
@@ -67,6 +68,7 @@ class Health:
     p95: float | None = None
     series: tuple[int, ...] = (0,) * BUCKETS
     failure: Sample | None = None
+    answered: datetime | None = None
 
     @property
     def tone(self) -> str:
@@ -79,9 +81,10 @@ def judge(samples: Sequence[Sample], now: datetime) -> Health:
         return Health()
     answered = sorted(sample.ms for sample in samples if sample.outcome == OK)
     failure = next((sample for sample in samples if sample.outcome != OK), None)
+    answer = next((sample.at for sample in samples if sample.outcome == OK), None)
     recent = samples[:FAILED_AFTER]
     if all(sample.outcome != OK for sample in recent):
-        status = _name_failure(samples[0].outcome)
+        status = name_failure(samples[0].outcome)
     else:
         status = "slow" if answered and quantile(answered, 0.5) > SLOW_MS else "ok"
     series = [0] * BUCKETS
@@ -89,15 +92,16 @@ def judge(samples: Sequence[Sample], now: datetime) -> Health:
         index = BUCKETS - 1 - int((now - sample.at) / (HOUR / BUCKETS))
         series[min(max(index, 0), BUCKETS - 1)] += 1
     p50, p95 = (quantile(answered, share) if answered else None for share in (0.5, 0.95))
-    return Health(status, len(samples), p50, p95, tuple(series), failure)
+    return Health(status, len(samples), p50, p95, tuple(series), failure, answer)
 
 
-def _name_failure(outcome: str) -> str:
+def name_failure(outcome: str) -> str:
+    """Return how a provider failed whose call or test ended like this, one of `FAILED`."""
     row = TABLE.get(outcome)
     if row is None:
         return "failing"
     if not {Group.AUTH, Group.QUOTA}.isdisjoint(row.groups):
-        return "denied"
+        return "rejected"
     return "down" if row.code in (UNREACHABLE_CODE, TIMEOUT_CODE) else "failing"
 
 
@@ -107,14 +111,15 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[int(rank) - 1]
 
 
-def provider_health(now: datetime, models: Collection[tuple[str, str]] = ()) -> dict[str, Health]:
-    """Return the health of every provider called in the last hour, by name, with one query.
+def provider_health(now: datetime, models: Collection[tuple[str, str]] = (), provider: str = "") -> dict[str, Health]:
+    """Return the health of every provider called in the last hour, or of the one named, by name; one query.
 
     `models` are the configured models with their providers. A 404 for any other model does not count against its
     provider.
     """
     columns = ("provider", "model", "moment", "outcome", "first_content_ms", "duration_ms")
     rows = AttemptLog.objects.filter(at__gt=now - HOUR).annotate(moment=Cast("at", CharField())).order_by("-at")
+    rows = rows.filter(provider=provider) if provider else rows
     by_name: dict[str, list[Sample]] = {}
     for name, model, moment, outcome, first, duration in rows.values_list(*columns)[:MOST]:
         is_stray = outcome == Fault.HTTP_404 and (name, model) not in models

@@ -23,8 +23,9 @@ from routing_admin.console.base.tags.ui import exact
 from routing_admin.console.dashboard import queries
 from routing_admin.console.dashboard.notices import list_notices
 from routing_admin.console.dashboard.queries import QuotaUse, figures_of, percent_text
-from routing_admin.console.dashboard.views import SHOWN, configured_models, tiles_of
+from routing_admin.console.dashboard.views import SHOWN, tiles_of
 from routing_admin.console.people.actions import choose_password
+from routing_admin.console.providers.queries import list_models, read_evidence
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.core.configuration.specs import EMPTY, LabelBudgetSpec
 from routing_admin.core.fallback.cooldown import LocalCooldowns
@@ -53,8 +54,8 @@ def samples(*outcomes: str, ms: float = 100) -> list[Sample]:
         (("http_500", "http_503", "http_500", "ok"), 100, "failing"),
         (("connect_refused",), 100, "down"),
         (("read_timeout", "http_401"), 100, "down"),
-        (("http_401", "http_500"), 100, "denied"),
-        (("http_429_quota",), 100, "denied"),
+        (("http_401", "http_500"), 100, "rejected"),
+        (("http_429_quota",), 100, "rejected"),
         (("http_429",), 100, "failing"),
         (("http_500", "ok", "ok"), 100, "ok"),
         (("ok", "ok"), 12_000, "slow"),
@@ -147,7 +148,7 @@ def test_worst_provider_is_first(db: None, demo: None) -> None:
     health_by_provider = {"echo": judge(samples("ok"), NOW), "gemini": judge(samples("http_500"), NOW)}
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
     snapshot.refresh()
-    tiles = tiles_of(snapshot.current(), health_by_provider)
+    tiles = tiles_of(snapshot.current(), replace(read_evidence(), health=health_by_provider))
     ranks = [tile.rank for tile in tiles]
     assert ranks == sorted(ranks)
     names = [tile.name for tile in tiles]
@@ -174,8 +175,8 @@ def test_a_provider_whose_address_is_refused_is_not_said_to_lack_a_key(demo: Non
     settings.ALLOWED_ORIGINS = ""
     Provider.objects.create(name="inner", endpoint="http://10.0.0.1/v1", default_model="m", key_source="none")
     snapshot.refresh()
-    (tile,) = (tile for tile in tiles_of(snapshot.current(), {}) if tile.name == "inner")
-    assert tile.status == "rejected"
+    (tile,) = (tile for tile in tiles_of(snapshot.current(), read_evidence()) if tile.name == "inner")
+    assert tile.state.name == "rejected"
 
 
 def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: None) -> None:
@@ -204,7 +205,7 @@ def test_outcomes_not_caused_by_the_provider_do_not_count(db: None, outcome: str
 def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
     """A 404 for a caller's unknown model name does not count against the provider. One for a configured model does."""
     logged("r1", 0.1, "http_404")
-    models = configured_models(snapshot.current().configuration)
+    models = list_models(snapshot.current())
     assert health.provider_health(timezone.now(), models) == {}
     AttemptLog.objects.update(model=Provider.objects.get(name="echo").default_model)
     assert health.provider_health(timezone.now(), models)["echo"].status == "failing"

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
 
+from capabilities.acts import SYSTEM
+from capabilities.core.wire import Failure, Fault
 from capabilities.models import Provider, ProviderTest
-from tests.cast import HTMX
+from routing_admin.configuration import snapshot
+from routing_admin.console.providers.actions import save_provider
+from routing_admin.console.providers.listing import STATES
+from routing_admin.console.providers.rules import state_of
+from routing_admin.core.fallback.chain import OK
+from routing_admin.core.fallback.policy import Policy
+from routing_admin.dispatch.model_endpoints import KeyNote
+from routing_admin.dispatch.send import process_run_context
+from routing_admin.models import Candidate, TaskRoute
+from routing_admin.request_log.health import Sample, judge
+from tests.cast import HTMX, token_of
 from tests.console.page import Page
 from tests.console.visits import text_of
 
+NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
@@ -44,12 +61,12 @@ def test_test_result_is_stored(admin: Client) -> None:
 
 
 def test_worst_provider_is_first(admin: Client) -> None:
-    """Providers that cannot be called are listed first, then failed, working and disabled ones."""
+    """Failing providers are listed first, then those without a key, working and disabled ones."""
     add_provider("off", enabled=False)
     add_provider("works")
     add_provider("fails", fault="http_401")
     names = names_in(text_of(admin.get("/providers/")))
-    expected = ["openai", "fails", "works", "off"]
+    expected = ["fails", "openai", "works", "off"]
     assert [name for name in names if name in expected] == expected
     assert names_in(text_of(admin.get("/providers/?state=failed"))) == ["fails"]
 
@@ -58,22 +75,94 @@ def test_worst_provider_is_first(admin: Client) -> None:
     ("fault", "word", "state"),
     [
         ("http_401", "Refused", "rejected"),
+        ("http_402", "Refused", "rejected"),
         ("http_403", "Refused", "rejected"),
-        ("http_429", "Cooling", "cooling"),
+        ("http_429", "Failing", "failing"),
+        ("http_404", "Failing", "failing"),
+        ("http_400", "Failing", "failing"),
+        ("http_503", "Failing", "failing"),
         ("connect_refused", "Unreachable", "down"),
         ("dns_error", "Unreachable", "down"),
-        ("http_503", "Unreachable", "down"),
-        ("http_404", "Ready", "usable"),
-        ("", "Ready", "usable"),
+        ("read_timeout", "Unreachable", "down"),
+        ("key_missing", "Ready", "ok"),
+        ("", "Ready", "ok"),
     ],
 )
 def test_a_provider_has_one_state_that_agrees_with_its_last_test(
     admin: Client, fault: str, word: str, state: str
 ) -> None:
-    """The page's heading, the list and the list's filter agree: a provider whose key was rejected is not ready."""
+    """The page, the list and its filter, the dashboard and the API say the same: a failed test is not ready.
+
+    A test that could not be made for want of a key says nothing after the key was entered.
+    """
     add_provider("tested", fault=fault)
-    page = Page(admin.get("/providers/tested/"))
-    head = next(one for one in page.controls if one.attributes.get("class") == "lead")
-    assert head.name.startswith(word)
-    assert "tested" in names_in(text_of(admin.get(f"/providers/?state={state}&q=tested")))
-    assert (state == "usable") == ("tested" in names_in(text_of(admin.get("/providers/?state=usable&q=tested"))))
+    assert state_everywhere(admin, "tested") == (word, state)
+
+
+def state_everywhere(admin: Client, name: str) -> tuple[str, str]:
+    """Return the word and the code of a provider's state, and check that all places agree."""
+    snapshot.refresh()
+    page, tile = Page(admin.get(f"/providers/{name}/")), Page(admin.get("/")).control(f"provider-{name}")
+    word = next(one for one in page.controls if one.attributes.get("class") == "lead").name.split()[0]
+    assert tile
+    assert word in tile.name
+    token = token_of(User.objects.get(username="admin"), name=f"token {timezone.now()}")
+    answer = Client().get(f"/api/v1/admin/providers/{name}", headers={"authorization": f"Bearer {token}"})
+    state = str(answer.json()["state"])
+    found = {one for one in STATES if name in names_in(text_of(admin.get(f"/providers/?state={one}&q={name}")))}
+    assert found - {"failed", "stopped"} == {state}
+    assert ("stopped" in found) == (state not in ("ok", "slow", "disabled"))
+    return word, state
+
+
+def test_a_provider_whose_models_all_cool_down_is_cooling_everywhere(admin: Client) -> None:
+    """A cooldown counts before tests and calls, but not while a route can call another model of the provider."""
+    add_provider("two", fault="http_401")
+    route, provider = TaskRoute.objects.create(task_type="new", position=90), Provider.objects.get(name="two")
+    for position, model in enumerate(("a", "b"), start=1):
+        Candidate.objects.create(route=route, position=position, provider=provider, model=model)
+    cool("two", "a")
+    assert state_everywhere(admin, "two") == ("Refused", "rejected")
+    cool("two", "b")
+    assert state_everywhere(admin, "two") == ("Cooling", "cooling")
+    process_run_context().cooldowns.forget("two")
+    assert state_everywhere(admin, "two") == ("Refused", "rejected")
+
+
+def cool(provider: str, model: str) -> None:
+    failure = Failure(Fault.HTTP_429, "", 429, retry_after=60)
+    process_run_context().cooldowns.record_failure(provider, model, failure, Policy().verdict(failure))
+
+
+MINUTES = st.integers(0, 59)
+
+
+@given(test=MINUTES, answer=st.none() | MINUTES, failure=st.none() | MINUTES)
+def test_the_newer_of_test_and_calls_decides(test: int, answer: int | None, failure: int | None) -> None:
+    """A failed test counts until a call is answered, a good one makes up for the failures before it."""
+    calls = [
+        Sample(minutes(ago), outcome, 1) for ago, outcome in ((answer, OK), (failure, "http_500")) if ago is not None
+    ]
+    health = judge(sorted(calls, key=lambda call: call.at, reverse=True), NOW)
+
+    def state(outcome: str) -> str:
+        return state_of(
+            is_enabled=True, key=KeyNote("stored"), test=Sample(minutes(test), outcome, 1), health=health
+        ).name
+
+    is_answered_since = answer is not None and answer <= test
+    assert state("http_401") == ("rejected" if not is_answered_since else "ok")
+    only_failed = failure is not None and answer is None
+    assert state(OK) == ("failing" if only_failed and failure <= test else "ok")
+
+
+def minutes(ago: int) -> datetime:
+    return NOW - timedelta(minutes=ago)
+
+
+def test_saving_a_provider_forgets_its_last_test(admin: Client) -> None:
+    """What is fixed is not called failing any longer."""
+    add_provider("fixed", fault="http_404")
+    row = Provider.objects.get(name="fixed")
+    save_provider(SYSTEM, row)
+    assert state_everywhere(admin, "fixed") == ("Ready", "ok")

@@ -46,7 +46,7 @@ def test_the_list_says_which_providers_cannot_be_called_and_why(admin: Client) -
     [
         ("q=anth", "anthropic", "Echo"),
         ("protocol=echo", "Echo", "api.openai.com"),
-        ("state=usable", "Echo", "api.anthropic.com"),
+        ("state=ok", "Echo", "api.anthropic.com"),
         ("state=no_key", "api.anthropic.com", "Echo"),
         ("state=disabled", "No provider matches.", "api.openai.com"),
     ],

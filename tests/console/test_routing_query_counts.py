@@ -27,7 +27,7 @@ from tests.engines.databases import is_postgresql
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 QUERIES: dict[str, tuple[int, int]] = {
-    "/": (9, 6),
+    "/": (10, 6),
     "/find/": (3, 0),
     "/find/?q=echo": (7, 1),
     "/find/?q=req_6741": (6, 1),

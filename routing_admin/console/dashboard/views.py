@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -37,17 +37,22 @@ from routing_admin.console.dashboard.queries import (
     list_troubled_requests,
 )
 from routing_admin.console.demo.load import describe_removal
-from routing_admin.console.providers.queries import badge_of, find_provider, list_key_refusals
+from routing_admin.console.providers.queries import (
+    Evidence,
+    find_provider,
+    list_key_refusals,
+    list_routed_models,
+    read_evidence,
+)
+from routing_admin.console.providers.rules import ProviderState
 from routing_admin.console.requests.story import build_row
 from routing_admin.console.routes.queries import Standing, list_standings, list_unable
 from routing_admin.console.services.queries import list_drifts, render_drifts
-from routing_admin.core.configuration.specs import Configuration
-from routing_admin.dispatch.model_endpoints import note_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.platform.redis.link import link
 from routing_admin.platform.server.store_monitor import low_disk_space
 from routing_admin.request_log import health
-from routing_admin.request_log.health import FAILED, Health
+from routing_admin.request_log.health import Health
 from routing_admin.request_log.journal import journal
 
 # Tiles of providers, the worst first, so that a problem is visible without searching.
@@ -55,66 +60,41 @@ from routing_admin.request_log.journal import journal
 SHOWN = 12
 """How many tiles the page shows. With more providers, only those that are called or failing have one."""
 
-WORST_FIRST = (*FAILED, "cooling", "slow", "rejected", "no_key", "ok", "unknown", "unneeded", "disabled")
-"""Statuses in the order of the tiles. `unneeded` is a provider that cannot be called and that no enabled route uses."""
-TROUBLED = (*FAILED, "cooling", "slow")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """A provider's tile: its health, its cooldown in seconds, and whether a route uses it.
-
-    `obstacle` is the badge of a provider that cannot be called, else empty.
-    """
+    """A provider's tile: its state, its calls of the last hour, and whether a route uses it."""
 
     name: str
     label: str
+    state: ProviderState
     health: Health
-    obstacle: str
-    cooling: int | None
-    is_enabled: bool
     is_used: bool = True
 
     @property
-    def status(self) -> str:
-        if not self.is_enabled:
-            return "disabled"
-        # An obstacle to calling the provider takes precedence over its health.
-        return self.obstacle or ("cooling" if self.cooling is not None else self.health.status)
-
-    @property
-    def rank(self) -> int:
-        unneeded = self.is_enabled and self.obstacle and not self.is_used
-        return WORST_FIRST.index("unneeded" if unneeded else self.status)
+    def rank(self) -> tuple[bool, int, bool]:
+        """The worst first, then those that are called. A provider without a key that no route needs is no problem."""
+        unneeded = not self.state.is_callable and not self.is_used
+        return unneeded, self.state.rank, not self.health.calls
 
     @property
     def is_busy(self) -> bool:
         """Whether it was called in the last hour, or is failing."""
-        return bool(self.health.calls) or self.status in TROUBLED
+        return bool(self.health.calls) or self.state.is_troubled
 
 
-def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
-    cooldowns = process_run_context().cooldowns
-    used_providers = {
-        candidate.provider for route in state.configuration.routes if route.enabled for candidate in route.candidates
-    }
-    tiles = []
-    for spec in state.configuration.providers:
-        cooling = cooldowns.look(spec.name, spec.default_model)
-        seconds = round(cooling.seconds) if cooling else None
-        key = note_of(state.keys[spec.name])
-        label, own_health = spec.display_name or spec.name, health.get(spec.name, Health())
-        tiles.append(
-            Tile(
-                name=spec.name,
-                label=label,
-                health=own_health,
-                obstacle=badge_of(key) if key.reason else "",
-                cooling=seconds,
-                is_enabled=spec.enabled,
-                is_used=spec.name in used_providers,
-            )
+def tiles_of(state: Snapshot, evidence: Evidence) -> tuple[Tile, ...]:
+    used_providers = list_routed_models(state)
+    tiles = [
+        Tile(
+            name=spec.name,
+            label=spec.display_name or spec.name,
+            state=evidence.state_of(spec.name, is_enabled=spec.enabled),
+            health=evidence.health.get(spec.name, Health()),
+            is_used=spec.name in used_providers,
         )
+        for spec in state.configuration.providers
+    ]
     # The sort is stable: tiles of the same rank keep the configuration's order.
     return tuple(sorted(tiles, key=lambda tile: tile.rank))
 
@@ -122,14 +102,6 @@ def tiles_of(state: Snapshot, health: Mapping[str, Health]) -> tuple[Tile, ...]:
 def select_shown(tiles: Sequence[Tile]) -> Sequence[Tile]:
     """Select the tiles that the page shows: all of them if they are few, else the worst of those that are busy."""
     return tiles if len(tiles) <= SHOWN else [tile for tile in tiles if tile.is_busy][:SHOWN]
-
-
-def configured_models(configuration: Configuration) -> frozenset[tuple[str, str]]:
-    defaults = {spec.name: spec.default_model for spec in configuration.providers}
-    services = {(spec.provider, spec.model) for spec in configuration.services}
-    chains = (candidate for route in configuration.routes for candidate in route.candidates)
-    candidates = {(candidate.provider, candidate.model or defaults.get(candidate.provider, "")) for candidate in chains}
-    return frozenset({*defaults.items(), *services, *candidates})
 
 
 NAMED = 4
@@ -196,7 +168,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     """Show the dashboard. Its live part is reloaded every 30 seconds."""
     state, now = snapshot.current(), timezone.now()
     standings = list_standings(state)
-    tiles = tiles_of(state, health.provider_health(now, configured_models(state.configuration)))
+    tiles = tiles_of(state, read_evidence())
     today, yesterday = health.two_days(now)
     notices = list_notices(
         alerts=count_open(),
@@ -259,7 +231,7 @@ def sentence_of(standings: Sequence[Standing], tiles: Sequence[Tile]) -> str:
                 skipping,
             )
             first = _("%(first)s %(second)s") % {"first": first, "second": second % {"count": skipping}}
-    troubled = [tile.label for tile in tiles if tile.is_enabled and tile.status in TROUBLED]
+    troubled = [tile.label for tile in tiles if tile.state.is_troubled]
     if not troubled:
         return first
     second = ngettext("%(names)s has problems.", "%(names)s have problems.", len(troubled))

@@ -46,7 +46,7 @@ from routing_admin.console.exchange.agent_api import (
     named_file,
 )
 from routing_admin.console.providers.actions import KeyAct, KeyChange, delete_provider, save_provider
-from routing_admin.console.providers.queries import find_provider
+from routing_admin.console.providers.queries import find_provider, read_evidence
 from routing_admin.console.routes.actions import delete_route
 from routing_admin.console.routes.queries import find_route
 from routing_admin.console.services.actions import delete_service
@@ -124,12 +124,13 @@ def admin_list_providers(request: HttpRequest) -> HttpResponse:
 
 @router.get("/providers/{provider}", response=AdminProviderOut)
 def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
-    """Return one provider, and whether it can be called."""
+    """Return one provider, whether it can be called, and its state."""
     entry = entry_of(EntryKind.PROVIDER, provider)
-    state = next(
+    out = next(
         provider_out for provider_out in list_providers_out(snapshot.current()) if provider_out.providerName == provider
     )
-    return answer_entry(AdminProviderOut(provider=entry, usable=state.usable, reason=state.reason), entry)
+    state = read_evidence(provider).state_of(provider, is_enabled=out.enabled).name
+    return answer_entry(AdminProviderOut(provider=entry, usable=out.usable, state=state, reason=out.reason), entry)
 
 
 @router.put("/providers/{provider}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ProviderIn))

@@ -54,7 +54,10 @@ class KeyChange:
 def save_provider(
     actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None
 ) -> AuditedAction:
-    """Save a new or changed provider. If the endpoint's origin changes, stored keys are not kept."""
+    """Save a new or changed provider, of which no test is known yet.
+
+    If the endpoint's origin changes, stored keys are not kept.
+    """
     new = row.pk is None
     act = AuditedAction("provider.add" if new else "provider.change", "provider", row.name)
     with ledger.change(actor, act):
@@ -63,6 +66,7 @@ def save_provider(
         change_key(row, key or KeyChange())
         save_row(row, expected)
         leave_keys_behind(row)
+        ProviderTest.objects.filter(name=row.name).delete()
     return act
 
 

@@ -12,10 +12,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
 
 from capabilities.access import actor_of
+from capabilities.labels import BADGES
 from capabilities.models import Provider
 from capabilities.sentences import join_names
 from routing_admin.console.base.consequences import find_unconfirmed_disabling
@@ -33,22 +34,20 @@ from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.providers.actions import enable_providers
 from routing_admin.console.providers.forms import PROTOCOLS
 from routing_admin.console.providers.queries import ProviderLine, count_uses, find_providers, list_providers
+from routing_admin.console.providers.rules import DISABLED, READY, WORST_FIRST
 from routing_admin.request_log.search_words import search_last_day
 from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
 STOPPED, FAILED = "stopped", "failed"
 STATES: Mapping[str, str | Promise] = {
-    "usable": gettext_lazy("Ready"),
+    READY: BADGES[READY][2],
     STOPPED: gettext_lazy("Not ready"),
-    "no_key": gettext_lazy("No key"),
-    "rejected": pgettext_lazy("key or address", "Refused"),
-    "cooling": gettext_lazy("Cooling"),
-    "down": gettext_lazy("Unreachable"),
+    **{name: BADGES[name][2] for name in WORST_FIRST if name not in (READY, DISABLED)},
     FAILED: gettext_lazy("Last test failed"),
-    "disabled": gettext_lazy("Disabled"),
+    DISABLED: BADGES[DISABLED][2],
 }
-"""The states by which the list can be filtered. A provider that is not ready has no key or is refused."""
+"""What the list is filtered by: the states, and what several of them have in common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +66,13 @@ class ProviderRow:
     @property
     def states(self) -> Collection[str]:
         """The keys of `STATES` that it has."""
-        found = {"usable" if self.line.badge == "ok" else self.line.badge}
-        found |= {STOPPED} if self.line.state == STOPPED else set()
-        return found | {FAILED} if self.line.has_failed else found
+        found = {self.line.state.name}
+        found |= {STOPPED} if self.is_stopped else set()
+        return found | {FAILED} if self.line.test and self.line.test.fault else found
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.line.row.enabled and not self.line.state.is_ready
 
     @property
     def search(self) -> str:
@@ -82,7 +85,7 @@ COLUMNS: Mapping[str, Column[ProviderRow]] = {
     "protocol": Column(lambda row: row.provider.protocol),
     "used": Column(lambda row: (row.routes, row.services), falling=True),
     "requests": Column(lambda row: row.requests, falling=True),
-    "state": Column(lambda row: row.line.rank),
+    "state": Column(lambda row: row.line.state.rank),
 }
 CHOICES: Sequence[Choice[ProviderRow]] = (
     Choice(
@@ -101,7 +104,7 @@ def _texts(row: ProviderRow) -> Iterator[str]:
 
 
 def list_rows() -> list[ProviderRow]:
-    """Return all providers in their order. Four queries, and one for their requests."""
+    """Return all providers in their order. Six queries."""
     requests, (routes, services) = count_requests("provider", window_start(timezone.now())), count_uses()
     return [
         ProviderRow(
@@ -123,7 +126,7 @@ def list_matches(
 
 def providers(request: HttpRequest) -> HttpResponse:
     rows = list_rows()
-    stopped = sum(row.line.state == STOPPED for row in rows)
+    stopped = sum(row.is_stopped for row in rows)
     context = {
         "listing": list_matches(rows, request.GET, page_size(request)),
         "sentence": summarize(rows, stopped),

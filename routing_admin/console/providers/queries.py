@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count, QuerySet, prefetch_related_objects
@@ -19,11 +20,14 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import NamedKey
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.providers.key_forms import KeyNameForm
-from routing_admin.core.fallback.chain import PoolKey
-from routing_admin.core.fallback.table import TABLE, Effect, Group, is_of_key
+from routing_admin.console.providers.rules import ProviderState, badge_of, state_of
+from routing_admin.core.fallback.chain import OK, PoolKey
+from routing_admin.core.fallback.cooldown import Cooldowns
+from routing_admin.core.fallback.table import TABLE, Effect, is_of_key
 from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes, note_of
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AttemptLog, Candidate
+from routing_admin.request_log.health import Health, Sample, provider_health
 
 if TYPE_CHECKING:
     from capabilities.models import KeyTest, Provider
@@ -33,40 +37,14 @@ UNKNOWN_KEY = KeyNote("missing", reason="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLine:
-    """A provider in the list, with its key and the services and routes that use it."""
+    """A provider in the list, with its key, its state, and the services and routes that use it."""
 
     row: Provider
     key: KeyNote
-    services: tuple[str, ...]
-    routes: tuple[str, ...]
+    state: ProviderState
+    services: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
     test: ProviderTest | None = None
-
-    @property
-    def state(self) -> str:
-        """`usable`, `disabled`, or `stopped` if it cannot be called."""
-        if not self.row.enabled:
-            return "disabled"
-        return "stopped" if self.key.reason else "usable"
-
-    @property
-    def badge(self) -> str:
-        """The state as `labels.BADGES` names it: that of its key, or what its last test found."""
-        if self.state == "disabled":
-            return "disabled"
-        fault = self.test.fault if self.test else ""
-        return badge_of_fault(fault) if fault and not self.key.reason else badge_of(self.key)
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether its last test failed."""
-        return bool(self.test and self.test.fault)
-
-    @property
-    def rank(self) -> int:
-        """The position in the list: stopped, then those with a failed test, then usable and disabled providers."""
-        if self.state == "usable":
-            return 1 if self.has_failed else 2
-        return 0 if self.state == "stopped" else 3
 
     @property
     def reason(self) -> str:
@@ -76,23 +54,6 @@ class ProviderLine:
     def preset(self) -> HostPreset | None:
         """The preset whose host the endpoint names."""
         return preset_for_endpoint(self.row.endpoint)
-
-
-def badge_of(key: KeyNote) -> str:
-    """Return the badge of a key: `ok`, `no_key`, or `rejected` if its provider's address is not allowed."""
-    if not key.reason:
-        return "ok"
-    return "no_key" if key.source == "missing" and not key.unconfirmed else "rejected"
-
-
-def badge_of_fault(fault: str) -> str:
-    """Return the badge of a provider whose test ended with a fault; `ok` if it answered but not this request."""
-    row = TABLE.get(fault)
-    if row is None:
-        return "ok"
-    if row.key_effect is not Effect.NONE:
-        return "rejected" if row.key_effect is Effect.LONG else "cooling"
-    return "down" if {Group.NETWORK, Group.TIMEOUT, Group.SERVER_ERROR}.intersection(row.groups) else "ok"
 
 
 def explain_key(key: KeyNote) -> str:
@@ -130,13 +91,85 @@ def provider_exists(name: str) -> bool:
     return Provider.objects.filter(name=name).exists()
 
 
+# What decides a provider's state beside its row.
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Keys, cooldowns, last tests and the last hour of providers, by name."""
+
+    keys: Mapping[str, KeyNote]
+    cooling: Mapping[str, float]
+    tests: Mapping[str, ProviderTest]
+    health: Mapping[str, Health]
+
+    def state_of(self, name: str, *, is_enabled: bool) -> ProviderState:
+        test = self.tests.get(name)
+        return state_of(
+            is_enabled=is_enabled,
+            key=self.keys.get(name, UNKNOWN_KEY),
+            cooling=self.cooling.get(name),
+            test=Sample(test.at, test.fault or OK, test.ms) if test else None,
+            health=self.health.get(name),
+        )
+
+    def describe(self, row: Provider, **uses: tuple[str, ...]) -> ProviderLine:
+        state = self.state_of(row.name, is_enabled=row.enabled)
+        key, test = self.keys.get(row.name, UNKNOWN_KEY), self.tests.get(row.name)
+        return ProviderLine(row=row, key=key, state=state, test=test, **uses)
+
+
+def read_evidence(name: str = "") -> Evidence:
+    """Return what decides the states of all providers, or of one. Two queries."""
+    state = snapshot.current()
+    tests = ProviderTest.objects.in_bulk([name] if name else None)
+    health = provider_health(timezone.now(), list_models(state), name)
+    return Evidence(list_key_notes(), find_cooling(state, process_run_context().cooldowns), tests, health)
+
+
+def find_cooling(state: Snapshot, cooldowns: Cooldowns) -> Mapping[str, float]:
+    """Map providers of which every model in use is on cooldown to the seconds until the first may be called again.
+
+    In use are the models of enabled routes, else the default model.
+    """
+    names = {provider for (provider, _model), _cooling in cooldowns.list_cooling()}
+    found: dict[str, float] = {}
+    for spec in state.configuration.providers if names else ():
+        if spec.name in names:
+            models = list_routed_models(state).get(spec.name, {spec.default_model})
+            rests = [cooling.seconds for model in models if (cooling := cooldowns.look(spec.name, model))]
+            if len(rests) == len(models):
+                found[spec.name] = min(rests)
+    return found
+
+
+@lru_cache(maxsize=2)
+def list_routed_models(state: Snapshot) -> Mapping[str, Collection[str]]:
+    """Map each provider that an enabled route uses to the models that its routes call."""
+    defaults = {spec.name: spec.default_model for spec in state.configuration.providers}
+    models: dict[str, set[str]] = {}
+    for route in state.configuration.routes:
+        for candidate in route.candidates if route.enabled else ():
+            model = candidate.model or defaults.get(candidate.provider, "")
+            models.setdefault(candidate.provider, set()).add(model)
+    return models
+
+
+@lru_cache(maxsize=2)
+def list_models(state: Snapshot) -> frozenset[tuple[str, str]]:
+    """Return all configured models with their providers."""
+    configuration = state.configuration
+    defaults = {spec.name: spec.default_model for spec in configuration.providers}
+    services = {(spec.provider, spec.model) for spec in configuration.services}
+    chains = (candidate for route in configuration.routes for candidate in route.candidates)
+    candidates = {(candidate.provider, candidate.model or defaults.get(candidate.provider, "")) for candidate in chains}
+    return frozenset({*defaults.items(), *services, *candidates})
+
+
 def list_providers() -> list[ProviderLine]:
-    """Return all providers without what uses them (`count_uses`). Two queries."""
-    keys, tests = list_key_notes(), ProviderTest.objects.in_bulk()
-    return [
-        ProviderLine(row=row, key=keys.get(row.name, UNKNOWN_KEY), services=(), routes=(), test=tests.get(row.name))
-        for row in select_providers()
-    ]
+    """Return all providers without what uses them (`count_uses`). Three queries."""
+    evidence = read_evidence()
+    return [evidence.describe(row) for row in select_providers()]
 
 
 def count_uses() -> tuple[Mapping[int, int], Mapping[int, int]]:
@@ -148,10 +181,10 @@ def count_uses() -> tuple[Mapping[int, int], Mapping[int, int]]:
 
 def list_by_preset() -> dict[str, list[ProviderLine]]:
     """Map each preset to the providers that it would duplicate: those at its host or with its name. One query."""
-    keys = list_key_notes()
+    evidence = Evidence(list_key_notes(), {}, {}, {})
     by_preset: dict[str, list[ProviderLine]] = {}
     for row in Provider.objects.all():
-        line = ProviderLine(row=row, key=keys.get(row.name, UNKNOWN_KEY), services=(), routes=())
+        line = evidence.describe(row)
         for name in {row.name, line.preset.name if line.preset else row.name}:
             by_preset.setdefault(name, []).append(line)
     return by_preset
@@ -159,18 +192,8 @@ def list_by_preset() -> dict[str, list[ProviderLine]]:
 
 def describe_provider(row: Provider) -> ProviderLine:
     prefetch_related_objects([row], "services", "candidates__route")
-    return build_line(row, list_key_notes(), ProviderTest.objects.in_bulk([row.name]))
-
-
-def build_line(row: Provider, keys: Mapping[str, KeyNote], tests: Mapping[str, ProviderTest]) -> ProviderLine:
     services = tuple(service.service_id for service in row.services.all())
-    return ProviderLine(
-        row=row,
-        key=keys.get(row.name, UNKNOWN_KEY),
-        services=services,
-        routes=list_routes(row),
-        test=tests.get(row.name),
-    )
+    return read_evidence(row.name).describe(row, services=services, routes=list_routes(row))
 
 
 def list_routes(row: Provider) -> tuple[str, ...]:

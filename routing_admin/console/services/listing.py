@@ -12,7 +12,8 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key, page_size
 from routing_admin.console.base.page_responses import wants_fragment
-from routing_admin.console.providers.queries import UNKNOWN_KEY, badge_of
+from routing_admin.console.providers.queries import UNKNOWN_KEY
+from routing_admin.console.providers.rules import badge_of
 from routing_admin.console.services.queries import ServiceName, count_agents, describe_services, list_names
 from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes
 

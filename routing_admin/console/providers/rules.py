@@ -1,0 +1,81 @@
+"""The state of a provider: one definition for the dashboard, the list, the provider's page and the API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capabilities.core.wire import Fault
+from routing_admin.core.fallback.chain import OK
+from routing_admin.dispatch.model_endpoints import KeyNote
+from routing_admin.request_log.health import FAILED, Health, Sample, name_failure
+
+DISABLED, COOLING, READY, SLOW = "disabled", "cooling", "ok", "slow"
+WORST_FIRST = (*FAILED, COOLING, SLOW, "no_key", READY, DISABLED)
+"""All states, as `labels.BADGES` names them."""
+
+NOT_FAILED = (OK, Fault.KEY_MISSING, Fault.ORIGIN_REFUSED)
+"""Outcomes of a test after which nothing is known to fail: without a usable key, the provider was not called."""
+
+BY_KEY, BY_COOLDOWN, BY_TEST, BY_CALLS = "key", "cooldown", "test", "calls"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderState:
+    """A state of `WORST_FIRST`, and what it follows from; `seconds` is how long a cooldown still lasts."""
+
+    name: str
+    reason: str = ""
+    seconds: int | None = None
+
+    @property
+    def rank(self) -> int:
+        return WORST_FIRST.index(self.name)
+
+    @property
+    def is_callable(self) -> bool:
+        """Whether it is enabled and has a key, however its calls end."""
+        return self.name != DISABLED and self.reason != BY_KEY
+
+    @property
+    def is_ready(self) -> bool:
+        return self.name in (READY, SLOW)
+
+    @property
+    def is_troubled(self) -> bool:
+        """Whether it can be called but does not answer as it should."""
+        return self.reason in (BY_COOLDOWN, BY_TEST, BY_CALLS)
+
+
+def state_of(
+    *,
+    is_enabled: bool,
+    key: KeyNote,
+    cooling: float | None = None,
+    test: Sample | None = None,
+    health: Health | None = None,
+) -> ProviderState:
+    """Return the state that follows from the first of these that says something, the tests and calls by their age.
+
+    `cooling` are the seconds until one of its models may be called again, `health` is the last hour's calls.
+    """
+    health = health or Health()
+    if not is_enabled:
+        return ProviderState(DISABLED)
+    if key.reason:
+        return ProviderState(badge_of(key), BY_KEY)
+    if cooling is not None:
+        return ProviderState(COOLING, BY_COOLDOWN, round(cooling))
+    is_news = test is not None and (health.answered is None or test.at > health.answered)
+    if test is not None and is_news and test.outcome not in NOT_FAILED:
+        return ProviderState(name_failure(test.outcome), BY_TEST)
+    was_mended = test is not None and test.outcome == OK and health.failure is not None and test.at > health.failure.at
+    if health.status in FAILED and not was_mended:
+        return ProviderState(health.status, BY_CALLS)
+    return ProviderState(SLOW, BY_CALLS) if health.status == SLOW else ProviderState(READY)
+
+
+def badge_of(key: KeyNote) -> str:
+    """Return the badge of a key: `ok`, `no_key`, or `rejected` if its provider's address is not allowed."""
+    if not key.reason:
+        return READY
+    return "no_key" if key.source == "missing" and not key.unconfirmed else "rejected"
