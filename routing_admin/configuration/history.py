@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.utils.translation import gettext as _
 
 from capabilities.errors import NotFoundError
@@ -13,6 +15,11 @@ from routing_admin.models import Revision
 
 def newest_number() -> int | None:
     return Revision.objects.values_list("number", flat=True).first()
+
+
+def newest_change() -> tuple[int, str, datetime] | None:
+    """Return the newest revision's number, its author and its time."""
+    return Revision.objects.values_list("number", "actor", "created_at").first()
 
 
 def number_before(number: int) -> int:

@@ -21,7 +21,8 @@ from capabilities.models import Agent
 from capabilities.runtime import owned
 from routing_admin.configuration import rows
 from routing_admin.configuration.catalogue_versions import find_catalogue
-from routing_admin.configuration.history import newest_number
+from routing_admin.configuration.history import newest_change
+from routing_admin.configuration.installation import Keeping, keeping_of
 from routing_admin.configuration.keys import KeyState, ProviderKeys, keys_of
 from routing_admin.configuration.stamped_cache import StampedCache
 from routing_admin.core.configuration.specs import DEFAULT_ROUTE, Configuration, ServiceSpec
@@ -37,10 +38,15 @@ class Snapshot:
 
     stamp: int
     revision: int | None
+    changed_by: str = ""
+    changed_at: datetime | None = None
+    """Who made the revision, and when."""
     configuration: Configuration
     provider_keys: Mapping[str, ProviderKeys] = field(repr=False)
     agents: tuple[AgentProfile, ...]
     record_bodies: bool = False
+    retention: Keeping
+    has_demo: bool = False
     catalogue: Catalogue = field(default_factory=default_catalogue, repr=False)
     drill: DrillWindow | None = None
     """The newest fire drill, until its end is in the audit log."""
@@ -77,19 +83,22 @@ def build() -> Snapshot:
     with one_moment():
         installation = Installation.current()
         configuration = rows.read()
-        revision = newest_number()
+        number, actor, moment = newest_change() or (None, "", None)
         keys = keys_of(configuration)
         agents = agent_profiles(configuration, {name: resolved.first for name, resolved in keys.items()})
         catalogue = find_catalogue(configuration.catalogue)
         drill = find_open_drill()
-    recording = installation.record_bodies
     return Snapshot(
         stamp=installation.version,
-        revision=revision,
+        revision=number,
+        changed_by=actor,
+        changed_at=moment,
         configuration=configuration,
         provider_keys=keys,
         agents=agents,
-        record_bodies=recording,
+        record_bodies=installation.record_bodies,
+        retention=keeping_of(installation),
+        has_demo=installation.has_demo,
         catalogue=catalogue,
         drill=drill,
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import filterfalse
 from typing import Any
 
 from django.db import connections
@@ -37,8 +38,8 @@ PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
 """Columns that are counts, in contrast to money."""
 SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
 SERIES_COUNTS = ("requests", "failures", "prompt_tokens", "completion_tokens", "cost_nanos")
-"""Columns that charts over time need."""
-NO_RATES = ExchangeTable()
+"""Counts of charts over time."""
+NO_RATES, NO_TIME = ExchangeTable(), timedelta()
 MAX_GROUPS = 1000
 """Maximum number of groups that are listed; totals include all of them."""
 
@@ -97,10 +98,41 @@ class UsageReport:
     """Only the columns in `SERIES_COUNTS`, unless grouped by day."""
 
 
+@dataclass(frozen=True, slots=True)
+class SummedTimes:
+    """Hours or days that have sums, and those of them that are folded into roll-ups."""
+
+    span: str
+    starts: Sequence[datetime]
+    folded: Collection[datetime]
+
+    def between(self, since: datetime, until: datetime | None) -> list[datetime]:
+        return [start for start in self.starts if since <= start and (until is None or start < until)]
+
+
+def list_times(since: datetime, *, before: timedelta = NO_TIME, is_filtered: bool = False) -> SummedTimes:
+    """Return what is summed from a time on, and `before` it; two queries.
+
+    Roll-ups are for a single column. So they are of no use to filtered sums.
+    """
+    span, start = _span_of(since)
+    starts = list_starts(span, moved(start, -before))
+    return SummedTimes(span, starts, set() if is_filtered else list_folded(span, starts))
+
+
+def moved(moment: datetime, length: timedelta) -> datetime:
+    # Days are moved on the clock, because a day has 23 to 25 hours twice a year.
+    if length % DAY or length == DAY:
+        return moment + length
+    return timezone.make_aware((timezone.localtime(moment) + length).replace(tzinfo=None))
+
+
 def sum_usage(
     since: datetime,
     group_by: str,
     exchange: ExchangeTable = NO_RATES,
+    times: SummedTimes | None = None,
+    /,
     *,
     until: datetime | None = None,
     **only: str,
@@ -108,7 +140,8 @@ def sum_usage(
     """Return the usage between two times (by default until now), grouped by one of `GROUPS`; three queries.
 
     Partial hours at both ends count as whole; whole days if `since` is more than two days ago. `only` limits the sums
-    to one agent, team, project or user. Currencies are compared if `exchange` has their rates.
+    to one agent, team, project or user. Currencies are compared if `exchange` has their rates. With `times`, which
+    were read in the same transaction, one query is enough.
     """
     span, start = _span_of(since)
     if until is not None:
@@ -117,9 +150,9 @@ def sum_usage(
     is_by_day = group_by == "day"
     # All queries share one snapshot, so that groups and series have the same total.
     with one_moment(LOGS):
-        starts = [moment for moment in list_starts(span, start) if until is None or moment < until]
+        times = times or list_times(since, is_filtered=bool(filters))
         name, counted = (SMALLEST, COUNTS) if is_by_day else (GROUPS[group_by], SERIES_COUNTS)
-        groups, series = _sum_up(span, starts, name, filters, counted)
+        groups, series = _sum_up(times, times.between(start, until), name, filters, counted)
     if is_by_day:
         groups = _by_day(series)
     total = Counts()
@@ -171,15 +204,12 @@ It reads roll-ups where they exist, and rows of all other periods once.
 
 
 def _sum_up(
-    span: str, starts: Sequence[datetime], name: str, filters: Mapping[str, str], series_counts: Sequence[str]
+    times: SummedTimes, starts: Sequence[datetime], name: str, filters: Mapping[str, str], counted: Sequence[str]
 ) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
-    # A roll-up is for one column, so it cannot be filtered by another one. There may be thousands of pairs of value and
-    # start, which the database adds up.
-    folded = set[datetime]() if filters else list_folded(span, starts)
-    rows = UsageSum.objects.filter(
-        span=span, start__in=[moment for moment in starts if moment not in folded], **filters
-    )
-    rollups = UsageRollup.objects.filter(span=span, start__in=folded)
+    # There may be thousands of pairs of value and start, which are summed in the database.
+    is_folded = times.folded.__contains__
+    rows = UsageSum.objects.filter(span=times.span, start__in=list(filterfalse(is_folded, starts)), **filters)
+    rollups = UsageRollup.objects.filter(span=times.span, start__in=list(filter(is_folded, starts)))
     columns = "start", "value", "currency", *COUNTS
     queries = {
         "sums": rows.order_by().values_list("start", name, "currency").annotate(**SUMS),
@@ -191,7 +221,7 @@ def _sum_up(
         **{part: statement for part, (statement, _) in parts.items()},
         counts=", ".join(COUNTS),
         all=", ".join(f"SUM({column})" for column in COUNTS),
-        series=", ".join(f"SUM({column})" if column in series_counts else "0" for column in COUNTS),
+        series=", ".join(f"SUM({column})" if column in counted else "0" for column in COUNTS),
     )
     groups, series = defaultdict[Any, Counts](Counts), defaultdict[datetime, Counts](Counts)
     with connections[LOGS].cursor() as cursor:

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import F, Sum, Value
-from django.utils import timezone
 
 from routing_admin.models import UsageRollup, UsageSum
-from routing_admin.platform.databases.router import LOGS, one_moment
-from routing_admin.request_log.usage import GROUPS, HOURS_UP_TO, SERIES_COUNTS, SMALLEST, Counts
-from routing_admin.request_log.usage_rollups import list_folded, list_starts
+from routing_admin.request_log.usage import GROUPS, SERIES_COUNTS, SMALLEST, Counts, SummedTimes, moved
 from routing_admin.request_log.usage_sums import COUNTS
 
 NO_FILTERS: Mapping[str, str] = {}
@@ -33,6 +30,7 @@ class UsageSeries:
 
 
 def sum_series(
+    times: SummedTimes,
     since: datetime,
     length: timedelta,
     group_by: str,
@@ -43,26 +41,13 @@ def sum_series(
 ) -> UsageSeries:
     """Return the series of the named groups between the times of a report, and the total of the time before it.
 
-    `length` is that of the period, in whole hours or days. Three queries.
+    `length` is that of the period, in whole hours or days; `times` reach back to the time before. Two queries.
     """
-    span = UsageSum.HOUR if timezone.now() - since <= HOURS_UP_TO + timedelta(hours=1) else UsageSum.DAY
     filters = {GROUPS[name]: value for name, value in only.items()}
-    earliest = _moved(since, -length)
-    with one_moment(LOGS):
-        starts = list_starts(span, earliest)
-        folded = set() if filters else list_folded(span, starts)
-        now = [start for start in starts if since <= start and (until is None or start < until)]
-        before = [start for start in starts if start < since]
-        groups = read_points(span, now, folded, GROUPS[group_by], names, filters) if names else {}
-        earlier = read_points(span, before, folded, filters=filters)
-    return UsageSeries(groups, {_moved(start, length): counts for start, counts in earlier.get("", {}).items()})
-
-
-def _moved(moment: datetime, length: timedelta) -> datetime:
-    # Days are shifted by the calendar, because two days of a year have 23 or 25 hours.
-    if length % timedelta(days=1) or length == timedelta(days=1):
-        return moment + length
-    return timezone.make_aware((timezone.localtime(moment) + length).replace(tzinfo=None))
+    now, before = times.between(since, until), times.between(moved(since, -length), since)
+    groups = read_points(times.span, now, times.folded, GROUPS[group_by], names, filters) if names else {}
+    earlier = read_points(times.span, before, times.folded, filters=filters)
+    return UsageSeries(groups, {moved(start, length): counts for start, counts in earlier.get("", {}).items()})
 
 
 def read_points(

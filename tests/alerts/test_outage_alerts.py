@@ -92,7 +92,7 @@ def test_read_only_database_and_its_end_are_each_reported_once(chat, database_ou
     assert received(chat) == [("begun", "database")]
     assert "read-only" in chat.received[0].body["text"]
     assert [(alert.kind, alert.ended_at, bool(alert.sent_at)) for alert in list_alerts()] == [(DATABASE[0], None, True)]
-    assert count_open()[AlertKind.DATABASE] == 1
+    assert count_open().by_kind[AlertKind.DATABASE] == 1
     database_outage.undo()
     second.round()
     first.round()

@@ -298,18 +298,18 @@ def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
 def test_query_count_is_the_same_for_three_and_thirty_requests(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
-    """The dashboard makes six queries to the log, however many requests there are.
+    """The dashboard makes five queries to the log, however many requests there are.
 
-    They read hours, times to first content, attempts, the newest fallback, the newest failure, and any answer.
+    They read hours, times to first content, attempts, the newest fallbacks and failures, and any answer.
     """
     for number in range(3):
         logged(f"a{number}", 0.1, "http_500")
     admin.get(reverse("dashboard"))
-    with django_assert_num_queries(6, using="logs"):
+    with django_assert_num_queries(5, using="logs"):
         admin.get(reverse("dashboard"))
     for number in range(27):
         logged(f"b{number}", 0.1, "http_500")
-    with django_assert_num_queries(6, using="logs"):
+    with django_assert_num_queries(5, using="logs"):
         admin.get(reverse("dashboard"))
 
 

@@ -27,7 +27,7 @@ from tests.engines.databases import is_postgresql
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 QUERIES: dict[str, tuple[int, int]] = {
-    "/": (10, 6),
+    "/": (6, 5),
     "/find/": (3, 0),
     "/find/?q=echo": (7, 1),
     "/find/?q=req_6741": (6, 1),
@@ -51,7 +51,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/history/audit/": (5, 0),
     "/matrix/catalogue/": (3, 0),
     "/matrix/catalogue/{edition}/": (6, 0),
-    "/usage/": (3, 3),  # the second query reads which days are rolled up
+    "/usage/": (3, 2),
     "/usage/budgets/": (4, 0),
     "/settings/": (5 + is_postgresql(), 0),  # the size of PostgreSQL's database is a query
     "/alerts/": (5, 0),

@@ -24,7 +24,7 @@ from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from routing_admin.request_log.search import find
 from routing_admin.request_log.search_words import parse
-from routing_admin.request_log.usage import Counts, sum_usage
+from routing_admin.request_log.usage import Counts, list_times, sum_usage
 from routing_admin.request_log.usage_rollups import usage_rollups
 from routing_admin.request_log.usage_series import sum_series
 from tests.console.visits import text_of
@@ -138,7 +138,8 @@ def test_series_are_the_same_from_rollups_and_from_sums(noon: datetime, only: di
     since = sum_usage(noon - 5 * DAY, "agent").since
 
     def read() -> Any:
-        series = sum_series(since, 6 * DAY, "agent", ["ann", "bob"], **only)
+        times = list_times(since, before=6 * DAY, is_filtered=bool(only))
+        series = sum_series(times, since, 6 * DAY, "agent", ["ann", "bob"], **only)
         return {name: dict(points) for name, points in series.groups.items()}, dict(series.before)
 
     unfolded = read()

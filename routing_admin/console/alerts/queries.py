@@ -113,16 +113,22 @@ def line_of(row: Alert) -> AlertLine:
     )
 
 
-def count_open() -> Mapping[AlertKind, int]:
-    counts = Counter(Alert.objects.filter(ended_at=None).order_by().values_list("kind", flat=True))
-    counts.update(row.kind for row in _list_kept())
-    return {kind: counts[kind.value] for kind in AlertKind}
+@dataclass(frozen=True, slots=True)
+class AlertCounts:
+    """Numbers of active alerts: of each kind, and of all that are neither acknowledged nor muted."""
+
+    by_kind: Mapping[AlertKind, int]
+    waiting: int
 
 
-def count_waiting() -> int:
-    """Count the active alerts that are neither acknowledged nor muted. One query."""
-    quiet = Q(acknowledged_at__isnull=False) | Q(muted_until__gt=timezone.now())
-    return Alert.objects.filter(ended_at=None).exclude(quiet).count() + len(_list_kept())
+def count_open() -> AlertCounts:
+    """Count the active alerts. One query."""
+    kept, now = [(row.kind, None, None) for row in _list_kept()], timezone.now()
+    columns = ("kind", "acknowledged_at", "muted_until")
+    found = [*Alert.objects.filter(ended_at=None).order_by().values_list(*columns), *kept]
+    counts = Counter(kind for kind, _acknowledged, _muted in found)
+    waiting = sum(acknowledged is None and (muted is None or muted <= now) for _kind, acknowledged, muted in found)
+    return AlertCounts({kind: counts[kind.value] for kind in AlertKind}, waiting)
 
 
 def find_webhook() -> Webhook | None:

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from capabilities.access import can_edit, may, role_of
 from capabilities.core.permissions import PagePart, UserRole, can_change
 from routing_admin.configuration import snapshot
-from routing_admin.console.alerts.queries import count_waiting
+from routing_admin.console.alerts.queries import count_open
 from routing_admin.console.drills.queries import banner_context
 
 THEME_COOKIE = "theme"
@@ -143,10 +143,10 @@ def page(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """Return the groups of the side navigation.
+def navigation(request: HttpRequest, alerts: int | None = None) -> list[dict[str, Any]]:
+    """Return the groups of the side navigation, with the current page marked, and the counts of their things.
 
-    Each entry has its URL, its count, and whether it is the current page.
+    `alerts` is the number of waiting alerts, if a page knows it already.
     """
     current = request.resolver_match.url_name if request.resolver_match else None
     configuration = snapshot.current().configuration
@@ -155,7 +155,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         "matrix": len(configuration.services),
         "providers": len(configuration.providers),
         "agents": len(snapshot.current().agents),
-        "alerts": count_waiting() or None,
+        "alerts": (count_open().waiting if alerts is None else alerts) or None,
     }
     groups, is_administrator = [], role_of(request.user) is UserRole.ADMINISTRATOR
     for label, entries in PLACES:

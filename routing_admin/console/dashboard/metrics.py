@@ -180,7 +180,7 @@ def _of_rows() -> Iterator[MetricFamily]:
     yield MetricFamily(
         name="routing_admin_alerts_open",
         explanation="Alerts that last, by kind.",
-        values={(kind.value,): count for kind, count in count_open().items()},
+        values={(kind.value,): count for kind, count in count_open().by_kind.items()},
         labels=("kind",),
     )
     last_backup = next((run.timestamp() for run in list_runs("installation.backup")), None)

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q, Sum
+from django.contrib.auth import get_user_model
+from django.db.models import Exists, Q, Sum
 from django.utils import timezone
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
@@ -23,13 +24,14 @@ from capabilities.core.services.limit_holders import id_of_agent, id_of_label
 from capabilities.last_use import last_uses
 from capabilities.models import AgentKey
 from capabilities.quantities import duration_text
-from routing_admin.configuration.installation import Keeping, read_retention_settings
+from routing_admin.configuration.installation import Keeping
 from routing_admin.console.demo.day import DEMO
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.fallback.chain import OK
 from routing_admin.limits.headers import WARN_PERCENT, percent_of
 from routing_admin.limits.uses import end_of_window, find_uses
-from routing_admin.models import AuditEvent, Installation, RequestLog, Revision
+from routing_admin.models import AuditEvent, RequestLog
+from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log.health import Day, FirstContent
 from routing_admin.request_log.search import failed_condition, fell_back_condition
 from routing_admin.request_log.search_words import Search, moment_text
@@ -37,31 +39,26 @@ from routing_admin.request_log.time_ranges import back_from, window_start, withi
 
 TROUBLED = 8
 """How many requests with a fallback or a failure are shown."""
+TWO_PARTS = "SELECT * FROM ({}) AS first_part UNION ALL SELECT * FROM ({}) AS second_part"
+"""Each part is served by an index of its own; SQLite takes a limit only in a query within a union."""
 
 
 def list_troubled_requests(now: datetime) -> list[RequestLog]:
-    """Return the newest requests of the last day that fell back or failed, without their bodies.
-
-    Two queries, each served by an index.
-    """
+    """Return the newest requests of the last day that fell back or failed, without their bodies. One query."""
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(started_at__gte=window_start(now)).order_by("-started_at", "-pk")
-    fell_back = rows.filter(fell_back_condition())[:TROUBLED]
-    failed = rows.filter(failed_condition())[:TROUBLED]
-    by_id = {row.pk: row for row in (*fell_back, *failed)}
+    parts = [rows.filter(condition)[:TROUBLED] for condition in (fell_back_condition(), failed_condition())]
+    (fell_back, values), (failed, more_values) = (part.query.get_compiler(LOGS).as_sql() for part in parts)
+    found = RequestLog.objects.raw(TWO_PARTS.format(fell_back, failed), [*values, *more_values])
+    by_id = {row.pk: row for row in found}
     return sorted(by_id.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:TROUBLED]
-
-
-def find_newest_revision() -> Revision | None:
-    return Revision.objects.only("number", "created_at", "actor", "message").first()
 
 
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
     """Which first steps have been done on a new installation."""
 
-    has_demo: bool
-    had_demo: bool
+    loaded_demo: bool
     chose_password: bool
     used_key: bool
     uploaded_file: bool
@@ -69,17 +66,24 @@ class FirstSteps:
 
 
 def find_first_steps(user: str) -> FirstSteps:
-    """Return which first steps are done, by anyone or, for the password, by the given user. Six queries at most."""
+    """Return which first steps are done, by anyone or, for the password, by the given user. Two queries."""
     password_events = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
     used_keys = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses().list_noted())
-    has_demo = Installation.current().has_demo
-    return FirstSteps(
-        has_demo=has_demo,
-        had_demo=has_demo or AuditEvent.objects.filter(action="demo.load").exists(),
-        chose_password=password_events.exists(),
-        used_key=AgentKey.objects.filter(used_keys).exists(),
+    done = (
+        AuditEvent.objects.filter(action="demo.load"),
+        password_events,
+        AgentKey.objects.filter(used_keys),
         # Filter by the empty owner first, because `owner` is indexed.
-        uploaded_file=Artifact.objects.filter(owner="").exclude(uploaded_by="").exists(),
+        Artifact.objects.filter(owner="").exclude(uploaded_by=""),
+    )
+    # The row of the user, who exists, makes one query of them.
+    users, columns = get_user_model().objects.filter(username=user), [Exists(rows) for rows in done]
+    loaded_demo, chose_password, used_key, uploaded_file = users.values_list(*columns)[0]
+    return FirstSteps(
+        loaded_demo=loaded_demo,
+        chose_password=chose_password,
+        used_key=used_key,
+        uploaded_file=uploaded_file,
         answered_request=_was_answered(),
     )
 
@@ -147,9 +151,8 @@ class QuotaUse:
     quota: int
 
 
-def list_low_quotas() -> list[QuotaUse]:
-    """Return quotas of which nine tenths are used: the installation's, then agents'. One query if none is set."""
-    retention = read_retention_settings()
+def list_low_quotas(retention: Keeping) -> list[QuotaUse]:
+    """Return quotas of which nine tenths are used: the installation's, then agents'. No query if none is set."""
     return [*_of_all(retention), *_of_agents(retention)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.functional import Promise
+from django.utils.functional import Promise, SimpleLazyObject
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_POST
@@ -23,6 +23,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import KeyFrom
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.alerts.queries import count_open
+from routing_admin.console.base.context import navigation
 from routing_admin.console.base.page_responses import add_refusal_toast, add_toast, require_found
 from routing_admin.console.catalogue.actions import replace_model
 from routing_admin.console.catalogue.queries import list_endings
@@ -31,7 +32,6 @@ from routing_admin.console.dashboard.notices import list_notices
 from routing_admin.console.dashboard.queries import (
     figures_of,
     find_first_steps,
-    find_newest_revision,
     list_low_budgets,
     list_low_quotas,
     list_troubled_requests,
@@ -170,14 +170,15 @@ def dashboard(request: HttpRequest) -> HttpResponse:
     standings = list_standings(state)
     tiles = tiles_of(state, read_evidence())
     today, yesterday = health.two_days(now)
+    alerts = count_open()
     notices = list_notices(
-        alerts=count_open(),
+        alerts=alerts.by_kind,
         standings=standings,
         budgets=list_low_budgets(state.configuration),
         refusals=list_key_refusals(state),
-        quotas=list_low_quotas(),
+        quotas=list_low_quotas(state.retention),
         cooldowns=process_run_context().cooldowns,
-        drifts=render_drifts(list_drifts()),
+        drifts=render_drifts(list_drifts(state.configuration)),
     )
     context = {
         "sentence": sentence_of(standings, tiles),
@@ -198,7 +199,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "figures": figures_of(today, yesterday, health.first_content(now), now),
         "has_requests": today.total > 0,
         "troubled": _troubled_rows(now),
-        "revision": find_newest_revision(),
+        "nav": SimpleLazyObject(lambda: navigation(request, alerts.waiting)),
         **_checklist(state, standings, request.user.get_username()),
     }
     # htmx names the element that it replaces. For the element `live`, only that part is rendered.
@@ -259,14 +260,15 @@ def _checklist(state: Snapshot, standings: Sequence[Standing], user: str) -> dic
     }
     finished = [task for task in TASKS if is_done[task.name]]
     open_tasks = [task for task in TASKS if not is_done[task.name]]
-    # Removing the demo is a further step on an installation that had it.
-    demo_gone = first_steps.had_demo and not first_steps.has_demo
-    finished_count, total = len(finished) + demo_gone, len(TASKS) + first_steps.had_demo
+    # On an installation that had the demo, removing it is another step.
+    had_demo = state.has_demo or first_steps.loaded_demo
+    demo_gone = had_demo and not state.has_demo
+    finished_count, total = len(finished) + demo_gone, len(TASKS) + had_demo
     return {
         "finished": finished,
         "open_tasks": open_tasks,
-        "has_demo": first_steps.has_demo,
-        "removal": describe_removal() if first_steps.has_demo else None,
+        "has_demo": state.has_demo,
+        "removal": describe_removal() if state.has_demo else None,
         "demo_gone": demo_gone,
         "finished_count": finished_count,
         "total": total,

@@ -5,7 +5,7 @@ Drifts are doubts about what models read; pages show each with its sentence.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
@@ -21,7 +21,9 @@ from capabilities.core.translatable import insert_facts
 from capabilities.core.wire import Usage
 from capabilities.labels import CONTENTS, capability_label
 from capabilities.models import Agent, Drift, NightlyProbe, ProbeTranscript, Provider, Service
+from routing_admin.configuration import snapshot
 from routing_admin.console.matrix.queries import INPUT, OUTPUT, list_squares
+from routing_admin.core.configuration.specs import Configuration, ServiceSpec
 from routing_admin.limits.prices.sheet import price_for
 
 
@@ -124,7 +126,7 @@ class DriftLine:
     """A service and a drift that is still relevant for it."""
 
     row: Drift
-    service: Service
+    service_id: str
 
     @property
     def is_doubt(self) -> bool:
@@ -143,33 +145,25 @@ def map_drifts() -> Mapping[tuple[str, str], Mapping[str, DriftKind]]:
     return drifts
 
 
-def list_drifts() -> list[DriftLine]:
-    """List the relevant drifts of all services. One query, and two more if there are any."""
-    open_drifts = list_open_drifts()
-    if not open_drifts:
-        return []
-    providers, models = {row.provider for row in open_drifts}, {row.model for row in open_drifts}
-    services = Service.objects.filter(provider__name__in=providers, model__in=models, enabled=True)
-    return match_drifts(open_drifts, services.select_related("provider").prefetch_related("capabilities"))
+def list_drifts(configuration: Configuration) -> list[DriftLine]:
+    """List the relevant drifts of all enabled services. One query."""
+    rows = list_open_drifts()
+    enabled = [service for service in configuration.services if service.enabled] if rows else []
+    return [line for service in enabled for line in match_drifts(rows, service)]
 
 
-def list_drifts_of(service: Service) -> list[DriftLine]:
-    rows = Drift.objects.filter(dismissed_at=None, provider=service.provider.name, model=service.model)
-    return match_drifts(list(rows), [service])
+def list_drifts_of(row: Service) -> list[DriftLine]:
+    service = snapshot.current().configuration.service(row.service_id)
+    rows = Drift.objects.filter(dismissed_at=None, provider=row.provider.name, model=row.model)
+    return list(match_drifts(rows, service)) if service else []
 
 
-def match_drifts(rows: Iterable[Drift], services: Iterable[Service]) -> list[DriftLine]:
-    by_model: dict[tuple[str, str], list[tuple[Service, set[str]]]] = {}
-    for service in services:
-        reads = {square.name for square in list_squares(service) if square.side == INPUT and square.on}
-        by_model.setdefault((service.provider.name, service.model), []).append((service, reads))
-    return [
-        DriftLine(row, service)
-        for row in rows
-        for service, reads in by_model.get((row.provider, row.model), ())
+def match_drifts(rows: Iterable[Drift], service: ServiceSpec) -> Iterator[DriftLine]:
+    for row in rows:
         # A drift is left out if it no longer applies to what the service is recorded to read, for example after Undo.
-        if is_current(DriftKind(row.kind), row.capability in reads)
-    ]
+        is_read = row.capability in service.effective_capabilities.input
+        if (row.provider, row.model) == (service.provider, service.model) and is_current(DriftKind(row.kind), is_read):
+            yield DriftLine(row, service.id)
 
 
 # Transcripts of probes.
@@ -268,5 +262,5 @@ def render_drifts(lines: Iterable[DriftLine]) -> list[DriftView]:
 def _render(line: DriftLine) -> DriftView:
     row = line.row
     kinds = CONTENTS.get(row.capability, capability_label(row.capability))
-    facts = {"name": line.service.service_id, "kinds": kinds, "status": row.status}
+    facts = {"name": line.service_id, "kinds": kinds, "status": row.status}
     return DriftView(line, insert_facts(str(SENTENCES[row.kind]), facts), kinds)
