@@ -66,7 +66,8 @@ class Counts:
     def add(self, currency: str, counts: Sequence[int]) -> None:
         """Add sums in the order of `COUNTS`; `currency` is the currency of the money, empty if nothing has a price."""
         for name, count in zip(PLAIN_COUNTS, counts[: len(PLAIN_COUNTS)], strict=True):
-            setattr(self, name, getattr(self, name) + count)
+            if count:  # most are zero, and a page adds thousands
+                setattr(self, name, getattr(self, name) + count)
         for sums, nanos in zip(self.money, counts[len(PLAIN_COUNTS) :], strict=True):
             if currency:
                 sums[currency] = sums.get(currency, 0) + nanos

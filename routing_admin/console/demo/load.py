@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from django.utils.functional import Promise
@@ -29,6 +29,7 @@ from capabilities.models import Agent, Service
 from routing_admin.configuration import rows, snapshot
 from routing_admin.configuration.agents.actions import issue_key
 from routing_admin.configuration.revisions import ledger
+from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.consequences import foresee
 from routing_admin.console.demo.day import AGENT_LABELS, BUDGET, BUDGETED, DEMO, count_requests, remove_day
 from routing_admin.console.exchange.actions import import_configuration
@@ -142,10 +143,11 @@ class RemovalPreview:
     effects: tuple[Consequence, ...]
 
 
-def preview_removal() -> RemovalPreview:
-    current = snapshot.current().configuration
-    remaining = subtract_demo(current, demo_configuration())
-    names = removed_names(current, remaining)
+# A snapshot is immutable, and the dashboard asks every half a minute.
+@lru_cache(maxsize=2)
+def preview_removal(state: Snapshot) -> RemovalPreview:
+    remaining = subtract_demo(state.configuration, demo_configuration())
+    names = removed_names(state.configuration, remaining)
     return RemovalPreview(
         names,
         tuple(
@@ -189,7 +191,7 @@ class RemovalView:
 
 
 def describe_removal() -> RemovalView:
-    preview = preview_removal()
+    preview = preview_removal(snapshot.current())
     return RemovalView([(LABELS[kind], names) for kind, names in preview.names.items()], preview.effects)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from django.db.models import Count, Q
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
+from django.utils.translation import get_language, gettext_lazy
 
 from capabilities.core.providers.origins import is_embedded
 from capabilities.sentences import translate_sentence
@@ -107,7 +108,13 @@ class Standing:
 
 
 def list_standings(state: Snapshot) -> tuple[Standing, ...]:
-    """Return the standing of each enabled route. Each is planned as for a request, but no model is called."""
+    """Return the standing of each enabled route. It is planned as for a request, but no model is called."""
+    return _list_standings(state, get_language())
+
+
+# Snapshots are immutable, so a result can be cached by snapshot and language.
+@lru_cache(maxsize=4)
+def _list_standings(state: Snapshot, _language: str | None) -> tuple[Standing, ...]:
     return tuple(_standing(state, route) for route in state.configuration.routes if route.enabled)
 
 
