@@ -5,7 +5,7 @@ const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 const on = (kind, act) => document.addEventListener(kind, act);
 const clone = (template) => template.content.firstElementChild.cloneNode(true);
 
-/* Toasts: ten seconds, more under pointer or focus. */
+/* Toasts: ten seconds, or more in use. */
 
 function expire(toast) {
   setTimeout(() => (toast.matches(":hover, :focus-within") ? expire(toast) : toast.remove()), 10000);
@@ -38,7 +38,7 @@ on("toast", (event) => event.detail.items.forEach(toast));
 /* Failed requests. */
 
 function putBack(element) {
-  if (element.matches("input[type=checkbox]")) element.checked = !element.checked;
+  if (element.type === "checkbox") element.checked = !element.checked;
 }
 
 const saidFor = (status) => words()[{ 403: "forbidden", 404: "gone", 410: "gone" }[status]] || `${words().failed} (${status})`;
@@ -51,17 +51,17 @@ on("htmx:responseError", ({ detail }) => {
 });
 
 on("htmx:beforeRequest", (event) => {
-  if (document.hidden && event.target.matches("[hx-trigger^=every]")) event.preventDefault();
+  const paused = document.hidden ? "[hx-trigger^=every]" : "[hx-trigger$=m]:has(:focus, [open])";
+  if (event.target.matches(paused)) event.preventDefault();
 });
 
 on("htmx:sendError", ({ detail }) => {
   const element = detail.elt;
-  const kind = detail.requestConfig.triggeringEvent?.type || "click";
   const wanted = element.checked;
   putBack(element);
   const retry = () => {
     element.checked = wanted;
-    htmx.trigger(element, kind);
+    htmx.trigger(element, detail.requestConfig.triggeringEvent?.type || "click");
   };
   toast({ text: words().offline, level: "error", retry });
 });
@@ -196,5 +196,5 @@ on("keydown", (event) => {
   choose(all.at((all.indexOf(chosen()) + step) % all.length));
 });
 
-for (const shown of $$("#toasts > .toast")) expire(shown);
+$$("#toasts > .toast").forEach(expire);
 window.frameParts = { $, $$, on, words, saidFor, clone };

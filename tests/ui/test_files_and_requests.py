@@ -15,7 +15,10 @@ from artifacts.library import store_bytes, store_text
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
 from routing_admin.console.demo.load import record_demo_request
+from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import RequestLog
+from routing_admin.request_log.entries import RequestFacts, entry_of
+from routing_admin.request_log.insertion import write
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
 FILES = Path(__file__).resolve().parents[1] / "artifacts" / "files"
@@ -308,3 +311,29 @@ def test_two_models_are_compared_side_by_side(admin_page: Any, demo: str) -> Non
     expect(page.locator(".diff mark", has_text="echo").first).to_be_visible()
     choose(page, "First model service", "text-model")
     expect(page.get_by_text("Both get exactly the same.").first).to_be_visible()
+
+
+def test_the_dashboards_chart_is_drawn_again_unless_it_is_in_use(admin_page: Any) -> None:
+    """Every two minutes the chart of the chosen range is loaded, but not while it is in use."""
+    answer("req_chart_1")
+    loads = list[str]()
+    admin_page.on("request", lambda request: loads.append(request.url) if "/volume/" in request.url else None)
+    admin_page.clock.install()
+    admin_page.goto("/")
+    chart = admin_page.locator("#over-time")
+    chart.scroll_into_view_if_needed()
+    chart.get_by_role("link", name="7 days").click()
+    expect(chart.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
+    answer("req_chart_2")
+    chart.get_by_text("Show as table").click()
+    admin_page.clock.run_for(130_000)
+    assert len(loads) == 2
+    chart.get_by_text("Show as table").click()
+    admin_page.locator("h1").click()
+    admin_page.clock.run_for(130_000)
+    expect(chart.get_by_text("2 requests", exact=True)).to_be_visible()
+    expect(chart.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
+
+
+def answer(key: str) -> None:
+    write([entry_of(RequestFacts(key, timezone.now(), "v1"), (Attempt("echo", "echo-text", "ok"),))])
