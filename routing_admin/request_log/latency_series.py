@@ -7,24 +7,21 @@ search, is counted by rows, as far back as charts of requests do (`volume.bounde
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db.models import CharField, Count
 from django.db.models.functions import Cast, Left
 
-from routing_admin.models import UsageRollup, UsageSum
+from routing_admin.models import UsageRollup
 from routing_admin.request_log.latencies import ALL, Histogram, Latency, Place, bucket_of, select_timed
 from routing_admin.request_log.search import filter_rows
 from routing_admin.request_log.search_words import Search
-from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
-from routing_admin.request_log.totals import SUMMED_TERMS, is_summed, next_day
+from routing_admin.request_log.summed_times import Range, in_any, split_range
+from routing_admin.request_log.totals import SUMMED_TERMS, is_summed
 from routing_admin.request_log.usage_rollups import list_folded
-from routing_admin.request_log.usage_sums import HOURS_STAY, day_of
 from routing_admin.request_log.volume import ANSWERS, WORDS, bounded_start
-
-Range = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +35,20 @@ class LatencySeries:
 def read_latencies(
     search: Search, latency: Latency, start: datetime, stop: datetime, now: datetime, *, by_minute: bool
 ) -> LatencySeries:
-    """Return the latencies of answered requests between two times; at most ten queries."""
+    """Return the latencies of answered requests between two times; at most thirteen queries."""
     points: dict[datetime, Histogram] = defaultdict(Counter)
-    left = [(start, stop)]
+    left: Sequence[Range] = [(start, stop)]
     place = None if by_minute else _find_place(search)
     if place is not None:
         found, left = _read_rollups(latency, place, start, stop, now)
         points.update(found)
-    since = bounded_start(left[0][0], left[-1][1], now) if left else start
+    since = start
     for begin, end in left:
-        if max(begin, since) < end:
-            for at, histogram in read_rows(latency, search, (max(begin, since), end), now, by_minute).items():
-                points[at] += histogram
-    return LatencySeries(since if left and since > left[0][0] else start, points)
+        counted_from = bounded_start(begin, end, now)
+        since = counted_from if counted_from > begin else since
+        for at, histogram in read_rows(latency, search, (counted_from, end), now, by_minute).items():
+            points[at] += histogram
+    return LatencySeries(since, points)
 
 
 def _find_place(search: Search) -> Place | None:
@@ -64,43 +62,16 @@ def _find_place(search: Search) -> Place | None:
 
 def _read_rollups(
     latency: Latency, place: Place, start: datetime, stop: datetime, now: datetime
-) -> tuple[dict[datetime, Histogram], list[Range]]:
-    """Return histograms from the roll-ups of days and hours, and the ranges of time that no roll-up covers."""
+) -> tuple[dict[datetime, Histogram], Sequence[Range]]:
+    """Return the histograms of folded days and hours, and the ranges that they leave."""
     found: dict[datetime, Histogram] = {}
-    covered: list[Range] = []
-    for span, starts in _list_periods(start, stop, now):
-        open_starts = [at for at in starts if not any(begin <= at < end for begin, end in covered)]
-        folded = list_folded(span, open_starts)
-        rows = UsageRollup.objects.filter(span=span, start__in=folded, dimension=place[0], value=place[1])
-        for at, latencies in rows.values_list("start", "latencies"):
-            # A time has a row per currency, and one of these has the histograms.
-            counts = (latencies or {}).get(latency.value, {})
-            found.setdefault(at, Counter()).update({int(bucket): count for bucket, count in counts.items()})
-        covered += [(at, next_day(at) if span == UsageSum.DAY else at + HOUR) for at in folded]
-    return found, list(_gaps(start, stop, sorted(covered)))
-
-
-def _list_periods(start: datetime, stop: datetime, now: datetime) -> Iterator[tuple[str, Sequence[datetime]]]:
-    # Hours are only needed where a day is incomplete, and are kept for a week.
-    if stop - start > 2 * DAY:
-        yield UsageSum.DAY, list(_walk(day_of(start), start, stop, is_day=True))
-    yield UsageSum.HOUR, list(_walk(hour_of(max(start, now - HOURS_STAY)), start, stop, is_day=False))
-
-
-def _walk(at: datetime, start: datetime, stop: datetime, *, is_day: bool) -> Iterator[datetime]:
-    while (end := next_day(at) if is_day else at + HOUR) <= stop:
-        if at >= start:
-            yield at
-        at = end
-
-
-def _gaps(start: datetime, stop: datetime, covered: Sequence[Range]) -> Iterator[Range]:
-    for begin, end in covered:
-        if start < begin:
-            yield start, begin
-        start = max(start, end)
-    if start < stop:
-        yield start, stop
+    parts = split_range(start, stop, now, list_folded)
+    rows = UsageRollup.objects.filter(in_any(parts.starts), dimension=place[0], value=place[1])
+    for at, latencies in rows.values_list("start", "latencies"):
+        # Of several currencies, one row has the histograms.
+        counts = (latencies or {}).get(latency.value, {})
+        found.setdefault(at, Counter()).update({int(bucket): count for bucket, count in counts.items()})
+    return found, parts.rest
 
 
 def read_rows(

@@ -7,9 +7,9 @@ counted from rows. Any other search is counted from its rows, up to `MAX_COUNTED
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
@@ -26,16 +26,14 @@ from routing_admin.request_log.search import (
     unanswered_condition,
 )
 from routing_admin.request_log.search_words import Search, moment
-from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
+from routing_admin.request_log.summed_times import in_any, split_range
 from routing_admin.request_log.usage import SMALLEST, Counts
 from routing_admin.request_log.usage_rollups import list_folded
-from routing_admin.request_log.usage_sums import COUNTS, HOURS_STAY, OTHERS, day_of
+from routing_admin.request_log.usage_sums import COUNTS, OTHERS
 
 SUMMED_TERMS: Mapping[str, str] = {"agent": "agent", "task": "task_type"}
 """Keys of a search that are also columns of the sums."""
 TIMES = frozenset({"since", "until"})
-HOURS_UP_TO = timedelta(days=2)
-"""Periods up to this length are added up from hours alone."""
 SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
 PARTS = {
     "requests": Count("pk"),
@@ -64,7 +62,7 @@ class Totals:
 
 
 def sum_matches(search: Search, now: datetime) -> Totals:
-    """Return the totals of a search; at most six queries."""
+    """Return the totals of a search; at most nine queries."""
     with one_moment(LOGS):
         if is_summed(search):
             return _sum_range(search, now)
@@ -138,93 +136,30 @@ def _sum_range(search: Search, now: datetime) -> Totals:
     totals = Totals()
     if oldest is None or (until is not None and until <= oldest):
         return totals
-    # The log is pruned but the sums are kept, so the oldest hour may have fewer rows than its sum counts.
-    start = max(since, oldest) if since else oldest
-    by_hours = _Hours(start, now)
-    first = by_hours.round_up(start)
-    last = by_hours.round_down(until) if until else next_day(next_day(day_of(now)))
-    if last <= first:
-        edges = [(start, until)]
-    else:
-        edges = [(start, first)] if start < first else []
-        edges += [(last, until)] if until and last < until else []
+    # Sums outlast the rows, so the oldest hour that still has rows may have lost some of them.
+    parts = split_range(max(since, oldest) if since else oldest, until, now)
     rows = filter_rows(search, now)
-    for begin, end in edges:
+    for begin, end in parts.rest:
         totals.merge(_sum_edge(rows, begin, end))
-    if first < last:
-        only = {column: search.get(key) for key, column in SUMMED_TERMS.items() if search.get(key)}
-        _add_sums(totals.counts, dict(_periods(first, last, has_hours=by_hours.has(first))), only)
+    only = {column: search.get(key) for key, column in SUMMED_TERMS.items() if search.get(key)}
+    _add_sums(totals.counts, parts.starts, only)
     return totals
 
 
-def _sum_edge(rows: QuerySet[RequestLog], begin: datetime, end: datetime | None) -> Totals:
-    rows = rows.filter(started_at__gte=begin)
-    rows = rows.filter(started_at__lt=end) if end else rows
+def _sum_edge(rows: QuerySet[RequestLog], begin: datetime, end: datetime) -> Totals:
+    rows = rows.filter(started_at__gte=begin, started_at__lt=end)
     totals = _sum_rows(rows, begin, end)
     return _count_rows(rows) if totals.is_more else totals
 
 
-class _Hours:
-    """The times at which a range from `start` can be split: full hours where hourly sums exist, else days."""
-
-    def __init__(self, start: datetime, now: datetime) -> None:
-        # Hourly sums are deleted after a week; daily sums are kept for longer than the log.
-        self._kept_since = now - HOURS_STAY + DAY
-        # In some time zones days do not begin at a full hour, so hourly and daily sums cannot be combined.
-        self._can_join = hour_of(day_of(now)) == day_of(now) or start > now - HOURS_UP_TO
-
-    def has(self, at: datetime) -> bool:
-        return self._can_join and at > self._kept_since
-
-    def round_up(self, at: datetime) -> datetime:
-        began = self.round_down(at)
-        if began == at:
-            return at
-        return began + HOUR if self.has(at) else next_day(began)
-
-    def round_down(self, at: datetime) -> datetime:
-        return hour_of(at) if self.has(at) else day_of(at)
-
-
-def _periods(first: datetime, last: datetime, *, has_hours: bool) -> Iterator[tuple[str, list[datetime]]]:
-    # Use days in the middle, and hours before and after them. Without hourly sums, a range begins with a day.
-    day = day_of(first)
-    day = day if day == first else next_day(day)
-    days: list[datetime] = []
-    if (last - first > HOURS_UP_TO or not has_hours) and day in (first, hour_of(day)):
-        while (following := next_day(day)) <= last:
-            days.append(day)
-            day = following
-    hours, hour = [], first
-    while hour < last:
-        if days and hour == days[0]:
-            hour = day
-            continue
-        hours.append(hour)
-        hour += HOUR
-    yield UsageSum.HOUR, hours
-    yield UsageSum.DAY, days
-
-
-def next_day(day: datetime) -> datetime:
-    return day_of(day + DAY + HOUR)  # a day may have 23 to 25 hours
-
-
-def _add_sums(counts: Counts, starts: Mapping[str, list[datetime]], only: Mapping[str, str]) -> None:
+def _add_sums(counts: Counts, starts: Mapping[str, Sequence[datetime]], only: Mapping[str, str]) -> None:
     # A roll-up is for a single column, so it cannot be filtered by two.
     folded = {span: list_folded(span, moments) if len(only) < 2 else set() for span, moments in starts.items()}
     left = {span: [at for at in moments if at not in folded[span]] for span, moments in starts.items()}
     name, value = next(iter(only.items()), (SMALLEST, None))
-    rollups = UsageRollup.objects.filter(_in_any(folded), dimension=name)
+    rollups = UsageRollup.objects.filter(in_any(folded), dimension=name)
     queries: list[QuerySet[Any]] = [rollups.filter(value=value) if value is not None else rollups]
-    queries.append(UsageSum.objects.filter(_in_any(left), **only))
+    queries.append(UsageSum.objects.filter(in_any(left), **only))
     for query in queries:
         for currency, *sums in query.order_by().values_list("currency").annotate(**SUMS):
             counts.add(currency, list(map(int, sums)))  # PostgreSQL's sums are decimals
-
-
-def _in_any(starts: Mapping[str, Any]) -> Q:
-    found = Q(pk__in=())
-    for span, moments in starts.items():
-        found |= Q(span=span, start__in=moments)
-    return found

@@ -17,7 +17,8 @@ from capabilities.core.exchange import ExchangeTable
 from capabilities.core.prices import NO_CURRENCY
 from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, one_moment
-from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
+from routing_admin.request_log.summed_times import HOURS_UP_TO, round_up, start_of
+from routing_admin.request_log.time_ranges import DAY
 from routing_admin.request_log.usage_rollups import list_folded, list_starts, moment_of
 from routing_admin.request_log.usage_sums import COUNTS, day_of
 
@@ -30,9 +31,7 @@ GROUPS = {
     **LABELS,
     "day": "start",
 }
-"""Grouping → column of the sums."""
-HOURS_UP_TO = timedelta(days=2)
-"""Periods up to this length are read by the hour, longer ones by the day."""
+"""Groupings of usage and their columns."""
 MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
 PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
 """Columns that are counts, in contrast to money."""
@@ -146,7 +145,7 @@ def sum_usage(
     """
     span, start = _span_of(since)
     if until is not None:
-        until = _stop_of(span, until)
+        until = round_up(span, until)
     filters = {GROUPS[name]: value for name, value in only.items()}
     is_by_day = group_by == "day"
     # All queries share one snapshot, so that groups and series have the same total.
@@ -234,16 +233,8 @@ def _sum_up(
 
 
 def _span_of(since: datetime) -> tuple[str, datetime]:
-    if timezone.now() - since <= HOURS_UP_TO:
-        return UsageSum.HOUR, hour_of(since)
-    return UsageSum.DAY, day_of(since)
-
-
-def _stop_of(span: str, until: datetime) -> datetime:
-    began = hour_of(until) if span == UsageSum.HOUR else day_of(until)
-    if began == until:
-        return until
-    return began + HOUR if span == UsageSum.HOUR else day_of(began + DAY + HOUR)  # a day may have 23 to 25 hours
+    span = UsageSum.HOUR if timezone.now() - since <= HOURS_UP_TO else UsageSum.DAY
+    return span, start_of(span, since)
 
 
 def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:

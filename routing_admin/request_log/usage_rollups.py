@@ -26,8 +26,9 @@ from routing_admin.models import UsageRollup, UsageSum
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL, borrowed_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 from routing_admin.request_log.latencies import ALL, count_latencies
-from routing_admin.request_log.time_ranges import DAY, HOUR
-from routing_admin.request_log.usage_sums import COUNTS, LENGTHS, ROLLUP_LOCK, day_of
+from routing_admin.request_log.summed_times import end_of
+from routing_admin.request_log.time_ranges import HOUR
+from routing_admin.request_log.usage_sums import COUNTS, LENGTHS, ROLLUP_LOCK
 
 log = logging.getLogger(__name__)
 
@@ -118,8 +119,7 @@ def fold(span: str, start: datetime) -> None:
         period.delete()
         mark.save()
     rows = [row for dimension in DIMENSIONS for row in sum_up(span, start, dimension)]
-    # A day has 23 to 25 hours.
-    histograms = count_latencies(start, start + HOUR if span == UsageSum.HOUR else day_of(start + DAY + HOUR))
+    histograms = count_latencies(start, end_of(span, start))
     for row in rows:
         # A time has a row per currency, and the first of these has the histograms.
         row.latencies = histograms.pop((row.dimension, row.value), None)

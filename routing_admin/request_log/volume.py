@@ -8,7 +8,7 @@ from the sums. Incomplete hours and days, and any other search, are counted from
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -21,20 +21,16 @@ from routing_admin.core.fallback.endings import RequestEnding
 from routing_admin.models import RequestLog, UsageSum
 from routing_admin.request_log.search import filter_rows
 from routing_admin.request_log.search_words import Search, moment
-from routing_admin.request_log.time_ranges import HOUR, hour_of
-from routing_admin.request_log.totals import SUMMED_TERMS, is_summed, next_day
+from routing_admin.request_log.summed_times import end_of, has_hours, list_touched, split_range, start_of
+from routing_admin.request_log.totals import SUMMED_TERMS, is_summed
 from routing_admin.request_log.usage import Counts
-from routing_admin.request_log.usage_rollups import list_folded, list_starts
+from routing_admin.request_log.usage_rollups import list_folded
 from routing_admin.request_log.usage_series import read_points
-from routing_admin.request_log.usage_sums import day_of
 
 MAX_SCANNED = 30_000
 """Maximum number of requests, matching or not, that are read for counting."""
 LEAST_SCANNED = timedelta(minutes=10)
-"""Requests of this last period are always counted, however many, so that a chart is never empty while requests arrive.
-"""
-HOURS_FOR = timedelta(days=6)
-"""Hourly sums are used for this long; they are kept for a day longer."""
+"""Rows of this time are counted, however many they are, so that a chart is never empty while requests arrive."""
 COUNTED = ("requests", "failures", "refused", "cancelled", "fallbacks")
 
 
@@ -89,51 +85,38 @@ def find_range(search: Search, now: datetime) -> tuple[datetime, datetime] | Non
 
 
 def count_volume(search: Search, start: datetime, stop: datetime, now: datetime, *, by_minute: bool) -> Volume:
-    """Return the volume between two times; at most eight queries."""
+    """Return the volume between two times; at most twelve queries."""
     if by_minute or search.get("status") not in WORDS or not is_summed(search.having("status", "")):
         return _count_rows(search, start, stop, now, by_minute=by_minute)
-    span = UsageSum.HOUR if start > now - HOURS_FOR else UsageSum.DAY
-    first, last = _round_up(start, span), stop if stop >= now else _round_down(stop, span)
-    # Sums cover the log's oldest hour or day completely. If the search does not begin within it, the sum is used.
+    # The log's oldest hour or day is complete in the sums, unless the search begins within it.
     since = moment(search.get("since"), now) if search.get("since") else None
-    if since is None or since < start:
-        first = _round_down(start, span)
-    if first >= last:
-        return _count_rows(search, start, stop, now, by_minute=False)
-    volume = _count_rows(search, start, first, now, by_minute=False) if start < first else Volume(start)
-    _add_sums(volume, search, span, first, last)
-    if last < stop:
-        # A gap at the end of a chart would look like an outage, so this part is counted without the limit on rows.
-        for at, point in _count_rows(search, last, stop, now, by_minute=False, is_bounded=False).points.items():
+    is_oldest = since is None or since < start
+    first = start_of(UsageSum.HOUR if has_hours(start, now) else UsageSum.DAY, start) if is_oldest else start
+    parts, volume = split_range(first, None if stop >= now else stop, now), Volume(start)
+    for begin, end in parts.rest:
+        # A gap at the end of a chart would look like an outage, so only what is missing at its beginning is bounded.
+        counted = _count_rows(search, max(begin, start), end, now, by_minute=False, is_bounded=begin == first)
+        volume.since = counted.since if begin == first else volume.since
+        for at, point in counted.points.items():
             for outcome, count in point.items():
                 volume.add(at, outcome, count)
+    _add_sums(volume, search, parts.starts)
     return volume
 
 
-def _round_down(at: datetime, span: str) -> datetime:
-    return hour_of(at) if span == UsageSum.HOUR else day_of(at)
-
-
-def _round_up(at: datetime, span: str) -> datetime:
-    began = _round_down(at, span)
-    if began == at:
-        return at
-    return began + HOUR if span == UsageSum.HOUR else next_day(began)
-
-
-def _add_sums(volume: Volume, search: Search, span: str, first: datetime, last: datetime) -> None:
+def _add_sums(volume: Volume, search: Search, starts: Mapping[str, Sequence[datetime]]) -> None:
     filters = {column: search.get(key) for key, column in SUMMED_TERMS.items() if search.get(key)}
-    starts = [start for start in list_starts(span, first) if start < last]
-    # A roll-up is for a single column, so it cannot be filtered by two.
-    folded = list_folded(span, starts) if len(filters) < 2 else set()
     column, names = next(((column, [name]) for column, name in filters.items() if len(filters) == 1), ("", []))
-    found = read_points(span, starts, folded, column, names, {} if column else filters, COUNTED)
     wanted = WORDS[search.get("status")]
-    for points in found.values():
-        for start, counts in points.items():
-            for outcome, count in _outcomes(counts):
-                if count and outcome in wanted:
-                    volume.add(start, outcome, count)
+    for span, moments in starts.items():
+        # A roll-up is for a single column, so it cannot be filtered by two.
+        folded = list_folded(span, moments) if len(filters) < 2 else set()
+        found = read_points(span, moments, folded, column, names, {} if column else filters, COUNTED)
+        for points in found.values():
+            for start, counts in points.items():
+                for outcome, count in _outcomes(counts):
+                    if count and outcome in wanted:
+                        volume.add(start, outcome, count)
 
 
 def _outcomes(counts: Counts) -> Iterator[tuple[Outcome, int]]:
@@ -169,18 +152,18 @@ def _count_rows(
 
 def bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
     """Return the time from which there are at most `MAX_SCANNED` requests before `stop`, but not before `start`."""
-    spans = [UsageSum.HOUR] if start > now - HOURS_FOR else [UsageSum.DAY, UsageSum.HOUR]
-    for span in spans if stop > now - HOURS_FOR else [UsageSum.DAY]:
-        starts = [at for at in list_starts(span, _round_down(start, span)) if at < stop]
+    spans = [UsageSum.HOUR] if has_hours(start, now) else [UsageSum.DAY, UsageSum.HOUR]
+    for span in spans if has_hours(stop, now) else [UsageSum.DAY]:
+        starts = list(list_touched(span, start, stop))
         points = read_points(span, starts, list_folded(span, starts), counts=("requests",)).get("", {})
         left, since = MAX_SCANNED, start
         for at in sorted(points, reverse=True):
             left -= points[at].requests
             if left < 0:
-                since = max(start, _round_up(at + timedelta(microseconds=1), span))
+                since = max(start, end_of(span, at))
                 break
         if since < stop:
             return since
-        # The last day alone has too many requests, so count them by hour.
-        start = max(start, _round_down(stop - timedelta(microseconds=1), span))
+        # The last day alone has too many, so its hours are counted.
+        start = max(start, start_of(span, stop - timedelta(microseconds=1)))
     return max(start, stop - LEAST_SCANNED)

@@ -6,8 +6,10 @@ import csv
 import io
 import random
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from django.test import Client
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 
 from routing_admin.console.requests.volume import draw_latencies
 from routing_admin.models import RequestLog, UsageRollup
-from routing_admin.request_log import latency_series
+from routing_admin.request_log import latency_series, volume
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.health import quantile as exact_quantile
 from routing_admin.request_log.insertion import write
@@ -100,6 +102,14 @@ def test_ended_hours_and_days_are_not_read_from_rows(log: None, now: datetime, m
     monkeypatch.setattr(latency_series, "read_rows", noted)
     percentiles("since:2d", Latency.WHOLE, now)
     assert all(stop - start <= timedelta(hours=3) for start, stop in read)
+
+
+def test_what_roll_ups_have_does_not_count_as_read(log: None, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The beginning of a range, which a day or an hour cuts, is not left out for the many requests after it."""
+    fold_all(now)
+    whole = draw_latencies(parse("since:79h", now), Latency.WHOLE, now)
+    monkeypatch.setattr(volume, "MAX_SCANNED", 40)
+    assert draw_latencies(parse("since:79h", now), Latency.WHOLE, now) == replace(whole, write=ANY)
 
 
 def test_percentiles_are_those_of_answered_requests(log: None, now: datetime) -> None:

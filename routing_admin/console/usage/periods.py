@@ -11,7 +11,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from routing_admin.console.base.tags.charting import Step
-from routing_admin.request_log.usage import HOURS_UP_TO
+from routing_admin.request_log.summed_times import HOURS_UP_TO
 
 DAY = timedelta(days=1)
 PERIODS: Mapping[str, tuple[timedelta, Step, str | Promise]] = {

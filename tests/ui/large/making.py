@@ -35,7 +35,7 @@ from routing_admin.console.usage.actions import save_budget
 from routing_admin.core.limits.shares import PERIODS, Order, window_at
 from routing_admin.limits.rows import RowLedger
 from routing_admin.models import Alert, AttemptLog, AuditEvent, FireDrill, RequestLog, Revision, UsageSum
-from routing_admin.request_log.usage import HOURS_UP_TO
+from routing_admin.request_log.summed_times import HOURS_UP_TO
 from routing_admin.request_log.usage_rollups import GRACE, fold, list_starts
 from routing_admin.request_log.usage_sums import LENGTHS, day_of
 from tests.ui.large.artifacts import Library

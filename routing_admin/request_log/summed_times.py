@@ -1,0 +1,101 @@
+"""Split a range of time into what is summed, days and hours, and what is left for rows of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from routing_admin.models import UsageSum
+from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
+from routing_admin.request_log.usage_sums import HOURS_STAY, day_of
+
+HOURS_UP_TO = timedelta(days=2)
+"""Ranges up to this length are read by the hour, longer ones by the day."""
+Range = tuple[datetime, datetime]
+Select = Callable[[str, Sequence[datetime]], Collection[datetime]]
+
+
+def start_of(span: str, at: datetime) -> datetime:
+    return hour_of(at) if span == UsageSum.HOUR else day_of(at)
+
+
+def end_of(span: str, start: datetime) -> datetime:
+    return start + HOUR if span == UsageSum.HOUR else day_of(start + DAY + HOUR)  # a day may have 23 to 25 hours
+
+
+def round_up(span: str, at: datetime) -> datetime:
+    start = start_of(span, at)
+    return at if start == at else end_of(span, start)
+
+
+def _oldest_hour(now: datetime) -> datetime:
+    return now - HOURS_STAY + HOUR  # clocks of processes differ
+
+
+def has_hours(since: datetime, now: datetime) -> bool:
+    """Return whether sums of hours are kept from a time on. Those of days are kept for longer than the log."""
+    return since > _oldest_hour(now)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Days and hours by their span, and the ranges between them, in order."""
+
+    starts: Mapping[str, Sequence[datetime]]
+    rest: Sequence[Range]
+
+
+def in_any(starts: Mapping[str, Collection[datetime]]) -> Q:
+    """Return the condition for the sums or roll-ups of these days and hours."""
+    found = Q(pk__in=())
+    for span, moments in starts.items():
+        found |= Q(span=span, start__in=moments)
+    return found
+
+
+def list_touched(span: str, begin: datetime, stop: datetime) -> Iterator[datetime]:
+    """Yield the days or hours that a range touches."""
+    at = start_of(span, begin)
+    while at < stop:
+        yield at
+        at = end_of(span, at)
+
+
+def split_range(start: datetime, stop: datetime | None, now: datetime, select: Select | None = None) -> Split:
+    """Split the range from `start` to before `stop`, None meaning now and later, when clocks of others may differ.
+
+    A range of more than two days, or one that is older than the sums of hours, is split into days, with hours at its
+    ends. `select` returns the days or hours that can be used, by default all.
+    """
+    has_days = (stop or now) - start > HOURS_UP_TO or not has_hours(start, now)
+    if stop is None:
+        stop = _tomorrow(_tomorrow(now)) if has_days else hour_of(now) + 2 * HOUR
+    starts: dict[str, Sequence[datetime]] = {}
+    covered, rest = list[Range](), [(start, stop)]
+    for span in (UsageSum.DAY, UsageSum.HOUR) if has_days else (UsageSum.HOUR,):
+        earliest = start if span == UsageSum.DAY else _oldest_hour(now)
+        whole = [at for begin, end in rest for at in _list_whole(span, max(begin, earliest), end)]
+        starts[span] = list(select(span, whole)) if select else whole
+        covered += [(at, end_of(span, at)) for at in starts[span]]
+        rest = list(_gaps(start, stop, sorted(covered)))
+    return Split(starts, rest)
+
+
+def _tomorrow(at: datetime) -> datetime:
+    return end_of(UsageSum.DAY, day_of(at))
+
+
+def _list_whole(span: str, begin: datetime, stop: datetime) -> Iterator[datetime]:
+    return (at for at in list_touched(span, round_up(span, begin), stop) if end_of(span, at) <= stop)
+
+
+def _gaps(start: datetime, stop: datetime, covered: Sequence[Range]) -> Iterator[Range]:
+    for begin, end in covered:
+        if start < begin:
+            yield start, begin
+        start = max(start, end)
+    if start < stop:
+        yield start, stop
