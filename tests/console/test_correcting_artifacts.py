@@ -120,7 +120,7 @@ def test_lossy_encoding_shows_a_warning(admin: Client, guess: Artifact) -> None:
 def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guess: Artifact) -> None:
     """A viewer gets neither the form nor the choice of encodings, and a POST returns 403."""
     viewer_page = page(viewer, guess)
-    assert [viewer_page.button(name) for name in ("Correct it", "Use this encoding", "Correct the type")] == [None] * 3
+    assert [viewer_page.button(name) for name in ("Save", "Use this encoding", "Correct the type")] == [None] * 3
     assert fill(viewer, guess, encoding="gb18030").status_code == 403
     assert Artifact.objects.get().encoding == "big5"
 

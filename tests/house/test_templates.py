@@ -214,6 +214,25 @@ def test_added_line_break_in_text_with_preserved_white_space_is_found(source: st
     assert SHOWN_AS_WRITTEN.search(source) is not None
 
 
+SUBMIT = re.compile(r'<button(?![^>]*type="button")(?:"[^"]*"|\{%.*?%\}|[^">{])*>(.*?)</button>', re.DOTALL)
+SENTENCE = re.compile(r"\{% (?:translate \"|blocktranslate[^%]*%\}\s*)([A-Z]\w*)(?!\w)[^%]*?(…)?(?=\"|\s*\{%)")
+VERBS = set(re.findall(r"`(\w+)`", (ROOT / "templates/components/README.md").read_text().split("## One verb")[-1]))
+ANSWERS = {"All", "Dark", "It", "Light", "System"}
+"""Submit buttons that name an answer to a question above them, not an act."""
+
+
+def verbs_of(source: str) -> set[str]:
+    """Return the first words of the buttons that submit a form, and of the verbs given to dialogs that ask first."""
+    submits = {word for body in SUBMIT.findall(source) for word, is_busy in SENTENCE.findall(body) if not is_busy}
+    return submits | set(re.findall(r'\{% translate "(\w+)[^"]*" as (?:verb|other|enable|disable) %\}', source))
+
+
+def test_a_button_says_what_it_does_with_the_verb_of_its_act() -> None:
+    found = {path.name: verbs_of(path.read_text(encoding="utf-8")) - VERBS - ANSWERS for path in TEMPLATES}
+    assert {name: words for name, words in found.items() if words} == {}
+    assert set().union(*(verbs_of(path.read_text(encoding="utf-8")) for path in TEMPLATES)) >= {"Add", "Save", "Rotate"}
+
+
 def test_templates_are_found() -> None:
     """The templates are found. Otherwise the checks above would pass without checking anything."""
     assert len(TEMPLATES) > 100

@@ -27,9 +27,9 @@ def log_call() -> None:
 
 def make_link(admin_page: Any) -> str:
     admin_page.goto("/agents/text-agent/")
-    admin_page.get_by_role("button", name="Share this agent's page").click()
+    admin_page.get_by_role("button", name="Issue a page link").click()
     admin_page.get_by_label("Recipient").fill("Mei")
-    admin_page.get_by_role("button", name="Issue link").click()
+    admin_page.locator("#share").get_by_role("button", name="Issue a page link").click()
     return "/agent-page/" + str(admin_page.locator("#link").inner_text()).split("/agent-page/")[1]
 
 

@@ -63,7 +63,7 @@ def test_a_field_with_suggestions_asks_the_server_while_one_types(admin_page: An
 def test_a_form_in_a_dialog_that_was_refused_stays_open_with_its_problems(admin_page: Any) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/agents/text-agent/")
-    admin_page.get_by_role("button", name="Share this agent's page").click()
-    admin_page.get_by_role("button", name="Issue link").click()
+    admin_page.get_by_role("button", name="Issue a page link").click()
+    admin_page.locator("#share").get_by_role("button", name="Issue a page link").click()
     expect(admin_page.locator("#problems")).to_be_focused()
     expect(admin_page.get_by_label("Recipient")).to_be_visible()

@@ -39,5 +39,5 @@ def test_a_preset_gives_its_key_to_the_provider_that_waits_for_one(admin_page: A
     expect(admin_page.locator("h2").first).to_contain_text("openai already exists, without a key")
     assert axe(admin_page) == []
     admin_page.fill("#id_key", "sk-a-new-one-of-mine")
-    admin_page.get_by_role("button", name="Give openai this key").click()
+    admin_page.get_by_role("button", name="Save key").click()
     expect(admin_page.locator("h1")).to_have_text("Models of openai")

@@ -162,7 +162,7 @@ def alert_webhook(request: HttpRequest) -> HttpResponse:
         save_webhook(actor_of(request), address)
     except InvalidError as refusal:
         return _show_webhook(request, 422, address_problem=translate_refusal(refusal))
-    add_toast(request, gettext("Webhook saved. Send a test.") if address else gettext("Webhook deleted"))
+    add_toast(request, gettext("Webhook saved. Test it.") if address else gettext("Webhook deleted"))
     return _show_webhook(request) if getattr(request, "htmx", None) else redirect(reverse("alerts") + "#webhook")
 
 

@@ -262,7 +262,7 @@ ACTS = (
         place="#make",
         needs="token_new",
     ),
-    act(gettext_lazy("Send a test"), "alerts", "send", "alert", "webhook", place="#webhook", needs="alert_test"),
+    act(gettext_lazy("Test the webhook"), "alerts", "send", "alert", "webhook", place="#webhook", needs="alert_test"),
     act(gettext_lazy("Change password"), "password_change", "lock", "密码"),
     act(
         gettext_lazy("Show failed requests"),

@@ -103,7 +103,7 @@ ACTS: Mapping[str, Text] = {
     "key.issue": gettext_lazy("Agent key issued"),
     "keys.rotate": gettext_lazy("Stored provider keys re-encrypted"),
     "key.revoke": gettext_lazy("Agent key revoked"),
-    "key.roll": gettext_lazy("Agent key rolled"),
+    "key.roll": gettext_lazy("Agent key rotated"),
     "language.remove": gettext_lazy("Language deleted"),
     "language.save": gettext_lazy("Language saved"),
     "link.make": gettext_lazy("Link to an agent's page issued"),

@@ -149,7 +149,7 @@ MEANINGS: dict[str, str | Promise] = {
     "agents:read": _("see agents"),
     "agents:write": _("change agents"),
     "keys:read": _("see agents' keys, without their secrets"),
-    "keys:write": _("issue, change, rotate and revoke agents' keys"),
+    "keys:write": _("issue, edit, rotate and revoke agents' keys"),
     "people:read": _("see users and their roles"),
     "people:write": _("invite users, change roles, deactivate users"),
     "settings:read": _("see languages and settings"),
