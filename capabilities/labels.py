@@ -119,12 +119,16 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "call_cancelled": ("", "x", _("Cancelled")),
     "skipped": ("", "right", _("Skipped")),
     "runtime": ("", "clock", _("Made at run time")),
+    "working": ("ok", "check", _("Working")),
+    "unused": ("", "info", _("Never used")),
+    "ending": ("warn", "clock", _("Expires soon")),
     "revoked": ("bad", "x", _("Revoked")),
     "expired": ("warn", "clock", _("Expired")),
 }
 """Status → (tone, icon, label). The status is never shown by colour alone: there is always an icon and a label.
 
-`ok` to `rejected` are the states of a provider or a key, `call_…` the ends of a call.
+`ok` to `rejected` are the states of a provider or its key, `call_…` the ends of a call, `working` to `expired` the
+states of agents' keys, tokens and links (`Validity`).
 """
 
 NOTE_ICONS: Mapping[str, str] = {"ok": "check", "info": "info", "warn": "warn", "bad": "stop", "": "info"}

@@ -1,4 +1,4 @@
-"""Pages of agents and keys: what an agent reads, its handovers, and issuing, rolling and revoking keys."""
+"""Pages of agents and keys: what an agent reads, its handovers, and issuing, rotating and revoking keys."""
 
 from __future__ import annotations
 
@@ -45,6 +45,33 @@ def test_the_list_says_what_each_agent_uses_and_reads_and_how_many_have_no_key(a
     without = Page(admin.get("/agents/?state=no_key"))
     assert [without.link(name) is None for name in NAMES] == [False, True, False]
     assert "audio" in text_of(admin.get("/agents/?q=multimodal"))
+
+
+def test_the_list_shows_the_state_of_an_agents_best_key(admin: Client) -> None:
+    """A revoked or expired key is named, and the filter for agents without a working key includes both."""
+    now, agent = timezone.now(), Agent.objects.get(agent_id="text-agent")
+    steps = [
+        ({"revoked_at": now}, "Key revoked", "no_key"),
+        ({"expires_at": now}, "Key expired", "no_key"),
+        ({"expires_at": now + timedelta(days=2), "last_used_at": now}, "Key expiring", "ready"),
+        ({}, "Key unused", "ready"),
+        ({"last_used_at": now}, "Ready", "ready"),
+    ]
+    for number, (terms, state, group) in enumerate(steps):
+        AgentKey.objects.create(agent=agent, public_id=f"key{number}", digest="0", **terms)
+        page = Page(admin.get(f"/agents/?q=text-agent&state={group}"))
+        badges = [control for control in page.controls if "badge" in (control.attributes.get("class") or "").split()]
+        assert [badge.name for badge in badges] == [state]
+
+
+def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
+    """The column of states, unlike that of the last use, has no class that narrow pages drop."""
+    now, agent = timezone.now(), Agent.objects.get(agent_id="text-agent")
+    AgentKey.objects.create(agent=agent, public_id="old", digest="0", revoked_at=now)
+    AgentKey.objects.create(agent=agent, public_id="ending", digest="0", expires_at=now + timedelta(days=2))
+    page = Page(admin.get("/agents/text-agent/"))
+    cells = [control for control in page.controls if control.tag == "td" and "class" not in control.attributes]
+    assert [cell.name.split(" until ")[0] for cell in cells] == ["Expires soon", "Revoked"]
 
 
 def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
@@ -140,7 +167,7 @@ def test_a_key_without_a_scope_is_not_issued(admin: Client) -> None:
     assert not AgentKey.objects.exists()
 
 
-def test_rolling_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> None:
+def test_rotating_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> None:
     """Both keys work during the overlap of a rotation. Without an overlap, the old key expires at once."""
     old = issue(admin)
     public = AgentKey.objects.get().public_id

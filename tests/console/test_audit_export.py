@@ -20,6 +20,7 @@ from capabilities.acts import SYSTEM, Actor, AuditedAction
 from routing_admin.configuration.audit import entry_of, write_event
 from routing_admin.core.audit import AuditEntry, verify_chain
 from routing_admin.models import AuditEvent, RequestLog
+from tests.console.page import Page
 from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -128,3 +129,11 @@ def test_the_page_says_details_as_a_person_reads_them(admin: Client) -> None:
     write_event(SYSTEM, AuditedAction("key.issue", "agent", "text-agent", details))
     page = re.sub("<[^>]+>", "", text_of(admin.get("/history/audit/")))
     assert "scopes: route, registry:read · size: 853 · on: true · password: … · was: 30, null" in page
+
+
+def test_narrow_screens_keep_the_file_of_an_event(admin: Client) -> None:
+    """The column of objects is dropped on phones, so the action's cell has its object and details for them."""
+    write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "plan.pdf"}))
+    controls = Page(admin.get("/history/audit/?action=artifact.store")).controls
+    (narrow,) = (one for one in controls if "narrow" in (one.attributes.get("class") or "").split())
+    assert narrow.name == "0a1b filename: plan.pdf"

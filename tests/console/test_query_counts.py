@@ -26,7 +26,7 @@ QUERIES = {
     "/new/service/": 4,
     "/matrix/": 9,
     "/matrix/column/?side=input&name=vision": 4,
-    "/agents/": 4,
+    "/agents/": 5,
     "/agents/text-agent/": 7,
     "/new/agent/": 3,
     "/artifacts/": 6,

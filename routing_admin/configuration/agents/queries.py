@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count, Q
+from django.db.models import Prefetch
 from django.utils import timezone
 
 from capabilities.access import filter_living
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
+from capabilities.core.validity import Validity, judge_validity
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 from capabilities.last_use import last_uses
 from capabilities.models import Agent, AgentKey
@@ -34,11 +35,12 @@ NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class AgentLine:
-    """An agent with what its model reads and the number of its working keys."""
+    """An agent with what its model reads, the number of its working keys, and the state of the best of all its keys."""
 
     row: Agent
     reads: tuple[str, ...]
     keys: int
+    validity: Validity | None
 
 
 def find_agent(agent_id: str) -> Agent | None:
@@ -63,6 +65,15 @@ def find_key_by_public_id(public_id: str) -> AgentKey | None:
     return AgentKey.objects.select_related("agent").filter(public_id=public_id).first()
 
 
+def validity_of(key: AgentKey) -> Validity:
+    return judge_validity(
+        revoked_at=key.revoked_at,
+        expires_at=key.expires_at,
+        used_at=last_uses().latest(key),
+        now=timezone.now(),
+    )
+
+
 def list_keys(row: Agent) -> list[AgentKey]:
     """Return the agent's keys, revoked keys last, with uses that are not written yet."""
     keys = sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
@@ -85,17 +96,23 @@ def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Read
 
 
 def list_agents() -> list[AgentLine]:
-    """Return the agents that have not expired, by id. One query."""
-    now = timezone.now()
-    alive = Q(keys__revoked_at=None) & (Q(keys__expires_at=None) | Q(keys__expires_at__gt=now))
+    """Return the agents that have not expired, by id. Two queries."""
+    keys = AgentKey.objects.only("agent_id", "public_id", "revoked_at", "expires_at", "last_used_at")
     rows = filter_living(
         Agent.objects.select_related("service", "owner")
         .only(*(field.name for field in Agent._meta.concrete_fields), "service__service_id", "owner__agent_id")
-        .annotate(working=Count("keys", filter=alive))
+        .prefetch_related(Prefetch("keys", keys))
         .order_by("agent_id")
     )
     directory = snapshot.current().directory
-    return [AgentLine(row, tuple(find_profile(row, directory).capabilities.input), row.working) for row in rows]
+    return [_line(row, directory) for row in rows]
+
+
+def _line(row: Agent, directory: AgentDirectory) -> AgentLine:
+    states = [validity_of(key) for key in row.keys.all()]
+    reads = tuple(find_profile(row, directory).capabilities.input)
+    best = min(states, key=list(Validity).index, default=None)
+    return AgentLine(row, reads, sum(state.works for state in states), best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +166,5 @@ def find_guarantee(task_type: str) -> Guarantee | None:
 
 def find_waiting_key(keys: Sequence[AgentKey]) -> AgentKey | None:
     """Return the newest working key that was never used, or None."""
-    now = timezone.now()
-    living = (key for key in keys if key.revoked_at is None and (key.expires_at is None or key.expires_at > now))
-    return max((key for key in living if key.last_used_at is None), key=lambda key: key.created_at, default=None)
+    living = (key for key in keys if key.last_used_at is None and validity_of(key).works)
+    return max(living, key=lambda key: key.created_at, default=None)

@@ -12,6 +12,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from capabilities.core.validity import Validity
 from capabilities.labels import CAPABILITY_LABELS
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
@@ -25,10 +26,14 @@ from routing_admin.request_log.usage import count_requests
 NO_KEY, READY, RUNTIME = "no_key", "ready", "runtime"
 STATES: Mapping[str, Promise] = {
     NO_KEY: gettext_lazy("No key"),
+    Validity.REVOKED: gettext_lazy("Key revoked"),
+    Validity.EXPIRED: gettext_lazy("Key expired"),
+    Validity.ENDING: gettext_lazy("Key expiring"),
+    Validity.UNUSED: gettext_lazy("Key unused"),
     READY: gettext_lazy("Ready"),
     RUNTIME: gettext_lazy("Made at run time"),
 }
-"""The states of agents. One that was made at run time is called with its creator's keys."""
+"""The states of agents, by the best of their keys. One that was made at run time is called with its creator's keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,14 @@ class AgentRow:
     def state(self) -> str:
         if self.agent.origin == Agent.Origin.RUNTIME:
             return RUNTIME
-        return READY if self.line.keys else NO_KEY
+        return READY if self.line.validity is Validity.WORKING else self.line.validity or NO_KEY
+
+    @property
+    def states(self) -> set[str]:
+        """The state, and whether the agent can call models at all."""
+        if self.agent.origin == Agent.Origin.RUNTIME:
+            return {RUNTIME}
+        return {self.state, READY if self.line.keys else NO_KEY}
 
     @property
     def badge(self) -> str:
@@ -88,7 +100,7 @@ CHOICES: Sequence[Choice[AgentRow]] = (
         values={name: CAPABILITY_LABELS[name] for name in READABLE},
         values_of=lambda row: row.line.reads,
     ),
-    choose_state(STATES, lambda row: (row.state,)),
+    choose_state(STATES, lambda row: row.states),
 )
 
 
@@ -119,7 +131,7 @@ def agents(request: HttpRequest) -> HttpResponse:
         sort="name",
         per_page=page_size(request),
     )
-    locked_out = sum(row.state == NO_KEY for row in rows)
+    locked_out = sum(NO_KEY in row.states for row in rows)
     context = {
         "listing": listing,
         "sentence": summarize(locked_out, len(rows)),

@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
-from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -103,14 +103,14 @@ def show_tokens(request: HttpRequest, form: TokenForm, status: int = 200, **more
         choices=[choose_state(TOKEN_STATES, lambda row: (_token_state(row, now),))],
         per_page=page_size(request),
     )
-    page = {"listing": listing, "list_url": reverse("tokens"), "form": form, "now": now, **more}
+    page = {"listing": listing, "list_url": reverse("tokens"), "form": form, **more}
     template = "users/tokens.html#rows" if wants_fragment(request) else "users/tokens.html"
     return render(request, template, page, status=status)
 
 
 VALID, EXPIRED, REVOKED = "valid", "expired", "revoked"
 TOKEN_STATES: Mapping[str, str | Promise] = {
-    VALID: pgettext_lazy("token", "Valid"),
+    VALID: gettext_lazy("Working"),
     EXPIRED: gettext_lazy("Expired"),
     REVOKED: gettext_lazy("Revoked"),
 }

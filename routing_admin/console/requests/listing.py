@@ -108,7 +108,7 @@ def _asked(row: RequestLog, links: Links) -> SafeString:
     default = NOTHING if row.matched else format_html(' <span class="badge">{}</span>', _("default route"))
     kind = f"{entry['operation']} {asked.label}".strip()
     return format_html(
-        '{} <span class="xs muted">{} {}</span>{}<span class="sub n2">{}</span>',
+        '{} <span class="xs muted">{} {}</span>{}<span class="sub narrow">{}</span>',
         *(name, kind, route, default, short_name(row.agent)),
     )
 

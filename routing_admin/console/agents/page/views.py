@@ -16,7 +16,6 @@ from urllib.parse import urlencode
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from capabilities.access import makers_of
@@ -139,7 +138,6 @@ def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
         "older": f"?{urlencode({'before': calls.older})}#calls" if calls.older else "",
         "is_newest": not request.GET.get("before"),
         "keys": list_key_lines(keys, uses, None),
-        "now": timezone.now(),
         "uses": name_uses(uses[id_of_agent(row.agent_id)]),
         "profile": profile,
         "readings": shorten(list_readings(profile, directory)),

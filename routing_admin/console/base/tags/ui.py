@@ -27,6 +27,7 @@ from django.utils.translation import gettext as _
 from capabilities import labels
 from capabilities.core.prices import money_text
 from capabilities.core.side_by_side import Parts
+from capabilities.core.validity import judge_validity
 from capabilities.labels import capability_label, content_word
 from capabilities.quantities import duration_text, size_text
 from capabilities.sentences import join_sentences, join_words, translate_sentence
@@ -115,6 +116,13 @@ def badge(status: str, label: str = "", tone: str | None = None, icon_name: str 
     return format_html(
         '<span class="badge {}">{}{}</span>', shown_tone, icon(icon_name or own_icon), label or own_label
     )
+
+
+@register.inclusion_tag("components/validity.html")
+def validity(row: Any, used_at: datetime | None) -> dict[str, Any]:
+    """Render whether a row with `revoked_at` and `expires_at` still works, and until when."""
+    state = judge_validity(revoked_at=row.revoked_at, expires_at=row.expires_at, used_at=used_at, now=timezone.now())
+    return {"state": state, "row": row}
 
 
 @register.simple_tag
