@@ -166,3 +166,20 @@ def test_no_id_is_on_a_page_twice(admin: Client, address: str) -> None:
     """No id occurs twice on a page. Otherwise a label or a link could refer to a field of another form."""
     ids = Counter(one.attributes["id"] for one in Page(admin.get(address)).controls if "id" in one.attributes)
     assert [name for name, count in ids.items() if count > 1] == []
+
+
+def test_a_refused_change_of_a_budget_is_shown_in_the_dialog_of_that_budget(admin: Client) -> None:
+    """It says its problems at its fields; the dialog of a new budget stays closed and empty."""
+    for name in ("search", "support"):
+        admin.post("/usage/budgets/save/", {"kind": "team", "name": name, "tokensPerDay": "9"})
+    wrong = {"kind": "team", "name": "support", "edit": "1", "tokensPerDay": "many", "requestsPerMinute": "4"}
+    answer = admin.post("/usage/budgets/save/", wrong)
+    page = Page(answer)
+    (dialog,) = (one for one in page.controls if one.tag == "dialog" and "open" in one.attributes)
+    title = page.control(dialog.attributes["aria-labelledby"] or "")
+    assert (answer.status_code, title.name if title else "") == (422, "Budget of support")
+    (field,) = (one for one in page.controls if "aria-invalid" in one.attributes)
+    assert (field.attributes["name"], field.value) == ("tokensPerDay", "many")
+    assert page.control(f"{field.attributes['id']}_error").name == "Enter a whole number."  # type: ignore[union-attr]
+    again = admin.post("/usage/budgets/save/", {**wrong, "tokensPerDay": "10"})
+    assert again.status_code == 302

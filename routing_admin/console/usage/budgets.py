@@ -76,7 +76,7 @@ def budgets(request: HttpRequest) -> HttpResponse:
     return budgets_page(request)
 
 
-def budgets_page(request: HttpRequest, *, form: BudgetForm | None = None, status: int = 200) -> HttpResponse:
+def budgets_page(request: HttpRequest, status: int = 200, **refused: BudgetForm) -> HttpResponse:
     listing = arrange(
         list_budgets(),
         request.GET,
@@ -90,7 +90,8 @@ def budgets_page(request: HttpRequest, *, form: BudgetForm | None = None, status
         "listing": listing,
         "list_url": reverse("budgets"),
         "rows": [make_row(number, line) for number, line in enumerate(listing.page)],
-        "form": form or BudgetForm(),
+        "form": BudgetForm(),
+        **refused,
     }
     template = "usage/budgets.html#rows" if wants_fragment(request) else "usage/budgets.html"
     return render(request, template, context, status=status)
@@ -119,14 +120,16 @@ def write_amount(meter: Meter, stored: Mapping[str, Any]) -> str:
 
 @require_POST
 def budget_save(request: HttpRequest) -> HttpResponse:
-    form = BudgetForm(request.POST)
+    # A refused form is shown again in the dialog it was in: that of a new budget, or that of an edited one.
+    dialog = "edited" if "edit" in request.POST else "form"
+    form = BudgetForm(request.POST, auto_id=f"id_{dialog}_%s")
     if not form.is_valid():
-        return budgets_page(request, form=form, status=UNPROCESSABLE)
+        return budgets_page(request, UNPROCESSABLE, **{dialog: form})
     name = form.cleaned_data["name"]
     try:
         change = save_budget(actor_of(request), form.label_kind, name, form.limits)
     except ActionError as refusal:
-        return budgets_page(request, status=add_refusal(form, refusal), form=form)
+        return budgets_page(request, add_refusal(form, refusal), **{dialog: form})
     add_toast(request, _("Budget of %(name)s saved") % {"name": name}, change.revision)
     return redirect("budgets")
 
