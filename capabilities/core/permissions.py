@@ -105,6 +105,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "route_delete": (NOTHING, NOTHING, CHANGE, CHANGE),
         "alias": (NOTHING, SEE, BOTH, BOTH),
         "options": (NOTHING, SEE, SEE, SEE),
+        "options_chosen": (NOTHING, NOTHING, CHANGE, CHANGE),
         "simulate": (NOTHING, DRAFT, BOTH, BOTH),
     },
     "providers": {

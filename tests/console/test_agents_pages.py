@@ -74,6 +74,32 @@ def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
     assert [cell.name.split(" until ")[0] for cell in cells] == ["Expires soon", "Revoked"]
 
 
+def test_what_an_agent_may_use_is_chosen_name_by_name(admin: Client) -> None:
+    """A name is added or removed without saving; the text area holds the names, one per line."""
+    address, chosen = "/options/target/chosen/?field=models&id=id_models", "task:design\ntext-model"
+    added = admin.post(address, {"models": [chosen, " echo-text "]})
+    page = Page(added)
+    assert page.control("id_models-value").value == "task:design text-model echo-text"
+    assert page.button("text-model remove").attributes["value"] == "text-model"
+    assert '"target": "#id_models-value"' in added["HX-Trigger-After-Settle"]
+    left = Page(admin.post(address, {"models": [chosen, ""], "drop": "task:design"}))
+    assert left.control("id_models-value").value == "text-model"
+    assert "autofocus" in left.control("id_models").attributes
+    assert Agent.objects.get(agent_id="text-agent").limits == {}
+    assert admin.post("/options/nothing/chosen/", {}).status_code == 404
+
+
+def test_names_that_were_chosen_and_one_that_is_still_typed_are_saved(admin: Client) -> None:
+    """As before, the names may also be posted as one text."""
+    agent = Agent.objects.get(agent_id="text-agent")
+    data = {"service": "text-model", "currency": "USD"}
+    for models in (["task:design\r\necho-text", "text-model"], ["task:design\necho-text\ntext-model\n\necho-text"]):
+        agent.refresh_from_db()
+        saved = admin.post("/agents/text-agent/", {**data, "version": agent.version, "models": models})
+        agent.refresh_from_db()
+        assert (saved.status_code, agent.limits) == (302, {"models": ["task:design", "echo-text", "text-model"]})
+
+
 def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
     """A column's heading says how the list is sorted and links to the list sorted by it, with the same filters."""
     issue(admin, "vision-agent")

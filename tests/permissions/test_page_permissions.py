@@ -91,7 +91,7 @@ EDITORS = {
         *("agent", "agent_new", "agent_delete", "alias", "route_new", "route_enabled", "route_delete"),
         *("service", "service_new", "service_catalogue", "service_delete", "service_forget", "service_probe"),
         *("service_drift", "service_nightly", "matrix_cell", "matrix_fill", "matrix_probe"),
-        *("undo", "restore", "artifact_send", "artifact_describe", "alert_acknowledge", "alert_mute"),
+        *("undo", "restore", "options_chosen", "artifact_send", "artifact_describe", "alert_acknowledge", "alert_mute"),
     },
 }
 """What an editor may do in addition: change routes, services and agents, read files, export, send requests."""

@@ -60,6 +60,21 @@ def test_a_field_with_suggestions_asks_the_server_while_one_types(admin_page: An
     expect(admin_page.locator("#chain .cand")).to_have_count(4)
 
 
+def test_names_are_chosen_one_by_one_and_removed(admin_page: Any) -> None:
+    admin_page.goto("/agents/text-agent/")
+    names = admin_page.locator("#id_models-chosen")
+    for name in ("task:design", "echo-text"):
+        admin_page.locator("#id_models").fill(name)
+        admin_page.locator("#id_models").press("Tab")
+        expect(names.get_by_role("button", name=f"{name} remove")).to_be_visible()
+    expect(admin_page.locator("#changed")).to_contain_text("Allowed routes and services")
+    names.get_by_role("button", name="task:design remove").click()
+    expect(admin_page.locator("#id_models")).to_be_focused()
+    expect(names.get_by_role("button")).to_have_count(1)
+    expect(admin_page.locator("#id_models-value")).to_have_value("echo-text")
+    expect(admin_page.locator("#id_models-value")).to_be_hidden()
+
+
 def test_a_form_in_a_dialog_that_was_refused_stays_open_with_its_problems(admin_page: Any) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/agents/text-agent/")

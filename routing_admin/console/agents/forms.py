@@ -75,7 +75,7 @@ class AgentForm(AgentModelForm):
         if self.instance.origin == Agent.Origin.RUNTIME:  # it has the limits of its creator
             self.amounts = {}
         else:
-            hint = gettext_lazy("One per line: task:<task type> or a model service id. Empty: all.")
+            hint = gettext_lazy("task:<task type> or a model service id. Empty: all.")
             self.fields[MODELS] = make_models_field(self.instance.limits, hint)
         self.fields.update(self.amounts)
 
@@ -139,7 +139,7 @@ class KeyTermsForm(forms.Form):
         limits = stored.get(LIMITS, {})
         for name in (LabelKind.TEAM, LabelKind.PROJECT):
             self.fields[name.value].initial = stored.get(name.value, "")
-        hint = gettext_lazy("One per line, as for the agent. Empty: everything the agent may use.")
+        hint = gettext_lazy("As for the agent. Empty: everything the agent may use.")
         self.fields[MODELS] = make_models_field(limits, hint)
         self.amounts = make_amount_fields(limits)
         self.fields.update(self.amounts)

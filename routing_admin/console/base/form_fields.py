@@ -10,6 +10,7 @@ from typing import Any
 
 from django import forms
 from django.forms.utils import flatatt
+from django.utils.datastructures import MultiValueDict
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -61,6 +62,30 @@ class Combobox(forms.TextInput):
         return {**identity, "options": self.options, "attributes": flatatt(own)}
 
 
+class Chosen(forms.Textarea):
+    """Names, one per line: chips that can be removed, and a combobox that adds one. Without scripts, a text area."""
+
+    template_name = "components/chosen.html"
+
+    def __init__(self, options: str) -> None:
+        super().__init__()
+        self.options = options
+
+    def get_context(self, name: str, value: Any, attrs: dict[str, Any] | None) -> dict[str, Any]:
+        own = {key: text for key, text in (attrs or {}).items() if key not in ("id", "class", "rows")}
+        identity = {"id": (attrs or {}).get("id", name), "name": name, "value": value, "chosen": split_names(value)}
+        return {**identity, "options": self.options, "attributes": flatatt(own)}
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> str | None:
+        # The text area, and what is typed in the field beside it.
+        return "\n".join(data.getlist(name)) if isinstance(data, MultiValueDict) else data.get(name)
+
+
+def split_names(text: Any) -> list[str]:
+    """Return the lines of a text without repetitions and empty ones."""
+    return list(dict.fromkeys(filter(None, map(str.strip, str(text or "").splitlines()))))
+
+
 LIMITS: dict[Meter, tuple[Any, Any]] = {
     Meter.REQUESTS_PER_MINUTE: (gettext_lazy("Requests per minute"), ""),
     Meter.IN_FLIGHT: (gettext_lazy("Concurrent requests"), ""),
@@ -86,7 +111,7 @@ def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
         label=gettext_lazy("Allowed routes and services"),
         required=False,
         max_length=20_000,
-        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+        widget=Chosen("target"),
         help_text=hint,
         initial="\n".join(limits.get(MODELS, ())),
     )
@@ -121,8 +146,8 @@ def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tupl
 
 
 def models_in(data: Mapping[str, Any]) -> dict[str, Any]:
-    names = dict.fromkeys(filter(None, map(str.strip, str(data.get(MODELS, "")).splitlines())))
-    return {MODELS: list(names)} if names else {}
+    names = split_names(data.get(MODELS))
+    return {MODELS: names} if names else {}
 
 
 def amounts_in(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.console.base.form_fields import Chosen, split_names
 from routing_admin.console.people.queries import list_user_names
 from routing_admin.core.planning.model_names import task_name
 from routing_admin.request_log.search import match_names
@@ -68,3 +70,26 @@ def options(request: HttpRequest, field: str) -> HttpResponse:
     notes = NAMES[field](snapshot.current())
     names = match_names(part, list(notes))[:MAX_OPTIONS]
     return render(request, "components/options.html", {"options": [(name, notes[name]) for name in names]})
+
+
+@require_POST
+def chosen(request: HttpRequest, field: str) -> HttpResponse:
+    """Show the field `Chosen` after a name was added or removed. Nothing is saved: its form posts the value.
+
+    Raise `Http404` for an unknown kind of field.
+    """
+    if field not in NAMES:
+        raise Http404
+    name, identity = (request.GET.get(key, "") for key in ("field", "id"))
+    dropped = request.POST.get("drop")
+    widget = Chosen(field)
+    lines = split_names(widget.value_from_datadict(request.POST, request.FILES, name))
+    attributes = {
+        "id": identity,
+        "aria-describedby": f"{identity}_helptext",
+        **({"autofocus": True} if dropped else {}),
+    }
+    text = "\n".join(line for line in lines if line != dropped)
+    # The form's save bar and its draft hear of the new value as of any that is typed.
+    change = json.dumps({"change": {"target": f"#{identity}-value"}})
+    return HttpResponse(widget.render(name, text, attributes), headers={"HX-Trigger-After-Settle": change})
