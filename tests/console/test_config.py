@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,15 +13,21 @@ from django.test import Client
 from django.urls import reverse
 
 from capabilities.acts import Actor
+from capabilities.models import Provider
 from routing_admin.configuration import exports
-from routing_admin.console.routes.actions import save_route
+from routing_admin.console.exchange.omissions import MANY
+from routing_admin.console.providers.actions import KeyAct, KeyChange, enable_providers, save_provider
+from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.models import Revision, TaskRoute
 from tests.cast import load_demo
+from tests.console.page import Page
+from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
+ROOT = Path(__file__).parents[2]
 SECRET = "sk-live-0123456789abcdef"
 FILE: dict[str, Any] = {
     "providers": [
@@ -62,11 +70,39 @@ def test_each_mode_explains_itself_and_gives_both_files(admin: Client, demo: Non
         assert f'filename="{name}.json"' in answer.headers["Content-Disposition"]
 
 
-def test_omissions_of_the_seed_format_are_listed(admin: Client, demo: None) -> None:
-    """The page lists what the seed format cannot express, such as a provider without an endpoint URL."""
-    page = admin.get(reverse("config"), {"for": "seed"})
-    assert page.context["left_out"]
-    assert "cannot be expressed in this format" in page.content.decode()
+def test_omissions_are_counted_by_cause_and_lead_to_the_filtered_list(admin: Client, demo: None) -> None:
+    """Entries that are left out for the same reason are one line: a link to the list of them, or the first names."""
+    enable_providers(ADA, Provider.objects.exclude(name="echo"), enabled=False)
+    for number in range(7):
+        save_alias(ADA, f"alias-{number}", "task:design")
+    answer = admin.get(reverse("config"), {"for": "seed"})
+    page, disabled = Page(answer), Provider.objects.filter(enabled=False).count()
+    link = page.link(f"{disabled} providers are left out: they are disabled.")
+    assert link.attributes["href"] == "/providers/?state=disabled"
+    assert page.button("7 aliases cannot be expressed.")
+    assert "alias-4" in text_of(answer)
+    assert "alias-5" not in text_of(answer)
+
+
+def test_stored_keys_that_are_in_no_file_lead_to_their_providers(admin: Client, demo: None) -> None:
+    """Both files lack them; each provider counts once."""
+    for name in ("anthropic", "openai"):
+        row = Provider.objects.get(name=name)
+        save_provider(ADA, row, key=KeyChange(KeyAct.SET, SECRET))
+    page = Page(admin.get(reverse("config")))
+    text = "The stored keys of 2 providers are in no file. Set their variables, or enter them again after an import."
+    assert page.link(text).attributes["href"] == "/providers/?key=stored"
+    listed = Page(admin.get("/providers/?key=stored"))
+    assert [listed.link(name) is None for name in ("anthropic", "openai", "Echo")] == [False, False, True]
+
+
+def test_every_sentence_about_what_is_left_out_has_one_about_several() -> None:
+    """The sentences are those of the export, and none of them is missing here."""
+    sources = "".join(
+        (ROOT / "routing_admin/core/files" / name).read_text() for name in ("seed_export.py", "exporting.py")
+    )
+    written = set(re.findall(r'"([^"\n]*%\(names?\)s[^"\n]*)"', sources))
+    assert written == set(MANY)
 
 
 def test_a_viewer_sees_what_there_is_and_exports_nothing(viewer: Client, demo: None) -> None:

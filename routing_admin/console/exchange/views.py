@@ -26,6 +26,7 @@ from routing_admin.console.base.page_responses import add_toast
 from routing_admin.console.base.readings import note_configuration_export
 from routing_admin.console.exchange.actions import ImportPreview, import_configuration, preview_import
 from routing_admin.console.exchange.forms import LARGEST_FILE, MERGE, REPLACE, ConfigFile, ImportForm, read_upload
+from routing_admin.console.exchange.omissions import group_omissions
 from routing_admin.console.history import phrases as words
 from routing_admin.core.documents.json_lines import TextPlace, find_place, places_of
 from routing_admin.core.documents.json_path import read_document
@@ -57,7 +58,8 @@ def config(request: HttpRequest) -> HttpResponse:
     context = {
         "mode": mode.value,
         "offered": offered,
-        "left_out": [translate_sentence(text) for file in offered for text in file.left_out],
+        "omissions": (omissions := group_omissions(text for file in offered for text in file.left_out)),
+        "omitted": sum(omission.count for omission in omissions),
         "revision": state.revision,
         "gateway": GATEWAY,
         "providers": len(state.configuration.providers),

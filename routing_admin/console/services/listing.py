@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from capabilities.core.protocols import PROTOCOLS
 from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key, page_size
 from routing_admin.console.base.page_responses import wants_fragment
 from routing_admin.console.providers.queries import UNKNOWN_KEY
@@ -45,7 +46,16 @@ COLUMNS: Mapping[str, Column[ServiceRow]] = {
     "agents": Column(lambda row: row.agents, falling=True),
     "state": Column(lambda row: list(STATES).index(row.state)),
 }
-BY_STATE: Choice[ServiceRow] = choose_state(STATES, lambda row: (row.state,))
+CHOICES: Sequence[Choice[ServiceRow]] = (
+    Choice(
+        name="protocol",
+        label=gettext_lazy("Protocol"),
+        everything=gettext_lazy("All protocols"),
+        values={name: name for name in PROTOCOLS},
+        values_of=lambda row: (row.name.protocol,),
+    ),
+    choose_state(STATES, lambda row: (row.state,)),
+)
 
 
 def _texts(row: ServiceRow) -> Iterator[str]:
@@ -58,7 +68,7 @@ def services(request: HttpRequest) -> HttpResponse:
         ServiceRow(name=name, key=keys.get(name.provider, UNKNOWN_KEY), agents=agents.get(name.pk, 0))
         for name in list_names()
     ]
-    listing = arrange(rows, request.GET, texts=_texts, columns=COLUMNS, choices=[BY_STATE], per_page=page_size(request))
+    listing = arrange(rows, request.GET, texts=_texts, columns=COLUMNS, choices=CHOICES, per_page=page_size(request))
     lines = describe_services([row.name.pk for row in listing.page])
     context = {
         "listing": listing,

@@ -37,6 +37,7 @@ class ServiceName(NamedTuple):
     provider: str
     display_name: str
     provider_enabled: bool
+    protocol: str
 
     @property
     def shown_provider(self) -> str:
@@ -57,8 +58,9 @@ def select_services() -> QuerySet[Service]:
 
 def list_names() -> list[ServiceName]:
     """Return what a list needs of every service, in their order. One query, which reads no capabilities."""
-    columns = ("pk", "service_id", "model", "enabled", "provider__name", "provider__display_name", "provider__enabled")
-    return [ServiceName(*values) for values in Service.objects.values_list(*columns)]
+    columns = ("pk", "service_id", "model", "enabled")
+    of_provider = ("provider__name", "provider__display_name", "provider__enabled", "provider__protocol")
+    return [ServiceName(*values) for values in Service.objects.values_list(*columns, *of_provider)]
 
 
 def count_agents() -> Mapping[int, int]:
