@@ -141,6 +141,21 @@ def _rows_by_range(search: Search, now: datetime) -> Callable[[DayRange], QueryS
     return lambda day_range: within(rows, day_range, "started_at").filter(chain(day_range))
 
 
+def find_last_use(search: Search) -> datetime | None:
+    """Return when the agent, route or provider of a search was last used, or None if the log has no such request.
+
+    A provider's model, whose attempts no index has by time, counts as used now if it ever was. One query.
+    """
+    provider, model = search.get("provider"), search.get("model")
+    if model:
+        is_used = AttemptLog.objects.filter(provider=provider, model=model).exists()
+        return timezone.now() if is_used else None
+    if provider:
+        return AttemptLog.objects.filter(provider=provider).order_by("-at").values_list("at", flat=True).first()
+    rows = filter_rows(search, timezone.now()).order_by("-started_at")
+    return rows.values_list("started_at", flat=True).first()
+
+
 def unanswered_condition() -> RawSQL:
     """Return the condition for requests without an answer."""
     # The values are written into the SQL, because PostgreSQL and SQLite match the partial index `request_failed` by its

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from html import unescape
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from django.test import Client
@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from capabilities.core.wire import Usage
 from routing_admin.core.fallback.chain import OK, Attempt
-from routing_admin.models import RequestLog
+from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.request_log import volume
 from routing_admin.request_log.entries import Entry, RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
@@ -165,35 +165,53 @@ def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
     assert viewer.get("/volume/requests/", {"q": "since:10m"}).content.decode().count('class="tip"') == 2
 
 
-@pytest.mark.parametrize(
-    ("address", "term"),
-    [
-        ("/agents/text-agent/", "agent:text-agent"),
-        ("/routes/design/", "task:design"),
-        ("/providers/echo/", "provider:echo"),
-        ("/services/echo-text/", "provider:echo model:echo-text"),
-    ],
-)
-def test_pages_of_what_is_called_load_the_chart_of_its_requests_when_it_is_seen(
+CALLED = [
+    ("/agents/text-agent/", "agent:text-agent"),
+    ("/routes/design/", "task:design"),
+    ("/providers/echo/", "provider:echo"),
+    ("/services/echo-text/", "provider:echo model:echo-text"),
+]
+
+
+def log_call(age: timedelta) -> None:
+    """Log a request of the text agent for the route design, which the model echo-text answered."""
+    at, called = timezone.now() - age, {"provider": "echo", "model": "echo-text"}
+    facts = {"surface": "v1", "outcome": "ok", "agent": "text-agent", "task_type": "design"}
+    row = RequestLog.objects.create(id="seen", started_at=at, **facts, **called)
+    AttemptLog.objects.create(request=row, position=0, at=at, outcome="ok", **called)
+
+
+@pytest.mark.parametrize(("address", "term"), CALLED)
+def test_pages_of_what_is_called_load_the_chart_of_its_requests_before_their_forms(
     address: str, term: str, admin: Client
 ) -> None:
-    """The chart has links to other ranges of days, and its bars link to the requests that they count."""
+    """A range of days is one click away, and the chart leads to the very requests."""
+    log_call(HOUR)
     page = unescape(admin.get(address).content.decode())
     match = re.search(r'id="over-time" hx-get="([^"]+)"', page)
     assert match is not None
+    assert match.start() < page.index('class="cols aside')
     query = parse_qs(urlsplit(match[1]).query)["q"]
     assert query == [f"{term} since:7d"]
-    RequestLog.objects.create(
-        id="seen", started_at=timezone.now() - HOUR, surface="v1", outcome="ok", agent="text-agent"
-    )
     part = unescape(admin.get(match[1], headers={"hx-target": "over-time", "hx-request": "true"}).content.decode())
     assert "<html" not in part
     assert part.count(f"?q={term.replace(' ', '%20').replace(':', '%3A')}%20since%3A") >= 3
     assert part.count('aria-current="true"') == 2  # the range, and what the chart shows
-    if term == "agent:text-agent":
-        assert "q=agent:text-agent+since:" in part
-    else:
-        assert "No requests in this time." in part
+    assert f"q={term.replace(' ', '+')}+since:" in part
+
+
+@pytest.mark.parametrize(("address", "term"), CALLED[:3])
+def test_the_chart_of_what_is_seldom_called_covers_a_month(address: str, term: str, admin: Client) -> None:
+    """It needs no query of the whole log, and a page without requests keeps no room for a chart."""
+    assert "No requests in the last 30 days." in text_of(admin.get(address))
+    log_call(timedelta(days=20))
+    page = admin.get(address).content.decode()
+    assert f"?q={quote(term)}%20since%3A30d" in page
+    RequestLog.objects.update(started_at=timezone.now() - timedelta(days=31))
+    AttemptLog.objects.update(at=timezone.now() - timedelta(days=31))
+    page = text_of(admin.get(address))
+    assert 'id="over-time"' not in page
+    assert "Last request:" in page
 
 
 def test_a_day_with_too_many_requests_is_counted_from_its_newest_hours(

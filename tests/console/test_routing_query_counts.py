@@ -38,7 +38,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/requests/r0/": (3, 2),
     "/routes/": (4, 1),
     "/aliases/": (3, 0),
-    "/routes/design/": (10, 0),
+    "/routes/design/": (10, 1),
     "/routes/new/": (5, 0),
     "/simulate/": (4, 0),
     "/simulate/?request=r0": (4, 2),

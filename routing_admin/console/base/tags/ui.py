@@ -34,6 +34,7 @@ from capabilities.sentences import join_sentences, join_words, translate_sentenc
 from routing_admin.console.base.lists import DESCENDING, PAGE_SIZES, SIZE, Listing
 from routing_admin.console.base.saving import list_problems
 from routing_admin.console.base.tags import charting, drawing, highlight, toasts
+from routing_admin.request_log.search import find_last_use
 from routing_admin.request_log.search_words import Search
 
 MINUTE, HOUR = 60, 3600
@@ -288,10 +289,21 @@ def code_spans(text: str) -> SafeString:
 
 
 @register.inclusion_tag("requests/over_time.html")
-def over_time(since: str = "7d", **terms: str) -> dict[str, str]:
-    """Render a section with a chart of the requests that match these search terms, such as `agent=row.agent_id`."""
-    search = Search(tuple(terms.items()))
-    return {"search": search.to_text(), "drawn": search.having("since", since).to_text()}
+def over_time(**terms: str) -> dict[str, Any]:
+    """Render a section with the chart of the requests that match these terms, such as `agent=row.agent_id`.
+
+    It covers a day of all requests, else a week or, if there were none, a month; without any it says so. One query.
+    """
+    search, now = Search(tuple(terms.items())), timezone.now()
+    used_at = find_last_use(search) if terms else now
+    age = now - used_at if used_at else timedelta.max
+    since = "1d" if not terms else "7d" if age < timedelta(days=7) else "30d"
+    return {
+        "search": search.to_text(),
+        "drawn": search.having("since", since).to_text(),
+        "is_empty": age >= timedelta(days=30),
+        "used_at": used_at,
+    }
 
 
 @register.filter
