@@ -14,8 +14,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run ## set up what is missing and serve at http://127.0.0.1:8000
-	@$(BIN)/python manage.py bootstrap
-	@exec $(BIN)/python manage.py serve
+	@exec $(BIN)/routing-admin
 
 test: $(VENV)/dev ## run every test this machine can run
 	$(BIN)/pytest -q -n 2 --dist loadfile --ignore tests/ui $(ARGS)
@@ -91,6 +90,12 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv is missing. Install it (Debian: apt-get install python3-venv)."; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
+# The program of this checkout, from any folder.
+$(BIN)/routing-admin: | $(BIN)/python
+	@printf '%s\n' '#!/bin/sh' 'checkout=$$(cd "$$(dirname "$$0")/../.." && pwd)' \
+		'export PYTHONPATH="$$checkout$${PYTHONPATH:+:$$PYTHONPATH}" PYTHONSAFEPATH=1' \
+		'exec "$$checkout/$(BIN)/python" -m routing_admin "$$@"' > $@ && chmod +x $@
+
 HEIC = $(BIN)/python -m pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-heic.txt 2>/dev/null \
 	|| echo "There is no pi-heif for this machine; HEIC pictures are described instead of converted."
 
@@ -99,14 +104,14 @@ COMPILE = $(BIN)/python -m compileall -q capabilities artifacts routing_admin
 
 # The lock files name every package, so nothing is left to resolve: older versions of pip look at releases that are not
 # in them, and stop where one is newer, or where a package asks for another with an extra (mcp[ws]).
-$(VENV)/run: requirements.txt requirements-heic.txt | $(BIN)/python
+$(VENV)/run: requirements.txt requirements-heic.txt | $(BIN)/routing-admin
 	@echo "Installing dependencies (once) …"
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.txt
 	@$(HEIC)
 	@$(COMPILE)
 	@touch $@
 
-$(VENV)/dev: requirements-dev.txt requirements-heic.txt | $(BIN)/python
+$(VENV)/dev: requirements-dev.txt requirements-heic.txt | $(BIN)/routing-admin
 	@echo "Installing dependencies for development (once) …"
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-dev.txt
 	@$(HEIC)

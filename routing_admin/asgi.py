@@ -1,4 +1,4 @@
-"""ASGI application of `manage.py serve`: the agents' APIs, MCP, and Django for everything else."""
+"""ASGI application of `routing-admin serve`: the agents' APIs, MCP, and Django for everything else."""
 
 from __future__ import annotations
 

@@ -92,10 +92,14 @@ def main(arguments: Sequence[str]) -> None:
         print(_complete(rest[0] if rest else ""))
     elif not name or name.startswith("-"):
         call("bootstrap", [])
-        # Serve in a new process image, so that nothing of the preparation stays in memory.
+        from routing_admin.places import IS_INSTALLED
+
+        # Serve in a new process image, so that nothing of the preparation stays in memory. The current folder may be a
+        # checkout, from which an installed program must not import (-P).
+        python = [sys.executable, *(["-P"] if IS_INSTALLED else [])]
         options = [name, *rest] if name else []
         sys.stdout.flush()
-        os.execv(sys.executable, [sys.executable, "-m", "routing_admin", "serve", *options])  # noqa: S606
+        os.execv(sys.executable, [*python, "-m", "routing_admin", "serve", *options])  # noqa: S606
     else:
         call(name, rest)
 

@@ -60,7 +60,7 @@ def migrations() -> list[str]:
         found += [
             f"{alias}: migration {migration.app_label} {migration.name} has not been applied" for migration, _ in plan
         ]
-    return [*found, *(["Run: python manage.py bootstrap"] if found else [])]
+    return [*found, *(["Run: routing-admin bootstrap"] if found else [])]
 
 
 def configuration() -> list[str]:
@@ -126,7 +126,7 @@ def administrators() -> list[str]:
     people = User.objects.filter(is_staff=True, is_active=True)
     if any(user.has_usable_password() for user in people):
         return []
-    return ["No administrator can sign in. Run: python manage.py changepassword NAME"]
+    return ["No administrator can sign in. Run: routing-admin set-password NAME"]
 
 
 def secrecy() -> list[str]:

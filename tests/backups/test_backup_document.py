@@ -25,8 +25,12 @@ def run(folder: Path, text: str) -> str:
     """Run the commands of a block, with the directories in the document replaced by ones below `folder`."""
     for name in ("/backups", "/safe"):
         text = text.replace(f" {name}", f" {folder}{name}")
-    text = re.sub(r"\bvar\b", str(folder / "var"), text).replace("python manage.py", f"{sys.executable} manage.py")
-    variables = {"ROUTING_ADMIN_DATA_DIR": str(folder / "var"), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
+    text = re.sub(r"\bvar\b", str(folder / "var"), text)
+    variables = {
+        "ROUTING_ADMIN_DATA_DIR": str(folder / "var"),
+        "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
     result = subprocess.run(
         ["bash", "-euc", text], cwd=ROOT, env=os.environ | variables, capture_output=True, text=True, check=False
     )
@@ -36,7 +40,7 @@ def run(folder: Path, text: str) -> str:
 
 def test_commands_of_the_document_do_what_it_says(blocks: list[str], tmp_path: Path) -> None:
     """The commands in the document back up an installation, restore it after a total loss, and rotate its secrets."""
-    run(tmp_path, "python manage.py bootstrap")
+    run(tmp_path, "routing-admin bootstrap")
     (tmp_path / "backups").mkdir()
     saving_blocks, restoring_block, rotating_blocks = blocks[:3], blocks[3], blocks[4:]
     for block in saving_blocks:

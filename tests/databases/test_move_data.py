@@ -86,7 +86,7 @@ def test_installation_in_use_cannot_be_moved(journey: Journey) -> None:
         connection.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
         result = journey.home.move("--to", journey.postgresql, "--artifacts", journey.bucket)
     assert result.returncode == 1
-    assert "Stop `manage.py serve`" in result.stderr
+    assert "Stop `routing-admin serve`" in result.stderr
 
 
 @pytest.mark.parametrize(

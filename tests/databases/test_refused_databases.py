@@ -120,8 +120,8 @@ def test_wrong_password_and_unknown_database_have_different_messages(tmp_path: P
 def test_commands_fail_without_tables_and_name_bootstrap(tmp_path: Path) -> None:
     """If the tables do not exist, a command fails and names the command that creates them."""
     empty = os.environ["DATABASE_URL"]
-    assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "serve")
-    assert "Run: python manage.py bootstrap" in failing(tmp_path, empty, "issue_agent_key", "text-agent")
+    assert "Run: routing-admin bootstrap" in failing(tmp_path, empty, "serve")
+    assert "Run: routing-admin bootstrap" in failing(tmp_path, empty, "issue_agent_key", "text-agent")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from routing_admin import program
 from routing_admin.program import COMPLETION, ENTRIES, SHELLS, main
 
+ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = Path(program.__file__).parent / "management" / "commands"
 FOR_DEVELOPERS = {"__init__", "makemessages"}
 
@@ -75,6 +76,20 @@ def test_completions_have_every_command_and_its_options(shell: str, capsys: pyte
     script = capsys.readouterr().out
     assert all(name in script for name in ENTRIES)
     assert "dry-run" in script
+
+
+def test_a_checkout_has_the_program_from_any_folder(tmp_path: Path) -> None:
+    """`make` writes it beside the Python of the virtual environment, whichever checkout that belongs to."""
+    checkout = tmp_path / "a checkout"
+    (checkout / ".venv" / "bin").mkdir(parents=True)
+    for name in ("Makefile", "routing_admin", "pyproject.toml"):
+        (checkout / name).symlink_to(ROOT / name)
+    (checkout / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    for name in ("pyvenv.cfg", "lib"):
+        (checkout / ".venv" / name).symlink_to(Path(sys.prefix) / name)
+    subprocess.run(["make", ".venv/bin/routing-admin"], cwd=checkout, capture_output=True, check=True)
+    command = [checkout / ".venv" / "bin" / "routing-admin", "--version"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout.startswith(b"routing-admin ")
 
 
 def test_bash_accepts_its_completions() -> None:

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.platform.server.metrics import request_metrics
+from routing_admin.program import ENTRIES
 from tests.runbook.pages import BLOCK, FOLDER, PAGES, ROOT, blocks_of, text_of
 
 DEPLOYED = [path for path in (ROOT / "deploy").iterdir() if path.is_file()]
@@ -25,7 +26,7 @@ FORM = (
 )
 ROWS = {"alert", "page", "metric", "log"}
 METRIC = re.compile(r"\b(routing_admin_[a-z_]+[a-z])(?:\{([^}]*)\})?(?!_)")
-COMMAND = re.compile(r"python manage\.py ([a-z_]+)\b(?!\.)([^\n`#&|;<]*)")
+COMMAND = re.compile(r"(?:`|^|bin/)routing-admin ([a-z][a-z-]*)\b([^\n`#&|;<]*)", re.MULTILINE)
 TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
 
 
@@ -86,9 +87,9 @@ def test_every_command_of_the_documents_exists_with_its_options() -> None:
     }
     assert len(commands) > 20
     for document, name, options in commands:
-        assert name in apps, f"{document}: {name}"
-        app = apps[name]
-        parser = (load_command_class(app, name) if isinstance(app, str) else app).create_parser("manage.py", name)
+        assert name in ENTRIES, f"{document}: {name}"
+        command = ENTRIES[name].command
+        parser = load_command_class(str(apps[command]), command).create_parser("routing-admin", name)
         assert [option for option in options if option not in parser.format_help()] == [], f"{document}: {name}"
 
 

@@ -42,10 +42,10 @@ def test_commands_printed_by_bootstrap_work(tmp_path: Path) -> None:
     with Lab() as lab:
         environment = environment_of(tmp_path / "data", lab) | {"LLM_ROUTING_CONFIG": str(file)}
     first = manage(environment, "bootstrap")
-    assert "python manage.py create_agent NAME --key" in first
+    assert "routing-admin create-agent NAME --key" in first
     assert "issue_agent_key" not in first
     assert manage(environment, "create_agent", "reader", "--route", "default", "--key").startswith("ra_")
-    assert "python manage.py issue_agent_key reader" in manage(environment, "bootstrap")
+    assert "routing-admin issue-key reader" in manage(environment, "bootstrap")
 
 
 def test_create_agent_prints_the_key_once(demo: None) -> None:
@@ -61,7 +61,7 @@ def test_create_agent_prints_the_key_once(demo: None) -> None:
 def test_create_agent_without_key_names_the_command_that_issues_one(demo: None) -> None:
     """Without `--key`, `create_agent` prints the command that issues a key, and that command works."""
     output = run("create_agent", "reader", "--service", "vision-model")
-    assert output.endswith("For a key: python manage.py issue_agent_key reader")
+    assert output.endswith("For a key: routing-admin issue-key reader")
     assert Agent.objects.get(agent_id="reader").service.service_id == "vision-model"
     assert run("issue_agent_key", "reader").startswith("ra_")
 
@@ -69,7 +69,7 @@ def test_create_agent_without_key_names_the_command_that_issues_one(demo: None) 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("text-agent",), "The agent text-agent already exists. For another key: manage.py issue_agent_key text-agent"),
+        (("text-agent",), "The agent text-agent already exists. For another key: routing-admin issue-key text-agent"),
         (("reader", "--service", "nope"), "serviceId: There is no service nope."),
         (("reader", "--route", "nope"), "taskType: There is no task route nope."),
         (("x" * 200,), "At most 120 characters"),

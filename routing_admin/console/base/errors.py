@@ -46,7 +46,7 @@ OUTAGES: Mapping[DatabaseFault | None, tuple[Promise, Promise]] = {
         gettext_lazy("The database is being upgraded."),
         gettext_lazy(
             "It lacks a table or column of this version. Nothing was changed. Try again in a few minutes; if this "
-            "lasts, run: python manage.py bootstrap"
+            "lasts, run: routing-admin bootstrap"
         ),
     ),
 }

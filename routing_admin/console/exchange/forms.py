@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from artifacts.storage.uploads import IN_MEMORY
 
 MERGE, REPLACE = "merge", "replace"
-# Larger files can be imported with `manage.py import_config`.
+# Larger files can be imported with `routing-admin import`.
 LARGEST_FILE = IN_MEMORY
 
 

@@ -29,7 +29,7 @@ class SecretElsewhereError(Exception):
     def __init__(self, setting: str) -> None:
         super().__init__(
             f"{setting} is set in the environment: put a new one in front of it there, a comma between them, restart "
-            "the server, and run rotate_keys."
+            "the server, and run routing-admin rotate-keys."
         )
 
 

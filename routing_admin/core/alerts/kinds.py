@@ -137,7 +137,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             CRITICAL,
             translatable("data directory"),
             {Stage.USUAL: translatable("Only %(free)s MiB left on the data directory's disk.")},
-            translatable("Keep less, then free the space with: python manage.py prune"),
+            translatable("Keep less, then free the space with: routing-admin prune"),
             "docs/runbook/disk-full.md",
             STATE,
         ),
@@ -162,9 +162,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
                     "An import by %(name)s was refused; the configuration is unchanged: %(problem)s"
                 )
             },
-            translatable(
-                "Correct the file and import it again. python manage.py check_config FILE lists every problem."
-            ),
+            translatable("Correct the file and import it again. routing-admin check FILE lists every problem."),
             "docs/alerts.md#configuration_rejected",
             EVIDENCE,
         ),
@@ -183,7 +181,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
                 ),
                 Stage.FORBIDDEN: translatable(
                     "The database denies %(server)s a right. Calls with known keys continue, and their log entries "
-                    "wait in files; uploads or changes may fail. python manage.py doctor names the right."
+                    "wait in files; uploads or changes may fail. routing-admin doctor names the right."
                 ),
                 Stage.FULL: translatable(
                     "The disk of the database is full. Calls with known keys continue, and their log entries wait in "
@@ -203,7 +201,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             CRITICAL,
             translatable("artifact store"),
             {Stage.USUAL: translatable("The artifact store does not answer. Uploads and calls with files fail.")},
-            translatable("Check the store. python manage.py doctor says why it does not answer."),
+            translatable("Check the store. routing-admin doctor says why it does not answer."),
             "docs/runbook/store-away.md",
             STATE,
         ),
@@ -269,7 +267,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             WARNING,
             translatable("backup"),
             {Stage.USUAL: translatable("The last backup was made on %(day)s, and the next one is overdue.")},
-            translatable("Run: python manage.py backup. For another tool's: python manage.py backup --record"),
+            translatable("Run: routing-admin backup. For another tool's: routing-admin backup --record"),
             "docs/alerts.md#backup_overdue",
             EVENT,
         ),
@@ -278,7 +276,7 @@ KINDS: Mapping[AlertKind, KindRow] = MappingProxyType(
             WARNING,
             translatable("prune"),
             {Stage.USUAL: translatable("prune last ran on %(day)s, and the next run is overdue. The disk fills up.")},
-            translatable("Run: python manage.py prune, and find out why it no longer runs daily."),
+            translatable("Run: routing-admin prune, and find out why it no longer runs daily."),
             "docs/alerts.md#prune_overdue",
             EVENT,
         ),

@@ -1,1 +1,1 @@
-"""One module per command. `manage.py COMMAND --help` describes it."""
+"""One module per command. `routing-admin COMMAND --help` describes it."""

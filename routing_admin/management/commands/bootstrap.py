@@ -97,9 +97,9 @@ class Command(command.Command):
         """Return the command that issues an agent's key, for an existing agent if there is one."""
         agents = list_agent_ids()
         if not agents:
-            return "An agent and its key: python manage.py create_agent NAME --key"
+            return "An agent and its key: routing-admin create-agent NAME --key"
         named = demo.KEYED_AGENT if demo.KEYED_AGENT in agents else agents[0]
-        return f"An agent key: python manage.py issue_agent_key {named}"
+        return f"An agent key: routing-admin issue-key {named}"
 
     def administrator(self) -> str:
         """Create the first administrator. Return what to print as the password, or "" if there already was one."""

@@ -15,7 +15,7 @@ from routing_admin.management import command
 
 
 class Command(command.Command):
-    help = "Create an agent. --key also prints its key, once. For another key: issue_agent_key."
+    help = "Create an agent. --key also prints its key, once. For another key: issue-key."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="the agent's id")
@@ -27,14 +27,14 @@ class Command(command.Command):
     def run(self, **options: Any) -> None:
         name = options["name"]
         if agent_exists(name):
-            raise ConflictError(f"The agent {name} already exists. For another key: manage.py issue_agent_key {name}")
+            raise ConflictError(f"The agent {name} already exists. For another key: routing-admin issue-key {name}")
         actor = command.command_actor()
         row = read_form(name, options["service"]).save(commit=False)
         # The route is set without the form, whose choices would hide that a route is missing: the action reports it.
         row.task_type = options["route"] or ""
         save_agent(actor, row)
         if not options["key"]:
-            self.stdout.write(f"Created the agent {name}. For a key: python manage.py issue_agent_key {name}")
+            self.stdout.write(f"Created the agent {name}. For a key: routing-admin issue-key {name}")
             return
         key, _row = issue_key(actor, row, label="command")
         self.stdout.write(key)

@@ -28,7 +28,7 @@ from routing_admin.console.backups.data_transfer.target import ALIASES, Destinat
 from routing_admin.management import command
 from routing_admin.platform.databases.progress import progress_of
 
-IN_USE = "This installation's database is in use. Stop `manage.py serve` and other commands, then try again."
+IN_USE = "This installation's database is in use. Stop `routing-admin serve` and other commands, then try again."
 BROKEN_OFF = "The move was interrupted. Run it again to continue where it stopped. The database says:"
 
 

@@ -44,4 +44,4 @@ class Command(command.Command):
             self.stdout.write(f"The previous installation is in {folder}")
         for sentence in result.remarks:
             self.stderr.write(sentence)
-        self.stdout.write("Check it: python manage.py doctor")
+        self.stdout.write("Check it: routing-admin doctor")

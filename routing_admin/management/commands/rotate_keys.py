@@ -67,5 +67,5 @@ class Command(command.Command):
         elif outdated:
             self.stdout.write(
                 f"Keys or links of these still need an older ROUTING_ADMIN_SECRET_KEY: {', '.join(outdated)}. Each is "
-                "signed again when it is used. Then run: rotate_keys --drop-old."
+                "signed again when it is used. Then run: routing-admin rotate-keys --drop-old."
             )

@@ -20,7 +20,7 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.platform.databases.unavailable import DatabaseFault, fault_of, is_unavailable
 
-BOOTSTRAP = "Run: python manage.py bootstrap"
+BOOTSTRAP = "Run: routing-admin bootstrap"
 DRIVER = (
     "DATABASE_URL names PostgreSQL, whose driver cannot be loaded. "
     "Run: python -m pip install 'psycopg[binary,pool]' (make run installs it)."
