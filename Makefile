@@ -78,6 +78,7 @@ lock: ## resolve the dependencies again (needs uv and npm)
 	uv pip compile --group clients-crewai --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-crewai.txt
 	uv pip compile --group clients-mcp-2 --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-mcp-2.txt
 	uv pip compile --group clients-llm --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-llm.txt
+	uv pip compile --group release --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements-release.txt
 	uv pip compile --group catalogue --universal --python-version 3.12 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o capabilities/catalogue/requirements.txt
 	cd tests/clients/node && npm install --package-lock-only --silent --no-audit --no-fund
 

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from tests.gateway.serving import ROOT
 from tests.processes import free_port, wait_for_success
 
 DEPLOY = ROOT / "deploy"
+CONTAINERFILE = (DEPLOY / "Containerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = ("setup", "one", "two", "daily")
@@ -70,9 +72,7 @@ def fill(text: str, replacements: Mapping[str, str]) -> str:
 
 def command_of(service: str) -> list[str]:
     """Return the command of a service, to be run by the Python of the tests."""
-    command = list(SERVICES[service]["command"])
-    assert command[0] == "python"
-    return [sys.executable, *command[1:]]
+    return [sys.executable, "-m", "routing_admin", *SERVICES[service]["command"]]
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def running(service: str, environment: dict[str, str]) -> Iterator[subprocess.Po
 
 def caller(installation: Installation) -> httpx.Client:
     result = subprocess.run(
-        [sys.executable, "manage.py", "issue_agent_key", "text-agent"],
+        [sys.executable, "-m", "routing_admin", "issue-key", "text-agent"],
         cwd=ROOT, env=dict(installation.environment), capture_output=True, text=True, check=True,
     )  # fmt: skip
     headers = {"authorization": f"Bearer {result.stdout.strip()}"}
@@ -144,24 +144,45 @@ def test_images_are_pinned_and_both_servers_are_equal():
     assert version_of(SERVICES["proxy"]["image"]) >= RESOLVES[:2]
 
 
-def test_files_and_command_of_the_image_exist():
-    """The files and the command of the image exist. The command is the one in the README."""
-    text = (DEPLOY / "Containerfile").read_text()
-    copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY")]
-    assert all((ROOT / name).exists() for names in copied for name in names)
-    assert "manage.py bootstrap && exec python manage.py serve" in text
-    compiled = next(line.split() for line in text.splitlines() if "compileall" in line)
-    assert {"capabilities", "artifacts", "routing_admin"} <= {*compiled} & {name for names in copied for name in names}
-    assert ["docs"] in copied, "its pages are made from them"
+def test_image_builds_the_wheel_of_the_checkout_from_the_files_it_copies(tmp_path: Path):
+    build, _image = CONTAINERFILE.split("\nFROM ${BASE}\n")
+    copied = [line.split()[1:-1] for line in build.splitlines() if line.startswith("COPY")]
+    for name in (name for names in copied for name in names):
+        (tmp_path / name).symlink_to(ROOT / name)
+    assert "python -m hatchling build -t wheel" in build
+    assert "requirements-release.txt" in build
+    wheels = []
+    for folder in (tmp_path, ROOT):
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / folder.name)]
+        subprocess.run(command, cwd=folder, capture_output=True, check=True)
+        (wheel,) = (tmp_path / folder.name).glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            wheels.append(sorted(archive.namelist()))
+    assert wheels[0] == wheels[1]
+
+
+def test_image_runs_the_program_without_root_on_a_read_only_file_system():
+    """The user is given by number, so that Kubernetes sees that it is not root. The data directory is a volume."""
+    _build, image = CONTAINERFILE.split("\nFROM ${BASE}\n")
+    lines = image.splitlines()
+    assert lines[-1] == 'ENTRYPOINT ["routing-admin"]'
+    assert {"USER 10001", "VOLUME /data", "COPY --from=build /opt/routing-admin /opt/routing-admin"} <= {*lines}
+    assert "PATH=/opt/routing-admin/bin:$PATH" in image
+    assert "ROUTING_ADMIN_DATA_DIR=/data" in image
+    for name in OURS:
+        assert SERVICES[name]["read_only"]
+        assert SERVICES[name]["tmpfs"] == ["/tmp"]
 
 
 def test_probes_check_the_right_thing_and_outlast_the_answer():
     """The image checks liveness and compose checks readiness. Each timeout exceeds the probe's own time limit."""
-    image, server = (DEPLOY / "Containerfile").read_text(), SERVICES["one"]["healthcheck"]
-    assert "8000/healthz', timeout=4)" in image
+    server = SERVICES["one"]["healthcheck"]
+    assert "8000/healthz', timeout=4)" in CONTAINERFILE
     assert "8000/readyz', timeout=4)" in server["test"][-1]
     docs = (ROOT / "docs" / "monitoring.md").read_text()
-    timeouts = [int(seconds) for seconds in re.findall(r"timeout(?:=|Seconds: |: )(\d+)", f"{image} {server} {docs}")]
+    timeouts = [
+        int(seconds) for seconds in re.findall(r"timeout(?:=|Seconds: |: )(\d+)", f"{CONTAINERFILE} {server} {docs}")
+    ]
     assert min(timeouts) > PROBE_SECONDS
     assert all(SERVICES[name]["healthcheck"] == {"disable": True} for name in ("setup", "daily"))
     assert SERVICES["proxy"]["depends_on"] == {name: {"condition": "service_healthy"} for name in ("one", "two")}
