@@ -55,6 +55,12 @@ def test_server_with_working_dependencies_is_ready(patient: None) -> None:
         assert state["checks"] == {"server": "ok", "databases": "ok", "configuration": "ok", "artifacts": "ok"}
 
 
+@pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/readyz", 200), ("/metrics", 400), ("/", 400)])
+def test_probes_alone_are_answered_under_any_host(path: str, status: int, patient: None) -> None:
+    """Kubernetes asks a pod by its address. Elsewhere a foreign name could be a page that reads another's answers."""
+    assert Client().get(path, headers={"host": "10.1.2.3:8000"}).status_code == status
+
+
 def test_hanging_dependency_is_named_and_delays_no_probe(hanging: Bucket) -> None:
     """If the artifact store hangs, `/readyz` returns 200 with the status `degraded`, and only `/readyz?full` fails."""
     status, state = ask("/readyz")

@@ -1,11 +1,21 @@
-"""Check a `Host` header where Django does not."""
+"""Check a `Host` header where Django does not, and not where nothing but probes asks."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from django.core.exceptions import DisallowedHost
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponsePermanentRedirect
+from django.middleware import common
+
+PROBES = frozenset({"/healthz", "/readyz"})
+
+
+class CommonMiddleware(common.CommonMiddleware):
+    """Django's, which does not check the host of probes: orchestrators call a server by its address."""
+
+    def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
+        return None if request.path in PROBES else super().process_request(request)
 
 
 @lru_cache(maxsize=100)
