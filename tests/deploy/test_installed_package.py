@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -13,13 +14,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.processes import free_port, wait_for_success
 
 ROOT = Path(__file__).resolve().parents[2]
+INSTALLATIONS = sorted((ROOT / "tests" / "upgrade" / "installations").glob("*.tar.gz"))
 KEY = re.compile(r"agent key  (ra_\S+)")
+
+
+RELEASED = os.environ.get("RELEASED", "")
+"""The program of a release that was installed into an environment of its own (make release)."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,7 @@ class Installed:
     """An installed package: its files, and the home directory of the user who runs it."""
 
     files: Path
+    command: list[str]
     home: Path
 
     @property
@@ -34,21 +42,23 @@ class Installed:
         return self.home / ".local" / "share" / "routing-admin"
 
     def environment(self) -> Mapping[str, str]:
-        return {"HOME": str(self.home), "PATH": os.defpath, "PYTHONPATH": str(self.files)}
+        path = {} if RELEASED else {"PYTHONPATH": str(self.files)}
+        return {"HOME": str(self.home), "PATH": os.defpath, **path}
 
     def run(self, *arguments: str) -> str:
-        command = [sys.executable, "-m", "routing_admin", *arguments]
-        done = subprocess.run(command, cwd=self.home, env=self.environment(), capture_output=True, text=True)
+        done = subprocess.run(
+            [*self.command, *arguments], cwd=self.home, env=self.environment(), capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     @contextmanager
-    def served(self) -> Iterator[tuple[str, Path]]:
-        """Start the program without arguments. Yield its URL and its output."""
+    def served(self, *options: str) -> Iterator[tuple[str, Path]]:
+        """Start the program without a command. Yield its URL and its output."""
         port, printed = free_port(), self.home / "printed.txt"
         with printed.open("w") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "routing_admin", "--port", str(port)],
+                [*self.command, *options, "--port", str(port)],
                 cwd=self.home,
                 env=self.environment(),
                 stdout=output,
@@ -71,7 +81,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "files")
     (folder / "home").mkdir()
-    return Installed(folder / "files", folder / "home")
+    command = [str(ROOT / RELEASED)] if RELEASED else [sys.executable, "-m", "routing_admin"]
+    return Installed(folder / "files", command, folder / "home")
 
 
 def test_the_package_has_what_git_has(installed: Installed) -> None:
@@ -89,6 +100,14 @@ def test_the_package_has_what_git_has(installed: Installed) -> None:
     assert "manage.py" not in packed
 
 
+def call(url: str, key: str) -> Any:
+    body = {"model": "task:planning", "messages": [{"role": "user", "content": "Hello"}]}
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+    request = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=20) as response:
+        return json.loads(response.read())
+
+
 def test_one_line_serves_a_first_answered_call(installed: Installed) -> None:
     """Data are stored in the user's folder, which the first start prints. A call and a backup succeed."""
     with installed.served() as (url, printed):
@@ -96,11 +115,7 @@ def test_one_line_serves_a_first_answered_call(installed: Installed) -> None:
         assert f"data       {installed.data}" in text
         key = KEY.search(text)
         assert key is not None
-        body = {"model": "task:planning", "messages": [{"role": "user", "content": "Hello"}]}
-        headers = {"authorization": f"Bearer {key[1]}", "content-type": "application/json"}
-        request = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode(), headers)
-        with urllib.request.urlopen(request, timeout=20) as response:
-            assert json.loads(response.read())["choices"]
+        assert call(url, key[1])["choices"]
         with urllib.request.urlopen(f"{url}/login/", timeout=20) as response:
             page = response.read().decode()
         style = re.search(r'href="(/static/css/app[^"]+)"', page)
@@ -111,3 +126,18 @@ def test_one_line_serves_a_first_answered_call(installed: Installed) -> None:
     assert (installed.home / "backup").is_dir()
     assert installed.run("--version").startswith("routing-admin 1.")
     assert "ok" in installed.run("doctor")
+
+
+@pytest.mark.parametrize("archive", INSTALLATIONS, ids=lambda path: path.name.partition(".")[0])
+def test_a_start_saves_the_data_of_an_earlier_version_and_upgrades_it(installed: Installed, archive: Path) -> None:
+    """The next start finds nothing to do. What the upgraded installation contains, tests/upgrade looks at."""
+    data = installed.home / archive.name.partition(".")[0]
+    shutil.unpack_archive(archive, data)
+    for name in ("keys", "secret_key"):
+        (data / name).chmod(0o600)
+    chosen = ("--data", str(data))
+    with installed.served(*chosen) as (url, printed):
+        assert "backup of both databases before the migrations" in printed.read_text()
+        assert call(url, installed.run(*chosen, "issue-key", "text-agent").strip())["choices"]
+    assert len([*(data / "backups").iterdir()]) == 1
+    assert "before the migrations" not in installed.run(*chosen, "bootstrap")
