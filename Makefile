@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CLIENTS := .venv-clients
+RELEASE := .venv-release
 CATALOGUE := .catalogue
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of servers, each of which would compile every module
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-deep test-clients coverage lint format bench chaos soak crawl catalogue lock screenshots clean
+.PHONY: help run test test-fast test-deep test-clients coverage lint format bench chaos soak crawl catalogue lock release screenshots clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,12 +79,27 @@ lock: ## resolve the dependencies again (needs uv and npm)
 	uv pip compile --group clients-crewai --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-crewai.txt
 	uv pip compile --group clients-mcp-2 --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-mcp-2.txt
 	uv pip compile --group clients-llm --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-llm.txt
-	uv pip compile --group release --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements-release.txt
+	uv pip compile --group build --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements-build.txt
+	uv pip compile --group release --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements-build.txt -o requirements-release.txt
 	uv pip compile --group catalogue --universal --python-version 3.12 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o capabilities/catalogue/requirements.txt
 	cd tests/clients/node && npm install --package-lock-only --silent --no-audit --no-fund
 
+release: $(VENV)/dev $(RELEASE)/installed ## build wheel, source, list of parts (SBOM) and licenses into dist/, and check them
+	@rm -rf dist $(RELEASE)/program
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASE)/bin/python -m hatchling build -d dist
+	@$(PYTHON) -m venv --without-pip $(RELEASE)/program
+	@$(BIN)/python -m pip --python $(RELEASE)/program/bin/python install --quiet --no-deps --require-hashes -r requirements.txt
+	@$(BIN)/python -m pip --python $(RELEASE)/program/bin/python install --quiet --no-deps dist/*.whl
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASE)/bin/cyclonedx-py environment --output-reproducible \
+		--pyproject pyproject.toml -o dist/sbom.cdx.json $(RELEASE)/program
+	@$(RELEASE)/bin/pip-licenses --python $(RELEASE)/program/bin/python --from mixed --format plain-vertical --with-urls \
+		--with-license-file --no-license-path --output-file dist/LICENSES.txt
+	@cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
+	RELEASED=$(RELEASE)/program/bin/routing-admin $(BIN)/pytest -q -p no:cacheprovider -n 0 \
+		tests/deploy/test_release.py tests/deploy/test_installed_package.py
+
 clean: ## remove the virtual environment and caches; data in var/ stays
-	rm -rf $(VENV) $(CLIENTS) $(CATALOGUE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(CLIENTS) $(RELEASE) $(CATALOGUE) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "Python is missing. Install Python 3.11 or newer (Debian: apt-get install python3 python3-venv)."; exit 1; }
@@ -118,6 +134,13 @@ $(VENV)/dev: requirements-dev.txt requirements-heic.txt | $(BIN)/routing-admin
 	@$(HEIC)
 	@$(COMPILE)
 	@touch $@ $(VENV)/run
+
+$(RELEASE)/installed: requirements-release.txt | $(BIN)/python
+	@echo "Installing what builds a release (once) …"
+	@rm -rf $(RELEASE)
+	@$(BIN)/python -m venv $(RELEASE)
+	@$(RELEASE)/bin/python -m pip install --quiet --no-deps --require-hashes -r $<
+	@touch $@
 
 $(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/requirements-crewai.txt tests/clients/requirements-llm.txt tests/clients/requirements-mcp-2.txt tests/clients/node/package-lock.json | $(BIN)/python
 	@echo "Installing other people's clients (once) …"

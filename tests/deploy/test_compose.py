@@ -150,7 +150,7 @@ def test_image_builds_the_wheel_of_the_checkout_from_the_files_it_copies(tmp_pat
     for name in (name for names in copied for name in names):
         (tmp_path / name).symlink_to(ROOT / name)
     assert "python -m hatchling build -t wheel" in build
-    assert "requirements-release.txt" in build
+    assert "requirements-build.txt" in build
     wheels = []
     for folder in (tmp_path, ROOT):
         command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / folder.name)]

@@ -1,0 +1,70 @@
+"""What a release consists of: the same bytes from the same commit, and a list of all that is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from routing_admin.places import program_version
+from tests.gateway.serving import ROOT
+
+DIST = ROOT / "dist"
+PINNED = re.compile(r"^([\w.-]+)==([\w.]+)(?: ; (.*))? \\$", re.MULTILINE)
+
+
+def build(folder: Path, out: Path) -> Mapping[str, str]:
+    """Build in `folder`, and return the hash of each file by its name."""
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(out)]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1790000000"}
+    subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()}
+
+
+def test_the_same_files_give_the_same_bytes_wherever_and_whenever_they_are_built(tmp_path: Path) -> None:
+    """The wheel is also what the source distribution builds, so that both hold the same program."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in names.strip("\0").split("\0"):
+        (copy := tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, copy)  # with the time of now
+    first, second = build(ROOT, tmp_path / "first"), build(tmp_path / "copy", tmp_path / "second")
+    assert first == second
+    wheel, source = (next(name for name in first if name.endswith(ending)) for ending in (".whl", ".tar.gz"))
+    assert wheel.startswith(f"routing_admin-{program_version()}-")
+    shutil.unpack_archive(tmp_path / "first" / source, tmp_path, filter="data")
+    assert build(tmp_path / source.removesuffix(".tar.gz"), tmp_path / "third")[wheel] == first[wheel]
+
+
+def test_version_is_the_newest_of_the_changelog() -> None:
+    """It is written in pyproject.toml alone."""
+    (newest, *_rest) = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest == program_version()
+
+
+def plain(name: str) -> str:
+    """Return the name of a package as the lock file writes it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.skipif(not (DIST / "SHA256SUMS").exists(), reason="no release was built: make release")
+def test_list_of_parts_and_licenses_name_every_package_of_the_lock_file() -> None:
+    """Packages for other systems or versions of Python are not in this environment."""
+    lock = PINNED.findall((ROOT / "requirements.txt").read_text())
+    pinned = {name: version for name, version, marker in lock if not marker}
+    parts = json.loads((DIST / "sbom.cdx.json").read_text())
+    root = parts["metadata"]["component"]
+    assert (root["name"], root["version"]) == ("routing-admin", program_version())
+    versions = {plain(part["name"]): part["version"] for part in parts["components"]}
+    assert {name: versions[name] for name in pinned} == pinned
+    assert len(pinned) > 50
+    licenses = (DIST / "LICENSES.txt").read_text()
+    assert pinned.keys() <= {plain(name) for name in re.findall(r"^([\w.-]+)$", licenses, re.MULTILINE)}
