@@ -1,0 +1,172 @@
+"""The Helm chart: what it renders is valid, private, and stops no later than Kubernetes allows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from routing_admin.environment import SETTINGS
+from routing_admin.places import program_version
+from routing_admin.platform.server.health_checks import PROBE_SECONDS
+from routing_admin.program import ENTRIES
+from tests.gateway.serving import ROOT
+
+CHART = ROOT / "deploy" / "helm" / "routing-admin"
+PYTHON = ROOT / ".venv-release" / "bin" / "python"
+NEEDED = {
+    "image": {"repository": "registry.example.com/routing-admin"},
+    "publicUrl": "https://routing.example.com",
+    "secret": "routing-admin",
+    "s3": {"url": "s3://artifacts/routing"},
+}
+EVERYTHING = NEEDED | {
+    "image": {
+        "repository": "registry.example.com/routing-admin",
+        "digest": f"sha256:{'a' * 64}",
+        "pullSecrets": [{"name": "registry"}],
+    },
+    "postgresql": {"secret": "database-app", "key": "uri"},
+    "redis": {"secret": "valkey", "key": "url"},
+    "s3": {"url": "s3://artifacts", "secret": "bucket"},
+    "settings": {"ROUTING_ADMIN_TIME_ZONE": "Asia/Shanghai", "ROUTING_ADMIN_MAX_CALLS": 64},
+    "drainSeconds": 120,
+    "bootstrap": {"demo": True, "backupClaim": "backups"},
+    "ingress": {"enabled": True, "className": "nginx", "annotations": {"a": "b"}, "tlsSecret": "tls"},
+    "metrics": {"enabled": True},
+    "nodeSelector": {"disk": "ssd"},
+    "tolerations": [{"operator": "Exists"}],
+    "affinity": {"podAntiAffinity": {}},
+    "podAnnotations": {"a": "b"},
+}
+
+
+def render(values: Mapping[str, Any]) -> dict[str, Any]:
+    if not PYTHON.exists():
+        missing = "Helm's library is missing: make release"
+        pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
+    command = [str(PYTHON), str(ROOT / "tests" / "deploy" / "render_chart.py"), str(CHART)]
+    result = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=True)
+    return json.loads(result.stdout)
+
+
+DOCUMENTED = yaml.safe_load(
+    re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "kubernetes.md").read_text(), re.DOTALL)[0]
+)
+
+
+@pytest.fixture(scope="module", params=[NEEDED, EVERYTHING], ids=["defaults", "everything"])
+def rendered(request: pytest.FixtureRequest) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return values, and by kind what they render."""
+    answer = render(request.param)
+    assert answer["problems"] == []
+    return request.param, {manifest["kind"]: manifest for manifest in answer["objects"]}
+
+
+def list_pods(objects: Mapping[str, Any]) -> list[dict[str, Any]]:
+    jobs = [objects["Deployment"]["spec"], objects["Job"]["spec"], objects["CronJob"]["spec"]["jobTemplate"]["spec"]]
+    return [job["template"]["spec"] for job in jobs]
+
+
+def test_version_of_the_chart_is_the_programs() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == chart["version"] == program_version()
+
+
+def test_every_pod_runs_a_command_of_the_program_without_rights(rendered) -> None:
+    """Nothing writes outside of volumes, and no Service's name can set a variable of the program."""
+    _values, objects = rendered
+    for pod in list_pods(objects):
+        (container,) = pod["containers"]
+        assert container["args"][0] in ENTRIES
+        assert "command" not in container
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert not pod["automountServiceAccountToken"]
+        assert pod["enableServiceLinks"] is False
+        assert {mount["mountPath"] for mount in container["volumeMounts"]} == {"/data", "/tmp"}
+        assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+
+
+def test_variables_are_settings_and_secrets_only_references(rendered) -> None:
+    known = {setting.name for setting in SETTINGS}
+    secret = {setting.name for setting in SETTINGS if setting.secret}
+    values, objects = rendered
+    for pod in list_pods(objects):
+        variables = {variable["name"]: variable for variable in pod["containers"][0]["env"]}
+        assert variables.keys() <= known
+        assert all("valueFrom" in variables[name] for name in variables.keys() & secret)
+        assert {"DATABASE_URL", "REDIS_URL"} <= variables.keys()
+        assert variables["ROUTING_ADMIN_PUBLIC_URL"]["value"] == values["publicUrl"]
+        assert variables["ROUTING_ADMIN_DATA_DIR"]["value"].startswith("/data/")
+
+
+def test_servers_stop_gracefully_and_one_at_a_time(rendered) -> None:
+    """There is time to drain after load balancers have learned of the end."""
+    values, objects = rendered
+    deployment = objects["Deployment"]["spec"]
+    pod = deployment["template"]["spec"]
+    (container,) = pod["containers"]
+    wait = int(container["lifecycle"]["preStop"]["exec"]["command"][-1])
+    assert pod["terminationGracePeriodSeconds"] > values.get("drainSeconds", 30) + wait + 10
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    assert objects["PodDisruptionBudget"]["spec"]["maxUnavailable"] == 1
+    for kind, selector in (
+        ("PodDisruptionBudget", objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"]),
+        ("Service", objects["Service"]["spec"]["selector"]),
+    ):
+        assert selector.items() <= deployment["template"]["metadata"]["labels"].items(), kind
+        assert not selector.items() <= objects["Job"]["spec"]["template"]["metadata"]["labels"].items(), kind
+
+
+def test_probes_check_the_right_thing_and_outlast_the_answer(rendered) -> None:
+    _values, objects = rendered
+    (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
+    paths = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+    for probe, path in paths.items():
+        assert container[probe]["httpGet"] == {"path": path, "port": "http"}
+        assert container[probe]["timeoutSeconds"] > PROBE_SECONDS
+
+
+def test_ingress_metrics_and_the_backup_are_there_where_they_are_wanted(rendered) -> None:
+    values, objects = rendered
+    _servers, job, _prune = list_pods(objects)
+    ports = {port["name"] for port in objects["Deployment"]["spec"]["template"]["spec"]["containers"][0]["ports"]}
+    if "ingress" not in values:
+        assert "Ingress" not in objects
+        assert ports == {"http"}
+        assert job["containers"][0]["args"] == ["bootstrap", "--no-demo", "--no-backup"]
+        return
+    assert objects["Ingress"]["spec"]["rules"][0]["host"] == "routing.example.com"
+    assert ports == {"http", "metrics"}
+    assert job["containers"][0]["args"] == ["bootstrap"]
+    assert job["volumes"][0]["persistentVolumeClaim"] == {"claimName": "backups"}
+    assert job["containers"][0]["image"].endswith(f"@sha256:{'a' * 64}")
+
+
+def test_values_of_the_document_are_accepted() -> None:
+    answer = render(DOCUMENTED)
+    assert answer["problems"] == []
+    (ingress,) = [manifest for manifest in answer["objects"] if manifest["kind"] == "Ingress"]
+    assert ingress["spec"]["tls"] == [{"hosts": ["routing.example.com"], "secretName": "routing-tls"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"secret": ""}, "name the Secret"),
+        ({"publicUrl": ""}, "the address that people and agents use"),
+        ({"s3": {"url": ""}}, "the bucket for artifacts"),
+        ({"replica": 3}, "replica"),
+    ],
+)
+def test_a_value_that_is_missing_or_unknown_is_named(change: Mapping[str, Any], complaint: str) -> None:
+    assert complaint in render(NEEDED | change)["error"]
