@@ -96,7 +96,7 @@ release: $(VENV)/dev $(RELEASE)/installed ## build wheel, source, list of parts 
 		--with-license-file --no-license-path --output-file dist/LICENSES.txt
 	@cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 	RELEASED=$(RELEASE)/program/bin/routing-admin $(BIN)/pytest -q -p no:cacheprovider -n 0 \
-		tests/deploy/test_release.py tests/deploy/test_installed_package.py
+		tests/deploy/test_release.py tests/deploy/test_installed_package.py tests/ui/test_first_five_minutes.py
 
 clean: ## remove the virtual environment and caches; data in var/ stays
 	rm -rf $(VENV) $(CLIENTS) $(RELEASE) $(CATALOGUE) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+RELEASED = os.environ.get("RELEASED", "")
+"""The program that `make release` has installed into an environment of its own."""
+PROGRAM = [str(Path(RELEASED).absolute())] if RELEASED else [sys.executable, "-m", "routing_admin"]
 
 
 def free_port() -> int:

@@ -18,15 +18,11 @@ from typing import Any
 
 import pytest
 
-from tests.processes import free_port, wait_for_success
+from tests.processes import PROGRAM, RELEASED, free_port, wait_for_success
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLATIONS = sorted((ROOT / "tests" / "upgrade" / "installations").glob("*.tar.gz"))
 KEY = re.compile(r"agent key  (ra_\S+)")
-
-
-RELEASED = os.environ.get("RELEASED", "")
-"""The program of a release that was installed into an environment of its own (make release)."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,6 @@ class Installed:
     """An installed package: its files, and the home directory of the user who runs it."""
 
     files: Path
-    command: list[str]
     home: Path
 
     @property
@@ -47,7 +42,7 @@ class Installed:
 
     def run(self, *arguments: str) -> str:
         done = subprocess.run(
-            [*self.command, *arguments], cwd=self.home, env=self.environment(), capture_output=True, text=True
+            [*PROGRAM, *arguments], cwd=self.home, env=self.environment(), capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -58,7 +53,7 @@ class Installed:
         port, printed = free_port(), self.home / "printed.txt"
         with printed.open("w") as output:
             process = subprocess.Popen(
-                [*self.command, *options, "--port", str(port)],
+                [*PROGRAM, *options, "--port", str(port)],
                 cwd=self.home,
                 env=self.environment(),
                 stdout=output,
@@ -81,8 +76,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "files")
     (folder / "home").mkdir()
-    command = [str(ROOT / RELEASED)] if RELEASED else [sys.executable, "-m", "routing_admin"]
-    return Installed(folder / "files", command, folder / "home")
+    return Installed(folder / "files", folder / "home")
 
 
 def test_the_package_has_what_git_has(installed: Installed) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.processes import free_port, wait_for_success
+from tests.processes import PROGRAM, free_port, wait_for_success
 
 ROOT = Path(__file__).parents[2]
 PASSWORD = "a stranger's password 1"
@@ -42,11 +41,12 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
         "ROUTING_ADMIN_PORT": str(port),
         "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
     }
-    manage = [sys.executable, str(ROOT / "manage.py")]
-    output = subprocess.run([*manage, "bootstrap"], env=environment, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [*PROGRAM, "bootstrap"], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    ).stdout
     key = re.search(r"ra_\S+", output)
     assert key is not None, output
-    server = subprocess.Popen([*manage, "serve"], env=environment, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen([*PROGRAM, "serve"], cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
     try:
         url = f"http://127.0.0.1:{port}"
         wait_for_success(f"{url}/readyz")
