@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -91,13 +92,14 @@ def main(arguments: Sequence[str]) -> None:
     elif name == COMPLETION:
         print(_complete(rest[0] if rest else ""))
     elif not name or name.startswith("-"):
+        options = [name, *rest] if name else []
+        _take_address(options)
         call("bootstrap", [])
         from routing_admin.places import IS_INSTALLED
 
         # Serve in a new process image, so that nothing of the preparation stays in memory. The current folder may be a
         # checkout, from which an installed program must not import (-P).
         python = [sys.executable, *(["-P"] if IS_INSTALLED else [])]
-        options = [name, *rest] if name else []
         sys.stdout.flush()
         os.execv(sys.executable, [*python, "-m", "routing_admin", "serve", *options])  # noqa: S606
     else:
@@ -115,6 +117,16 @@ def _take_folder(arguments: Sequence[str]) -> list[str]:
         _refuse("--data needs a folder, for example: --data /srv/routing-admin")
     os.environ["ROUTING_ADMIN_DATA_DIR"] = folder
     return rest
+
+
+def _take_address(options: Sequence[str]) -> None:
+    """Let the preparation print the address that will be served."""
+    parser = ArgumentParser(NAME, add_help=False, allow_abbrev=False)
+    parser.add_argument("--host")
+    parser.add_argument("--port")
+    for option, value in vars(parser.parse_known_args(options)[0]).items():
+        if value:
+            os.environ[f"ROUTING_ADMIN_{option.upper()}"] = value
 
 
 def call(name: str, arguments: Sequence[str]) -> None:

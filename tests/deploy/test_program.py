@@ -63,10 +63,12 @@ def test_without_a_command_the_installation_is_prepared_and_served(
 ) -> None:
     done: list[Any] = []
     monkeypatch.setenv("ROUTING_ADMIN_DATA_DIR", "/srv/usual")
+    monkeypatch.setenv("ROUTING_ADMIN_PORT", "8000")
     monkeypatch.setattr(program, "call", lambda name, options: done.append((name, options)))
     monkeypatch.setattr(os, "execv", lambda _path, command: done.append(command[1:]))
     main(arguments)
     assert done == [("bootstrap", []), ["-m", "routing_admin", "serve", *served]]
+    assert os.environ["ROUTING_ADMIN_PORT"] == ("9000" if "--port" in arguments else "8000"), "it is printed first"
     assert os.environ["ROUTING_ADMIN_DATA_DIR"] == ("/srv/x" if "--data" in arguments else "/srv/usual")
 
 
