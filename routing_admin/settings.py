@@ -93,8 +93,8 @@ except ValueError as problem:
     raise SystemExit(str(problem)) from None
 if IDENTITY.providers and find_spec("allauth") is None:
     raise SystemExit(
-        "The environment names a provider to sign in with, and the package for that is not installed. Install it: "
-        ".venv/bin/python -m pip install --require-hashes -r requirements-extras.txt"
+        "The environment names a provider to sign in with, and the package for that is not installed. Install "
+        "routing-admin[sso], or in a checkout: .venv/bin/pip install --require-hashes -r requirements-extras.txt"
     )
 
 INSTALLED_APPS = [

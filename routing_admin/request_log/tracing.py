@@ -24,8 +24,8 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 FLUSH_SECONDS = 5.0
 """How long a stopping process waits for a collector that does not respond."""
 MISSING = (
-    "no traces are sent: %s is not installed; `pip install -r requirements-extras.txt` brings it, or unset "
-    "OTEL_EXPORTER_OTLP_ENDPOINT"
+    "no traces are sent: %s is not installed; routing-admin[otlp] brings it, in a checkout `pip install -r "
+    "requirements-extras.txt`, or unset OTEL_EXPORTER_OTLP_ENDPOINT"
 )
 
 
