@@ -35,6 +35,7 @@ from routing_admin.console.base.page_responses import add_toast, wants_fragment
 from routing_admin.console.providers.actions import enable_providers
 from routing_admin.console.providers.forms import PROTOCOLS
 from routing_admin.console.providers.queries import ProviderLine, count_uses, find_providers, list_providers
+from routing_admin.console.providers.rules import DISABLED, READY, WORST_FIRST
 from routing_admin.core.configuration.specs import KeyKind
 from routing_admin.request_log.search_words import search_last_day
 from routing_admin.request_log.time_ranges import window_start
