@@ -19,7 +19,7 @@ from routing_admin.program import ENTRIES
 from tests.gateway.serving import ROOT
 
 CHART = ROOT / "deploy" / "helm" / "routing-admin"
-PYTHON = ROOT / ".venv-release" / "bin" / "python"
+RELEASE = ROOT / ".venv-release"
 NEEDED = {
     "image": {"repository": "registry.example.com/routing-admin"},
     "publicUrl": "https://routing.example.com",
@@ -48,10 +48,10 @@ EVERYTHING = NEEDED | {
 
 
 def render(values: Mapping[str, Any]) -> dict[str, Any]:
-    if not PYTHON.exists():
-        missing = "Helm's library is missing: make release"
+    if not [*RELEASE.glob("lib/python*/site-packages/helm_python")]:
+        missing = "Helm's library is missing: make release (on x86_64)"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
-    command = [str(PYTHON), str(ROOT / "tests" / "deploy" / "render_chart.py"), str(CHART)]
+    command = [str(RELEASE / "bin" / "python"), str(ROOT / "tests" / "deploy" / "render_chart.py"), str(CHART)]
     result = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=True)
     return json.loads(result.stdout)
 
