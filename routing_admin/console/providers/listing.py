@@ -121,7 +121,7 @@ def _texts(row: ProviderRow) -> Iterator[str]:
 
 
 def list_rows() -> list[ProviderRow]:
-    """Return all providers in their order. Four queries, and one for their requests."""
+    """Return all providers in their order. Six queries."""
     configured = snapshot.current().configuration.providers
     keys = {provider.name: {key.kind for key in (provider.key, *provider.more_keys)} for provider in configured}
     requests, (routes, services) = count_requests("provider", window_start(timezone.now())), count_uses()
