@@ -362,8 +362,9 @@ def test_query_count_does_not_grow_with_the_data(admin: Client) -> None:
 
 @pytest.mark.sqlite
 def test_the_list_of_calls_is_found_by_its_index(admin: Client) -> None:
+    address = make(admin)
     with CaptureQueriesContext(connections[LOGS]) as caught:
-        Client().get(make(admin))
+        Client().get(address)
     (list_query,) = [query["sql"] for query in caught if "ORDER BY" in query["sql"]]
     with connections[LOGS].cursor() as cursor:
         cursor.execute(f"EXPLAIN QUERY PLAN {list_query}")
