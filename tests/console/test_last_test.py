@@ -56,7 +56,10 @@ def test_test_result_is_stored(admin: Client) -> None:
     admin.post("/providers/openai/test/", headers=HTMX)
     assert ProviderTest.objects.count() == 2
     assert ProviderTest.objects.get(name="openai").fault == "key_missing"
-    assert "key_missing" in text_of(admin.get("/providers/"))
+    add_provider("refusing", fault="http_401")
+    cell = Page(admin.get("/providers/")).control
+    assert cell("tested-refusing").name.startswith("The provider rejects the key")
+    assert cell("tested-openai").name == ""
     assert "Last test:" in text_of(admin.get("/providers/echo/"))
 
 

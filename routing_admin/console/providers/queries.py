@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db.models import Count, QuerySet, prefetch_related_objects
 from django.utils import timezone
@@ -21,6 +21,7 @@ from routing_admin.configuration.keys import NamedKey
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.providers.key_forms import KeyNameForm
 from routing_admin.console.providers.rules import ProviderState, badge_of, state_of
+from routing_admin.console.requests.story import explain_outcome
 from routing_admin.core.fallback.chain import OK, PoolKey
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.core.fallback.table import TABLE, Effect, is_of_key
@@ -28,9 +29,6 @@ from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes, note
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import AttemptLog, Candidate
 from routing_admin.request_log.health import Health, Sample, provider_health
-
-if TYPE_CHECKING:
-    from capabilities.models import KeyTest, Provider
 
 UNKNOWN_KEY = KeyNote("missing", reason="")
 
@@ -49,6 +47,15 @@ class ProviderLine:
     @property
     def reason(self) -> str:
         return explain_key(self.key)
+
+    @property
+    def test_meaning(self) -> str:
+        return explain_outcome(self.test.fault) or self.test.fault if self.test else ""
+
+    @property
+    def test_says_no_more(self) -> bool:
+        """Whether the last test failed only for want of a key, which the state says already."""
+        return self.test is not None and self.test.fault == Fault.KEY_MISSING and self.state.name == "no_key"
 
     @property
     def preset(self) -> HostPreset | None:
