@@ -114,7 +114,7 @@ def key_in(headers: Mapping[str, str]) -> str:
 
 
 def refuse_query(query: str) -> Refusal | None:
-    # A key in a URL is logged by servers along the way, so it counts as leaked.
+    # A key in a URL is logged by servers along the way, so it is considered leaked.
     return KEY_IN_ADDRESS if KEY.search(unquote(query)) else None
 
 

@@ -38,7 +38,7 @@ class RefusedFile:
 
 
 class NotedRefusals:
-    """Refusals that are not written yet: the latest of each model and set of capabilities."""
+    """Refusals that are not written yet: the latest for each model and set of capabilities."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, frozenset[str]], RefusedFile] = {}

@@ -65,7 +65,7 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
 def lift_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
     """Return JSON that may be parsed in one step, and the long strings by the names that replace them.
 
-    Raises as `load_json` does.
+    Raise the same errors as `load_json`.
     """
     return _lift(data, check_json(data), math.inf)
 
@@ -205,7 +205,7 @@ def body_limit(path: str) -> int:
 
 
 def received_limit(path: str) -> int:
-    """Return the most bytes of a body that the server receives at this path."""
+    """Return the maximum number of bytes that the server receives of a body at this path."""
     row = _row(path)
     return row.size() + row.margin
 

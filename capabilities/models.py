@@ -86,7 +86,7 @@ class Provider(models.Model):
 
 
 class ProviderKey(models.Model):
-    """A further key of a provider, besides the key in the provider's row."""
+    """An additional key of a provider, beyond the key in the provider's row."""
 
     provider = models.ForeignKey(Provider, models.CASCADE, related_name="more_keys")
     name = models.CharField(_("name"), max_length=60)
@@ -264,7 +264,7 @@ class NightlyProbe(models.Model):
 
 
 class CatalogueEdition(models.Model):
-    """A catalogue of models from a file or a provider, compressed, under a name made of its sources.
+    """A catalogue of models from a file or a provider, compressed, and named after its sources.
 
     The installation's settings say which edition is in use.
     """

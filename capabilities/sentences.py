@@ -71,7 +71,7 @@ def _fact(fact: Fact) -> str | int:
 
 
 def translate_without_path(problem: Problem) -> str:
-    """Return the sentence of a problem without its path, for pages that already show the path."""
+    """Return a problem's sentence without its path, for pages that already show the path."""
     return translate_sentence(problem.message).removeprefix(problem.field).lstrip(":： ")
 
 

@@ -71,7 +71,7 @@ def build(folder: Path) -> CatalogueDocument:
         name: end for source_file in OPENAI_LISTS for name, end in read_openai_ends(openai.text(source_file)).items()
     }
     anthropic_ends = read_anthropic_ends(anthropic.text(ANTHROPIC_LIST))
-    # The vendors' own retirement dates take precedence over LiteLLM's, since the first in the list counts.
+    # The vendors' own retirement dates take precedence over LiteLLM's, since the first in the list is used.
     return build_document(
         [
             (litellm_note, group_rows(listings, "litellm")),

@@ -32,7 +32,7 @@ class ExchangeRate:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeTable:
-    """All exchange rates. They all lead to the same currency, `into`."""
+    """All exchange rates. They all convert to the same currency, `into`."""
 
     rates: tuple[ExchangeRate, ...] = ()
 
@@ -69,14 +69,14 @@ class ExchangeTable:
         return source_value / target_value if source_value is not None and target_value is not None else None
 
     def _value(self, currency: str) -> Decimal | None:
-        # All rates lead to one currency, so other pairs are converted by way of it.
+        # All rates convert to one currency, so other pairs are converted through it.
         if self.into and currency == self.into:
             return Decimal(1)
         return next((Decimal(rate.rate) for rate in self.rates if rate.currency == currency), None)
 
 
 def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) -> Iterator[Problem]:
-    """Yield the problems of a rate, by itself and together with the other rates, which all lead to one currency."""
+    """Yield the problems of a rate, alone and together with the others. All must convert to one currency."""
     for name in ("currency", "into"):
         if not CURRENCY.fullmatch(getattr(rate, name)) or getattr(rate, name) == NO_CURRENCY:
             yield Problem(name, translatable("A currency is three capital letters, such as USD or CNY."), "type")

@@ -91,15 +91,15 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
             if scan.values > max_values:
                 raise TooManyValuesError
             in_string ^= len(pieces) % 2 == 0
-            # Where the content of a string begins that does not end in this block.
+            # The offset of a string's content, if the string does not end in this block.
             string_start = start + length - len(pieces[-1])
         start += length
     return scan
 
 
 def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
-    # The last offset within `BLOCK` bytes before the quote that is not inside an escape, or else `start`, which never
-    # is.
+    # The last offset within `BLOCK` bytes before the quote that is not inside an escape, or else `start`, which is
+    # never inside one.
     last = len(data[quote - BLOCK : quote].rstrip(b"\\"))
     return quote - BLOCK + last if last else start
 
@@ -107,7 +107,10 @@ def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
 def is_bounded(
     text: str | bytes, max_values: int = MAX_INNER_VALUES, numbers_per_value: int = NUMBERS_PER_VALUE
 ) -> bool:
-    """Return whether JSON inside a string of the caller may be parsed. The limit on the body does not cover it."""
+    """Return whether the JSON inside a caller's string is small enough to be parsed.
+
+    The limit on the body does not cover it.
+    """
     # A value takes at least one character.
     if len(text) <= max_values:
         return True

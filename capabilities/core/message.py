@@ -87,7 +87,7 @@ class PageImages:
 
 @value_class
 class Inspection:
-    """What only a look into the file shows: its playing time (None if unknown), and whether it needs a password."""
+    """What is learned by opening the file: its playing time (None if unknown), and whether it needs a password."""
 
     seconds: float | None = None
     locked: bool = False
@@ -286,7 +286,7 @@ def weave(
     """Return a turn's reasoning blocks (of one origin, or all) and its vendor items, in order."""
     if not vendor:
         return [thought for thought in thoughts if origin in (None, thought.origin)]
-    # Sorted by place in the turn. At the same place, a vendor item goes before the reasoning that follows it.
+    # Sorted by place in the turn. At the same place, a vendor item precedes the reasoning that follows it.
     blocks: list[tuple[tuple[int, ...], ReasoningBlock | VendorItem]] = [
         ((thought.offset, thought.calls, at, 1), thought)
         for at, thought in enumerate(thoughts)

@@ -1,7 +1,7 @@
 """Prices of tokens: rates per million tokens of each sort, and the exact cost of a usage, in integers.
 
 Money is an integer number of nanos (thousand-millionths of the currency's unit), so that sums over many small calls are
-exact. The sorts of tokens are those of `capabilities.core.wire.Usage`.
+exact. The kinds of tokens are the same as in `capabilities.core.wire.Usage`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ FREE = Price(NO_CURRENCY, (Tier(0, Rates(0, 0)),), "the embedded provider")
 
 
 def rate_of(amount: Decimal | None) -> int | None:
-    """Return a rate per million tokens as it is stored, or None for None."""
+    """Return the stored form of a rate per million tokens; None is kept."""
     return None if amount is None else int((amount * _SCALE).to_integral_value(ROUND_HALF_EVEN))
 
 
@@ -106,7 +106,7 @@ def amount_of(rate: int) -> Decimal:
 
 
 def cost_of(usage: Usage, price: Price) -> Cost | None:
-    """Return the cost of a usage, or None if the provider reported none or a sort of token in it has no rate."""
+    """Return the cost of a usage, or None if the provider reported none or a kind of token in it has no rate."""
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     rates = price.rates_for(usage.prompt_tokens or 0)

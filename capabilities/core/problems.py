@@ -21,7 +21,7 @@ class Problem:
     @property
     def line(self) -> str:
         """Return the problem as one line that names its place once."""
-        # Many sentences already begin with their place.
+        # Many sentences already begin with the place that they are about.
         names_field = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
         return self.message if names_field else f"{self.field}: {self.message}"
 

@@ -89,7 +89,7 @@ TEXT_TYPES = frozenset(
 
 
 def is_text_mime(mime: str) -> bool:
-    """Return whether a model can read this normalised type directly as text. It can read SVG and XML, but not RTF."""
+    """Return whether a model can read this normalised type directly as text. SVG and XML can be read, RTF cannot."""
     return mime.startswith("text/") or mime in TEXT_TYPES or mime.endswith(("+json", "+xml", "+yaml", "/json", "/xml"))
 
 

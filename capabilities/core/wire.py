@@ -86,8 +86,8 @@ class Fault(StrEnum):
 class Target:
     """Where a request to one candidate model is sent: provider, endpoint, key, model and options.
 
-    `endpoint` is the base URL, or the full URL if its path ends in that of the protocol's call. `quirks` are the
-    provider's compatibility options. `extra_body` is merged into the payload last.
+    `endpoint` is the base URL, or the full URL if its path ends like the protocol's call. `quirks` are the provider's
+    compatibility options. `extra_body` is merged into the payload last.
     """
 
     provider: str
@@ -347,7 +347,7 @@ class Failure:
     `message` is the provider's message, shortened and without secrets. `retry_after` is in seconds, or None if the
     provider stated none. `param` is the parameter that the provider rejected, `further_params` are others that it
     names. `refuses_value_only` says that it accepts other values of the parameter. `usage` is what the provider counted
-    and bills from before the failure, or None if it stated nothing.
+    before the failure and will bill, or None if it stated nothing.
     """
 
     fault: Fault
@@ -394,7 +394,7 @@ class Delta(NamedTuple):
 
 
 class Supplement(NamedTuple):
-    """Parts of a streamed answer besides text. Files are whole, except audio, which arrives in pieces."""
+    """Parts of a streamed answer other than text. Files are whole, except audio, which arrives in pieces."""
 
     media: tuple[Media, ...] = ()
     annotations: tuple[Annotation, ...] = ()
@@ -419,14 +419,14 @@ StreamEvent = Delta | Supplement | Finish | Failure
 
 
 class StreamDecoder(Protocol):
-    """Decodes the bytes of one streamed answer into events, however they are divided into blocks."""
+    """Decodes the bytes of one streamed answer into events, no matter how they are divided into blocks."""
 
     @property
     def due(self) -> bool:
         """Return whether the stop reason has arrived, after which only usage and the end may follow."""
 
     def feed(self, block: bytes) -> list[StreamEvent]:
-        """Return the events that this block completes. Keep-alive comments give none."""
+        """Return the events that this block completes. Keep-alive comments complete none."""
 
     def close(self) -> list[StreamEvent]:
         """Return the events due at the end of the body: a `Failure` if it ended too early."""

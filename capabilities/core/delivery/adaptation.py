@@ -70,7 +70,7 @@ instructions."""
 
 
 def adapt(chat: ChatRequest, reader: Reader, style: TextStyle) -> Adapted | CannotRead:
-    """Return the request for this reader, or the file it cannot read under policy `native_only`."""
+    """Return the request for this reader, or, under policy `native_only`, the file that it cannot read."""
     if not chat.has_files:
         return Adapted(chat)
     images = count_images((part for message in chat.messages for _, part in _files(message)), reader)

@@ -24,7 +24,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class LossKind(StrEnum):
-    """How a part of a file is lost. The value appears in the `x-routing-adaptation` header."""
+    """The way in which a part of a file is lost. The value appears in the `x-routing-adaptation` header."""
 
     CUT = "cut"
     SCALED = "scaled"
@@ -43,7 +43,7 @@ SENTENCES: Mapping[tuple[LossKind, bool], str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A part of a file that does not arrive. `share` is how much of the file it is (0 to 1), or None if unknown."""
+    """A part of a file that does not arrive. `share` is the lost fraction of the file (0 to 1), or None if unknown."""
 
     kind: LossKind
     share: float | None = None

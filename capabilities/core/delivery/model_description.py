@@ -35,7 +35,7 @@ class DescriberCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
-    """A model's description of a file, as far as it is known.
+    """A model's description of a file, if known.
 
     `text` is the marked block, empty if there is none. `describer` is the model that wrote it. `call` is set if this
     request made it. `fault` says why there is no text.

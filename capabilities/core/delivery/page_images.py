@@ -37,8 +37,8 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
         return None
     max_pages = _most_pages(slot)
     max_pages = max_pages if slot.max_count is None else min(max_pages, slot.max_count - _count(position))
-    # Pages are always drawn at the smaller size for a request with many images, so that they are the same whatever else
-    # the request contains.
+    # Pages are always drawn at the smaller size for a request with many images, so that they are the same no matter
+    # what else the request contains.
     crowded = replace(position, total=slot.crowd_count + 1) if slot.crowd_count else position
     pages = content.draw(conversion_target(slot, reader, crowded), max_pages) if max_pages > 0 else None
     fitting = _take_fitting(pages.images, file, reader, position) if pages else {}

@@ -57,7 +57,7 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
 
 
 def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: TextStyle) -> PrefixBreak | None:
-    """Return what would change in a conversation with files if the next turn had one more file like the last one."""
+    """Return what would change in a conversation with files in the next turn, with one more file like the last one."""
     # The text of the answer does not matter, only the positions of files.
     answer = Message(Role.ASSISTANT, (TextPart("."),))
     next_message = Message(Role.USER, (adapted.deliveries[-1].file,))

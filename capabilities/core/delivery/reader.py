@@ -1,4 +1,4 @@
-"""The two values that decide a delivery besides the file: the receiving model, and the file's position."""
+"""What determines a file's delivery in addition to the file itself: the receiving model, and the position."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Position:
     """A file's position in the request, and the native files before it.
 
     `counts` and `sizes` (in bytes) have the result of `slots.slot_key` as keys. `request_bytes` is the size so far of
-    the request as it is sent. `total` is the number of images in the whole request, `message` the index of the file's
-    message.
+    the request that will be sent. `total` is the number of images in the whole request, `message` the index of the
+    file's message.
     """
 
     role: Role = Role.USER

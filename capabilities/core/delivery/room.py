@@ -118,12 +118,12 @@ class SizeBudget:
         return all(self._used[limit] + amount <= limit.maximum for limit, amount in amounts.items())
 
     def _stays(self, limit: RoomLimit) -> int:
-        # Files of this message and text cannot make room.
+        # Files in the current message, and text, are never removed to make room.
         return self._used_here[limit] + (self._text_bytes if limit == self._request else 0)
 
     def _add_text(self, count: int) -> None:
         self._count_text(count)
-        # Text always stays. If it leaves too little room, files of earlier messages are sent as text.
+        # Text is always kept. If it leaves too little room, files of earlier messages are sent as text.
         if self._request and self._used[self._request] > self._request.maximum:
             self._free(self._request, 0)
 
@@ -137,7 +137,7 @@ class SizeBudget:
         reason = because(limit.code, actual=self._used[limit] + needed, limit=limit.maximum, **facts)
         # Only files of earlier messages, the oldest first.
         for candidate in tuple(self._placed):
-            # Free half of the limit at once, so that the prefix rarely changes.
+            # Free half of the limit in one step, so that the prefix rarely changes.
             is_enough = self._used[limit] <= min(limit.maximum // 2, limit.maximum - needed)
             if is_enough or candidate.message == self._message:
                 return

@@ -1,4 +1,4 @@
-"""Choose a service's slots: those of its protocol, changed by its model, its provider and the administrator."""
+"""Choose a service's slots: its protocol's, with changes by its model, its provider and the administrator."""
 
 from __future__ import annotations
 

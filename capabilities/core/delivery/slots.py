@@ -23,8 +23,8 @@ class Slot:
     """A kind of part in a request that holds media. A limit of None is unknown.
 
     A model needs only one of `capabilities` to use the slot. `mime_types` is None if every type is accepted, and
-    `tool_mime_types` is None if tool results accept the same types. Bytes are those of files before base64: `max_bytes`
-    for one file, `max_total_bytes` for all files in this slot. Sides are in pixels. If a request has more than
+    `tool_mime_types` is None if tool results accept the same types. Bytes are counted before base64: `max_bytes` for
+    one file, `max_total_bytes` for all files in this slot. Sides are in pixels. If a request has more than
     `crowd_count` files, the limit is `crowd_max_side`. `source` and `checked_on` say where the numbers are from.
     """
 

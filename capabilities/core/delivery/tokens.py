@@ -26,7 +26,7 @@ ImageCount = Callable[[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number of tokens and the rule by which it was estimated. The provider's own count may differ."""
+    """An estimated number of tokens, and the rule that was used. The provider's own count may differ."""
 
     tokens: int
     rule: str
@@ -169,7 +169,7 @@ def _count(family: Family, file: FilePart) -> int | None:
     return math.ceil(file.seconds * rate) if file.seconds is not None and rate is not None else None
 
 
-# Estimates for a whole request to a model, and for each of its files.
+# Token estimates for a complete request to a model, and for each of its files.
 
 
 def estimate_request(adapted: Adapted, model: str) -> int:
@@ -186,7 +186,7 @@ def estimate_chat(chat: ChatRequest, model: str) -> int:
 def estimate_delivery(
     delivery: PartDelivery, model: str, estimate_text: Callable[[str], Estimate] = text_tokens
 ) -> Estimate | None:
-    """Estimate the tokens of a file as it is delivered; None if the model or the file's measures are unknown."""
+    """Return the estimated tokens of a delivered file, or None if the model or the file's measures are unknown."""
     if delivery.text is not None:
         return estimate_text(delivery.text)
     if delivery.delivery.outcome is not Outcome.CONVERTED:

@@ -57,7 +57,7 @@ def find_no_agent(_: FilePart) -> Sequence[str]:
 class TextStyle:
     """How text for this model is written: its language, the agents that could read a file, and the tools offered.
 
-    The text stays in the conversation, so `agents_for` names only permanent agents, which administrators configured.
+    The text remains in the conversation, so `agents_for` names only permanent agents, which administrators configured.
     `description_of` returns another model's description of a file.
     """
 

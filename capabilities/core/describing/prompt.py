@@ -76,7 +76,7 @@ CONTROL_TOKENS = re.compile(
 
 
 def quote_words(text: str, describer: str, language: str | None) -> str:
-    """Return a describer's words as a model reads them: their author, the words in a fence, and a warning."""
+    """Return a describer's words in the form that a model reads: the author, the words in a fence, and a warning."""
     tag = nearest(language)
     lead = LEADS[tag].format(describer=escape_name(describer)[:MAX_NAME])
     return "\n".join([lead, fence_words(text, language, MAX_CHARS), NOTES[tag]])

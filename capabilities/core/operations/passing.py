@@ -46,7 +46,7 @@ class Passing:
         if self.operation.answer is not AnswerShape.JSON and not stream:
             headers["accept"] = "*/*"
         if self.shape is BodyShape.JSON:
-            # All fields but the model are passed on unchanged, unless the provider has fields of its own for them.
+            # All fields but the model are passed on unchanged, unless the provider has its own fields for them.
             return UpstreamRequest(url, headers, merge({**chat.extra, "model": target.model}, target.extra_body))
         boundary = secrets.token_hex(16)
         headers["content-type"] = f"multipart/form-data; boundary={boundary}"

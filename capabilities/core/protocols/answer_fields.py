@@ -1,6 +1,6 @@
 """Convert the fields of an answer other than its text to OpenAI's format, with every field that OpenAI always sends.
 
-Typed clients parse answers with OpenAI's types, and lose the whole answer if a field is missing.
+Typed clients parse answers with OpenAI's types, and lose the complete answer if a field is missing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def annotations_of(items: Any) -> tuple[Annotation, ...]:
 
 
 def annotation_of(value: Any) -> Annotation | None:
-    """Return the annotation, or None if it has no type, or cites a page without its URL."""
+    """Return the annotation, or None if it has no type, or cites a page but not its URL."""
     kind = filled(value.get("type")) if isinstance(value, Mapping) else None
     if kind != URL_CITATION:
         return dict(value) if kind else None
@@ -117,7 +117,7 @@ class Ending(NamedTuple):
 
 
 WHOLE = Ending("stop")
-# If tool calls are announced and none is made, this does not explain an empty answer.
+# If tool calls are announced but none is made, the announcement does not explain an empty answer.
 CALLS = Ending("tool_calls")
 CUT = Ending("length", explains_silence=True)
 FILTERED = Ending("content_filter", explains_silence=True)

@@ -25,7 +25,7 @@ GENERATE, COUNT = ":generateContent", ":countTokens"
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """How to call a vendor's counting endpoint: its path and body, made from the call's, and the result's field."""
+    """How to derive the path and body for a vendor's counting endpoint, and the field with the count."""
 
     path: Callable[[str], str]
     body: Callable[[Mapping[str, Any], str], dict[str, Any]]

@@ -1,6 +1,6 @@
 """Turn custom tools, whose input is free text, into functions with one argument, for vendors without custom tools.
 
-In a stream, the text is passed on while its JSON arrives, so that a client can show a patch as it is written.
+In a stream, the text is passed on while its JSON arrives, so that a client can show a patch while it is written.
 """
 
 from __future__ import annotations

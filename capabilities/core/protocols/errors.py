@@ -191,7 +191,7 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float 
 def failure_inside(value: Any, status: int = 200) -> Failure:
     """Return the failure for an error inside a 200 response or a stream, by the code in it.
 
-    An error without a status counts as an error of the provider (500).
+    An error without a status counts as the provider's error (500).
     """
     error = error_of(value)
     codes = [code.lower() for code in (error.code, error.kind) if code]

@@ -20,7 +20,7 @@ from capabilities.core.wire import Target
 
 # The most names of dropped parameters that are reported for a call. Any others are only counted.
 MAX_NAMES = 20
-# The most characters of such a name, and of all names together.
+# The maximum length of one of these names, and of all of them together.
 NAME_CHARS, ALL_CHARS = 80, 1000
 _INDEX = re.compile(r"\[\d+\]")
 

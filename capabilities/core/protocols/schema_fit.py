@@ -186,7 +186,7 @@ class _SchemaFitter:
             raise UnfitSchemaError
         if reference not in self.ancestors:
             return self.references.resolve(schema)
-        # Within a cycle, the reference is kept, as an alternative of its own.
+        # Within a cycle, the reference is kept, as its own alternative.
         return {"anyOf": [{"$ref": reference}], **{key: value for key, value in schema.items() if key != "$ref"}}
 
     def _keep_supported(self, schema: Schema, path: str) -> dict[str, Any]:

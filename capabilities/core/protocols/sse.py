@@ -1,4 +1,4 @@
-"""Parse server-sent events from blocks of bytes, however the stream is divided into blocks."""
+"""Parse server-sent events from blocks of bytes, no matter how the stream is divided into blocks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SseParser:
         return events
 
     def close(self) -> list[SseEvent]:
-        """Return the last event, which many providers send without its final empty line."""
+        """Return the last event, since many providers omit the empty line after it."""
         events: list[SseEvent] = []
         rest, self._open = b"".join(self._open).rstrip(b"\r"), []
         if rest:
@@ -116,12 +116,12 @@ def begins_like_a_stream(data: bytes) -> bool:
     return any(f"{name}:".encode().startswith(data.strip()) for name in FIELDS)
 
 
-# A shortcut for deltas, since nearly every event of a stream differs from the previous one only in its text.
-#
-# Parsing only the text between a known beginning and a known end gives the same as parsing the whole event. If there is
+# A shortcut for deltas, since nearly every event of a stream differs from the previous one only in its text. Parsing
+# only the text between a known beginning and a known end gives the same result as parsing the whole event. If there is
 # not exactly one JSON string between the two quotation marks, the whole event is parsed and reports the error.
 
-# How often a frame is looked for in a stream. A provider that pads each event with random text has no frame.
+# How many times the decoder tries to find a frame in a stream. A provider that pads each event with random text has no
+# frame.
 TRIES = 8
 # This replaces an event's text, to find out whether the text occurs elsewhere in the event.
 PROBE = "words of no model"

@@ -38,7 +38,7 @@ DEFAULT_WORDS = frozenset((*RUN_BY_VENDOR, *RUN_BY_CALLER))
 # Presets of the vendors' own hosts. Other known hosts imitate the format, but reject or ignore the tools.
 VENDORS = frozenset({"anthropic", "openai", "gemini"})
 
-# Fields at the top level of a request, by protocol. For Gemini, those of `toolConfig`.
+# Fields at the top level of a request, by protocol. For Gemini, fields of `toolConfig`.
 FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "anthropic": {

@@ -182,7 +182,7 @@ def is_public(text: str) -> bool:
 def _forms(address: Address) -> list[Address]:
     if isinstance(address, ipaddress.IPv4Address):
         return [address]
-    # An IPv6 address may lead to an IPv4 address, which must be public as well.
+    # An IPv6 address may contain an IPv4 address, which must be public as well.
     if address.ipv4_mapped is not None:
         return [address.ipv4_mapped]
     forms: list[Address] = []

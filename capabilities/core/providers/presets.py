@@ -39,14 +39,14 @@ def preset_for_url_host(endpoint: str) -> HostPreset | None:
 
 
 def preset_for_endpoint(endpoint: str) -> HostPreset | None:
-    """Return the row for the host in a URL if the protocol at the URL is also that of the row, else None."""
+    """Return the row for the host in a URL if the protocol at the URL is also the row's, else None."""
     preset = preset_for_host(_parts(endpoint).hostname or "")
     return preset if preset is not None and preset.protocol == protocol_of(endpoint) else None
 
 
 @lru_cache(maxsize=1000)
 def limits_template(endpoint: str, protocol: str) -> str | None:
-    """Return the name of an endpoint's template of limits: that of its row, or that for Claude on a cloud's host."""
+    """Return the name of an endpoint's template of limits: its row's, or the template for Claude on a cloud's host."""
     host = (_parts(endpoint).hostname or "").lower()
     if (preset := preset_for_host(host)) is not None:
         return preset.slots
@@ -54,7 +54,10 @@ def limits_template(endpoint: str, protocol: str) -> str | None:
 
 
 def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options in effect for an endpoint. The provider's own options override those of the host's row."""
+    """Return the options in effect for an endpoint.
+
+    The provider's own options override the options in the host's row.
+    """
     host = _host_quirks(endpoint)
     if not quirks:
         return host

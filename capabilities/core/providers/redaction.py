@@ -55,7 +55,7 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
     """Return the text with everything that looks like a key, and each of `secrets`, replaced by an ellipsis.
 
     The kind of key (`sk-`, `Bearer`, `?key=` …) stays readable. Redacting twice changes nothing more. A `Translatable`
-    stays one, since only its facts can contain a secret.
+    remains one, since only its facts can contain a secret.
     """
     if isinstance(text, Translatable):
         return _redact_sentence(text.change_texts(lambda fact: redact(fact, secrets)))
@@ -86,7 +86,7 @@ def _mask(match: re.Match[str]) -> str:
 def brief(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
     """Return a provider's message as one line of at most `limit` bytes, without secrets, base64 or control characters.
 
-    A `Translatable` stays one. Its longest fact is cut if it is too long.
+    A `Translatable` remains one. Its longest fact is cut if it is too long.
     """
     if isinstance(text, Translatable):
         return _fit(_redact_sentence(text.change_texts(lambda fact: brief(fact, secrets, limit))), limit)

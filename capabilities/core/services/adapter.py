@@ -61,10 +61,10 @@ class AdaptedContent:
 class ContentAdapter:
     """Describes attachments and names the agents that can read them.
 
-    `can_read` decides whether an agent can read a file (by default only by its capability). `language` is that of the
-    request, or the default language. `agent_id` is the requesting agent, which is never suggested to itself. The text
-    names a tool only if `has_send_message` is set. `registry` has the services that could be assigned to an agent if no
-    agent can read a file.
+    `can_read` decides whether an agent can read a file (by default only by its capability). `language` is the request's
+    language, or the default. `agent_id` is the requesting agent, which is never suggested to itself. The text names a
+    tool only if `has_send_message` is set. `registry` has the services that could be assigned to an agent if no agent
+    can read a file.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ContentAdapter:
         return AdaptedContent(text, _info(attachment, suggested))
 
     def _find_readers(self, attachment: AttachmentInfo) -> list[str]:
-        # Only the capability matters, not slots or types, since every model can read text files (MCR-2.5).
+        # Only the capability matters here, not slots or types, because every model can read text files (MCR-2.5).
         mime_type = (attachment.mime_type or "").partition(";")[0].strip().lower()
         decides = has_capability_for if is_text_mime(mime_type) else self.can_read
         return self.agents.find_readers(attachment.file, decides, exclude=self.agent_id)

@@ -19,7 +19,7 @@ HELPED = ("vision", "audio", "file")
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """An agent as others see it. `capabilities` are those of its service, or of its route's first ready candidate.
+    """An agent as others see it. `capabilities` are its service's, or those of its route's first ready candidate.
 
     `expires_at` is in seconds since 1970, or None for a permanent agent. `is_configured` is True for agents that
     administrators configured, and False for agents that programs created at run time.
@@ -45,7 +45,7 @@ def has_capability_for(agent: AgentProfile, file: FilePart) -> bool:
 
 
 class AgentDirectory:
-    """The agents of an installation, in order. If two have the same id, the first counts."""
+    """The agents of an installation, in order. If two have the same id, the first is used."""
 
     def __init__(self, profiles: Iterable[AgentProfile] = ()) -> None:
         self._agents: dict[str, AgentProfile] = {}

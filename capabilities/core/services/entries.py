@@ -62,7 +62,7 @@ def type_name(value: object) -> str:
 def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabilities, list[Problem]]:
     """Return the declared capabilities, or text only with warnings if any is bad (MCR-1.4, MCR-1.5, MCR-E1).
 
-    None and `{}` mean text in and out, without a warning. A missing list means text for its side. Duplicates are
+    None and `{}` mean text in and out, and cause no warning. A missing list means text for its side. Duplicates are
     dropped, an empty list stays empty, and any non-empty string is a capability (MCR-5.4).
     """
     if raw is None:

@@ -58,7 +58,7 @@ def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     """Return the holder for an agent that created the calling agent, or None if it has no limits on amounts."""
     if limits is None or not limits.most:
         return None
-    # The id is the creator's own, so that its calls and those of the agents it created are counted together.
+    # The id is the creator's own, so that its own calls and its created agents' calls are counted together.
     return LimitHolder(id_of_agent(agent), translatable("Its creator %(name)s", name=agent), limits, "maker")
 
 

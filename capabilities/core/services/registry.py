@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class LlmServiceRegistry:
-    """The model services of one configuration, in order. If two have the same id, the first counts.
+    """The model services of one configuration, in order. If two have the same id, the first is used.
 
     `problems` has the problems in the document from which they were read.
     """

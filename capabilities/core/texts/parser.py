@@ -75,7 +75,7 @@ BlockAndEnd = tuple[ParsedDescription, int]
 
 def _at(lines: Sequence[str], position: int) -> BlockAndEnd | None:
     line = lines[position]
-    # Most lines do not begin a block, and checking all openings at once is cheap.
+    # Most lines do not begin a block, and checking all openings in one pass is cheap.
     if not line.startswith(OPENINGS):
         return None
     for opening, language, read in READERS:

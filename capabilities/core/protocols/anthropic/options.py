@@ -112,7 +112,7 @@ def _tier(value: Any) -> str | None:
 
 
 def _metadata(value: Any) -> Mapping[str, Any] | None:
-    # Anthropic accepts only `user_id`. If there is anything else, the whole object is dropped and reported.
+    # Anthropic accepts only `user_id`. If it contains anything else, the object is dropped and reported.
     return value if isinstance(value, Mapping) and set(value) == {"user_id"} else None
 
 

@@ -184,7 +184,7 @@ def details_of(message: Mapping[str, Any], usage: Any, ending: Ending) -> Answer
     )
 
 
-# What the vendor's own tools say about a whole message.
+# What the vendor's own tools report about a complete message.
 BESIDE = ("container", "context_management")
 STOP_DETAILS = ("type", "category", "explanation")
 

@@ -138,7 +138,7 @@ class _Ids:
 def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
     if message.role is Role.TOOL and ids.knows(message.tool_call_id):
         _result(message, conversation, ids, quirks)
-    # The call is not among the messages, so its result is sent as text of the user.
+    # The call is not among the messages, so its result is sent as the user's text.
     elif message.role is Role.TOOL:
         outcome = "error" if message.is_error else "result"
         conversation.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
@@ -151,7 +151,7 @@ def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mappin
 def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     text, offset, sent_calls = text_of_parts(message.parts).rstrip(), 0, 0
-    # Only this model's own reasoning is sent back, at its place, since that of another model would be rejected.
+    # Only this model's own reasoning is sent back, at its place, since another model's reasoning would be rejected.
     for item in weave(message.thoughts, message.vendor, origin):
         blocks += _text(text[offset : item.offset])
         blocks += [_tool_use(call, ids) for call in message.tool_calls[sent_calls : item.calls]]

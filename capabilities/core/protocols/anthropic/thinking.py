@@ -45,9 +45,8 @@ class ThinkingMode(StrEnum):
 
 _UP_TO_HIGH = MappingProxyType({**_EFFORTS, "xhigh": "high"})
 # The first pattern found in a model's name decides its mode, and which of its efforts is nearest to the requested one.
-#
 # Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Thinking is adaptive from 4.6 on, 4.6
-# has no `xhigh`, and models from 4.7 on reject numbers. Models of other vendors get only an effort.
+# has no `xhigh`, and models from 4.7 on reject numbers. Other vendors' models get only an effort.
 THINKING_MODES: tuple[tuple[re.Pattern[str], ThinkingMode, Mapping[str, str]], ...] = tuple(
     (re.compile(pattern), mode, efforts)
     for pattern, mode, efforts in (
@@ -62,7 +61,7 @@ THINKING_MODES: tuple[tuple[re.Pattern[str], ThinkingMode, Mapping[str, str]], .
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """What a request to a model says about thinking.
+    """The settings for thinking in a request to a model.
 
     `budget` is the number of tokens that it uses of the limit on the answer. `dropped` means that the effort does not
     reach the model. `uses_own` means that the caller's own object is sent, unchanged or in the form that the model

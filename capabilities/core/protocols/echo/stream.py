@@ -20,7 +20,7 @@ def stream_of(outcome: Answer | Failure) -> list[StreamEvent]:
 
 
 class WholeAnswer:
-    """Collects the whole answer, and returns it in pieces at the end."""
+    """Collects the complete answer, and returns it in pieces at the end."""
 
     due = False
 

@@ -43,7 +43,7 @@ ENDINGS: Mapping[str, Ending] = {
     ),
     **dict.fromkeys(("OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED"), UNFINISHED),
 }
-# Finish reasons which mean that there is no answer.
+# Finish reasons that mean that there is no answer.
 FAILURES: Mapping[str, Fault] = {
     # On a retry, the model may write the function call correctly.
     "MALFORMED_FUNCTION_CALL": Fault.BAD_JSON,
@@ -262,7 +262,7 @@ def signatures_in(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple
             continue
         if not part.get("thought") and isinstance(part.get("text"), str):
             offset += len(part["text"])
-        # In a streamed answer, the last signature may come in a part of its own, without text.
+        # In a streamed answer, the last signature may come in its own part, without text.
         if proof := filled(part.get("thoughtSignature")):
             blocks.append(ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, dialect=DIALECT))
     return tuple(blocks), offset

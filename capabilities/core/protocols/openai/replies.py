@@ -31,7 +31,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault, Media, Supplement, Usage
 
-# What an answer contains besides its text: images (OpenRouter), audio (OpenAI) and citations.
+# What an answer contains in addition to its text: images (OpenRouter), audio (OpenAI) and citations.
 
 # The fields with this content. A `content` that is a list may also contain images.
 PLACES = frozenset({"images", "audio", "annotations"})

@@ -103,7 +103,7 @@ def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | No
         return {"type": str(shape.get("type"))}
     if structured == "json_object":
         return {"type": "json_object"}
-    # In the Responses API the schema's fields are not nested in an object of their own, as in Chat Completions.
+    # In the Responses API the schema's fields are not nested in their own object, as in Chat Completions.
     inner = shape["json_schema"]
     return {"type": "json_schema", "name": "answer", **inner}
 

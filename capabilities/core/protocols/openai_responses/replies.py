@@ -26,7 +26,7 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import NO_DETAILS, Annotation, Answer, AnswerDetails, Failure, Fault, Media, Usage
 
-# What a response contains besides its text: images, which are separate items, and citations.
+# What a response contains in addition to its text: images, which are separate items, and citations.
 
 IMAGE = "image_generation_call"
 # The format of an image if it is not stated (OpenAI: image generation tool).

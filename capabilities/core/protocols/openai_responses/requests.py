@@ -116,7 +116,7 @@ def _hoist(parts: list[NativePart]) -> dict[str, Any]:
 
 def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
     text, offset, sent_calls = text_of_parts(message.parts), 0, 0
-    # Only this model's own reasoning is sent back, at its place, since that of another model would be rejected.
+    # Only this model's own reasoning is sent back, at its place, since another model's reasoning would be rejected.
     for group in _group(weave(message.thoughts, message.vendor, origin)):
         first = group if isinstance(group, VendorItem) else group[0]
         yield from _text_items(text[offset : first.offset])

@@ -135,7 +135,7 @@ class Catalogue:
                     successor=heir.get("successor", ""),
                     successor_source=heir.get("source", ""),
                 )
-            # If the host lists the model without a date, it has none. Otherwise the maker's own date counts.
+            # If the host lists the model without a date, it has none. Otherwise the maker's own date is used.
             if name in self.document.models.get(host, ()):
                 return None
         return None
@@ -197,7 +197,7 @@ def retirement(provider_hint: str | None, model: str) -> Retirement | None:
 def hint_of(provider: str, endpoint: str) -> str:
     """Return the text by which a provider's host is recognised: its preset or name, and its host name."""
     # The host name identifies a provider better than the name that an administrator chose. The path is left out, since
-    # that of any host may end in `/openai/v1`.
+    # the path at any host may end in `/openai/v1`.
     preset = preset_for_endpoint(endpoint)
     return f"{preset.name if preset else provider} {address_of(endpoint)}"
 

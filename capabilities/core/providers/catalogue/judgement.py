@@ -1,7 +1,7 @@
 """Combine what several sources state about a fact into a verdict.
 
 If sources contradict each other, the fact is contested and counts as no until a probe or an administrator decides. What
-a provider states about the models that it serves outweighs the lists of others if at least one of them agrees.
+a provider states about the models that it serves outweighs other parties' lists if at least one of them agrees.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROUNDING = 0.95
 
 
 class FactVerdict(StrEnum):
-    """How certain a fact is, and why. An earlier member takes precedence."""
+    """How certain a fact is, and why. Earlier members take precedence."""
 
     ADMINISTRATOR = "administrator"
     PROBED = "probed"
@@ -92,8 +92,8 @@ class StatedLimit:
 class Retirement:
     """The day from which a model is no longer served, and the source. `others` are sources that state another day.
 
-    `successor` is the model that the vendor recommends instead, and `successor_source` says where. Both are empty if
-    unknown.
+    `successor` is the model that the vendor recommends instead, and `successor_source` says where it does so. Both are
+    empty if unknown.
     """
 
     model: str
@@ -121,7 +121,7 @@ class CatalogueEntry:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return the capabilities that count as present. Contested capabilities do not."""
+        """Return the capabilities that are present. Contested capabilities are left out."""
         true_cells = [cell for cell, fact in self.facts.items() if fact.value]
         inputs, outputs = (tuple(name for at, name in true_cells if at == side) for side in ("input", "output"))
         return Capabilities(inputs, outputs)
@@ -162,7 +162,8 @@ def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
     for side in (yes, no):
         if len(side) > 1 and any(witness.own and letter not in witness.statement.both for witness in side):
             return Fact(side is yes, FactVerdict.AGREED, *names)
-    # Contested counts as no: after a wrong no, text is sent instead of a file, but after a wrong yes the request fails.
+    # A contested value counts as no: if no is wrong, text is sent instead of a file, but if yes is wrong, the request
+    # fails.
     return Fact(False, FactVerdict.CONTESTED, *names)
 
 
@@ -171,7 +172,8 @@ def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | N
     numbers = tuple((source, tokens) for source, tokens in statements if tokens)
     if not numbers:
         return None
-    # The lowest counts: if it is too small, a request goes to the next candidate, but if it is too large, it fails.
+    # The lowest limit is used: if it is too small, a request goes to the next candidate, but if it is too large, it
+    # fails.
     lowest, highest = min(tokens for _, tokens in numbers), max(tokens for _, tokens in numbers)
     if lowest < highest * ROUNDING:
         return StatedLimit(lowest, FactVerdict.CONTESTED, numbers)

@@ -19,7 +19,7 @@ ANY_HOST = "*"
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host of models, and its names in LiteLLM's map and at models.dev. The first name that lists a model counts.
+    """A host of models, and its names in LiteLLM's map and at models.dev. The first name that lists a model is used.
 
     `words` identify the host in a provider's name, preset or URL. `in_dollars` is a pattern for its host names that
     bill in dollars, or empty if there are none.

@@ -119,8 +119,8 @@ def _tiers(rates_above: Mapping[int, Rates]) -> Tiers:
 def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, dict[str, Tiers]]:
     """Return a source's prices by host, for hosts that bill in dollars, and by the host's name for each model.
 
-    `alias_field` is the field of `Host` with the source's names for a host. The first name with a price for a model
-    counts. Models with different prices, such as one per region, are left out.
+    `alias_field` is the field of `Host` with the source's names for a host. The first name with a price for a model is
+    used. Models with different prices, such as one per region, are left out.
     """
     by_host: dict[str, dict[str, set[Tiers]]] = defaultdict(lambda: defaultdict(set))
     for host, name, tiers in priced:

@@ -15,7 +15,7 @@ SORTS = tuple(field.name for field in fields(Rates))
 
 
 def weigh_prices(stated: Sequence[Price]) -> Price | None:
-    """Return the price that counts, with the others in `others`, or None if there is no price.
+    """Return the price to use, with the others in `others`, or None if there is no price.
 
     This is the first price in the given order. If another list contradicts it, it is the first that another list
     confirms.
@@ -41,7 +41,7 @@ def judge_price(price: Price) -> FactVerdict:
 
 
 def find_contested(price: Price) -> frozenset[str]:
-    """Return the sorts of tokens for which the lists behind a price state different amounts."""
+    """Return the kinds of tokens for which the lists behind a price state different amounts."""
     pairs = combinations((price, *price.others), 2)
     return frozenset(sort for pair in pairs for sort in _differences(*pair))
 
@@ -54,8 +54,8 @@ def _differences(first: Price, second: Price) -> frozenset[str]:
     # Amounts in different currencies are never compared.
     if first.currency != second.currency:
         return frozenset(SORTS)
-    # Thresholds of tiers are not compared, since models.dev has the same name for all of them, "over 200k". A sort or
-    # tier that only one list has is not a difference either.
+    # Thresholds of tiers are not compared, since models.dev has the same name for all of them, "over 200k". A kind of
+    # tokens or a tier that only one list has is not a difference either.
     tiers = (
         zip(first.tiers, second.tiers, strict=True)
         if len(first.tiers) == len(second.tiers)

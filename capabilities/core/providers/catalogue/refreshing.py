@@ -101,7 +101,7 @@ def read_own_list(
 ) -> CatalogueDocument:
     """Return the current catalogue with a provider's own list of models, stored under `host`.
 
-    Raises `UnreadableCatalogueError` if the list contains only names.
+    Raise `UnreadableCatalogueError` if the list contains only names.
     """
     rows: dict[str, list[Statement]] = {}
     ends: dict[str, date] = {}
@@ -216,5 +216,5 @@ def _facts(document: CatalogueDocument, row: str) -> dict[Cell, Fact]:
 
 
 def _comparable(fact: Fact | None) -> tuple[bool, bool] | None:
-    # How certain a yes is does not matter for this comparison, but becoming contested is a change.
+    # This comparison ignores how certain a yes is, but becoming contested is a change.
     return None if fact is None else (fact.value, fact.verdict.value == "contested")

@@ -1,7 +1,7 @@
 """Read model facts from LiteLLM's map, models.dev's list, providers' own lists and vendors' SDKs.
 
 Every function takes parsed JSON (or the text of a module) and yields rows with the source's name for the host, the
-model's name and a statement. Only chat models about which something is stated are used. Others stay unknown.
+model's name and a statement. Only chat models about which something is stated are used. Others are left unknown.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def _models_dev_statement(facts: Any) -> Statement | None:
 def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
     """Yield the models in a provider's own list about which more than the id is stated.
 
-    The fields are those of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM (November 2026).
+    The known fields are those of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM (November
+    2026).
     """
     for entry in entries:
         # Google's list has `name`, with the prefix `models/`, in place of `id`.
@@ -180,7 +181,7 @@ def _english_day(text: str) -> date:
 
 
 def _statement(flags: Mapping[str, bool | None], max_input: int | None, max_output: int | None) -> Statement:
-    # None is not a statement: what is not stated is not a no.
+    # None means that nothing is stated, which is different from a no.
     yes, no = ({letter for letter, flag in flags.items() if flag is state} for state in (True, False))
     return Statement(in_order(yes), in_order(no), "", max_input, max_output)
 

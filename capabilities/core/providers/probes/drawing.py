@@ -2,7 +2,7 @@
 
 The video is an MP4 of three seconds in the H.264 baseline profile, written without an encoder. Its first picture is
 written as plain samples (macroblocks of type I_PCM). Every other picture says that nothing has changed. Every H.264
-decoder must support both. Section numbers are those of ITU-T H.264.
+decoder must support both. Section numbers refer to ITU-T H.264.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A host that silently drops content that it does not support still returns 200, and a model that is asked what it sees
 tends to answer something. So the result is yes only if the model named exactly the contents of two files and found
-nothing in the empty file. It is no if the model both times refused, denied or named something else. Everything else
+nothing in the empty file. It is no if the model refused, denied or named something else both times. Everything else
 proves nothing.
 """
 
@@ -143,14 +143,17 @@ def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
     # The control may also be called blank or silent. About the other files, these words prove nothing.
     if not word:
         denies = denies or _NOTHING.search(answer_text) is not None
-    # Exactly one name counts, since an answer that lists several could be right by chance.
+    # An answer must contain exactly one name, since one that lists several could be right by chance.
     if denies or len(names) != 1:
         return AnswerReading.DENIED if denies and not names else AnswerReading.HEDGED
     return AnswerReading.RIGHT if word in names else AnswerReading.WRONG
 
 
 def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -> tuple[ProbeOutcome, ProbeReason]:
-    """Return what the readings of the two files prove. `control` is that of the empty file, or None if not sent."""
+    """Return what the readings of the two files prove.
+
+    `control` is the reading of the empty file, or None if it was not sent.
+    """
     if AnswerReading.FAILED in (*readings, control):
         return ProbeOutcome.UNCLEAR, ProbeReason.FAILED
     if all(reading is AnswerReading.RIGHT for reading in readings):

@@ -54,7 +54,7 @@ _NUMBERS = range(10**DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What a file can contain: the number of choices, and functions that draw two and find them in text."""
+    """What a file can contain: the number of choices, and functions that choose two of them and find them in text."""
 
     size: int
     draw_two: Callable[[Sample], tuple[str, str]]
