@@ -98,7 +98,7 @@ class ByteStore(Protocol):
         """Begin an upload for callers that receive the bytes in blocks."""
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
-        """Store the blocks. The limit is enforced while reading, whatever length was announced."""
+        """Store the blocks. The limit is enforced while reading, no matter what length was announced."""
 
     def open_blocks(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
         """Return the bytes from `offset` on. Raise `MissingError` or `CorruptError` before the first block."""

@@ -95,7 +95,7 @@ def open_zip(source: BinaryIO) -> zipfile.ZipFile:
 
 
 def entry_blocks(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
-    """Yield an entry's bytes; raise `RefusedError` past `MAX_ENTRY_BYTES`, whatever size it announces."""
+    """Yield an entry's bytes; raise `RefusedError` past `MAX_ENTRY_BYTES`, no matter what size it announces."""
     size = 0
     with package.open(name) as entry:
         while block := entry.read(STEP):

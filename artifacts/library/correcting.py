@@ -184,7 +184,7 @@ def _is_same(corrected: Detection, detection: Detection) -> bool:
 
 
 def _is_lossless(row: Artifact, encoding: str | None) -> bool:
-    # Bytes that cannot be read are no argument against an encoding.
+    # Bytes that cannot be read do not speak against an encoding.
     try:
         with byte_store().reader(row.sha256) as read_at:
             return is_clean(blocks(read_at, row.size), encoding or "utf-8")

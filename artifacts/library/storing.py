@@ -147,7 +147,7 @@ def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpa
 
 
 def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Artifact:
-    """Store text unaltered. It counts as text, whatever it looks like (ABR-5.2, ABR-P1).
+    """Store text unaltered. It counts as text, no matter what it looks like (ABR-5.2, ABR-P1).
 
     Raise `InvalidError` for text that cannot be encoded or for invalid metadata, or `StorageFullError`.
     """
@@ -164,7 +164,7 @@ def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Art
 
 
 def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
-    """Delete living artifacts and return their ids. Their bytes stay until `prune`, so this can be undone."""
+    """Delete living artifacts and return their ids. Their bytes are kept until `prune`, so this can be undone."""
     return _mark(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
 
 

@@ -77,7 +77,7 @@ class StoredContent:
         return self._extract()
 
     def render(self) -> Text | None:
-        """Return the visible text: that of a web page without its markup, else the file's text."""
+        """Return the visible text: a web page's text without markup, or any other file's whole text."""
         return self._extract() if extract.can_extract(self.mime_type) else self.text()
 
     def convert(self, target: ConvertTo) -> Converted | None:
@@ -160,7 +160,7 @@ class RowStore:
     def part(self, ref: str) -> FilePart | None:
         """Return the artifact as a part of a message, which is marked if the artifact is deleted or expired.
 
-        Return None if there never was such an artifact that this agent may know of.
+        Return None if there never was an artifact with this id that the agent may know of.
         """
         row = self._first(Artifact.objects.open_to(self.agent), ref)
         return part_of(row) if row is not None else None
@@ -207,7 +207,7 @@ def cut(blocks: Iterator[bytes], count: int) -> Iterator[bytes]:
             return
 
 
-# Downloads are sent in blocks, synchronously or not, and in such a way that no browser executes them.
+# Downloads are sent in blocks, synchronously or asynchronously, with headers that keep browsers from executing them.
 
 SAFE_TYPES = frozenset(
     {

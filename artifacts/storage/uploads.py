@@ -215,7 +215,7 @@ def state_of_token(token: str, now: datetime | None = None) -> TokenState:
 
 
 def state_of_address(path: str) -> TokenState | None:
-    """Return the state of the token in a request's path, or None if the path is not that of a link."""
+    """Return the state of the token in a request's path, or None if the path does not belong to a link."""
     match = ADDRESS.fullmatch(path)
     return None if match is None else state_of_token(match[1])
 
@@ -270,7 +270,7 @@ def sweep_bytes(now: float) -> tuple[int, int]:
 
 
 def sweep_thumbnails() -> int:
-    """Remove unfinished thumbnails and those of deleted bytes, and return their number."""
+    """Remove unfinished thumbnails and thumbnails of deleted bytes. Return how many were removed."""
     store, count = byte_store(), 0
     for path in (Path(settings.DATA_DIR) / "thumbnails").glob("??/*.part"):
         with suppress(FileNotFoundError):

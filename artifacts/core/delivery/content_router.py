@@ -1,7 +1,7 @@
 """ArtifactContentRouter: the form in which get_artifact returns a file to a model (ABR-2 to ABR-7).
 
-Text stays text. If the service has the capability, an image is returned in `image_url` and any other binary in `file`.
-Otherwise the file is described in text, without any of its bytes. `decide` makes this decision with the slots
+Text is returned as text. If the service has the capability, an image is returned in `image_url` and any other binary in
+`file`. Otherwise the file is described in text, without any of its bytes. `decide` makes this decision with the slots
 GET_ARTIFACT_SLOTS.
 """
 
@@ -77,7 +77,7 @@ class ContentRouteResult:
 class ArtifactContentRouter:
     """Converts artifacts to the form that a service can read.
 
-    It never raises, whatever the artifact or service (ABR-INV5). `write` turns a file's bytes into the data of the
+    It never raises, regardless of the artifact or service (ABR-INV5). `write` turns a file's bytes into the data of the
     result.
     """
 
@@ -143,7 +143,7 @@ class ArtifactContentRouter:
             return clean_mime(self.detect(artifact))
         except (UnreadableError, OSError) as error:
             log.warning("detecting the type of artifact %s failed: %s", artifact.id, type(error).__name__)
-        except Exception:  # ABR-8.3: the type stays unknown if the detector fails
+        except Exception:  # ABR-8.3: the type remains unknown if the detector fails
             log.exception("detecting the type of artifact %s failed", artifact.id)
         return None
 

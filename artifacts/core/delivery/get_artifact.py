@@ -123,7 +123,7 @@ def _part(
     filename = filename or _string(metadata, "filename")
     mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or mime_of_filename(filename)
     kind_of_type = kind_of(mime_type or OCTET_STREAM)
-    # SVG counts as text for models, whichever field the tool used.
+    # SVG counts as text for models, no matter which field the tool used.
     kind = Kind.IMAGE if result["routing"] == "image_url" and kind_of_type is not Kind.TEXT else kind_of_type
     size = _count(metadata.get("size")) if data is None else len(data)
     return FilePart(

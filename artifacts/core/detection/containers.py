@@ -1,7 +1,7 @@
 """Find the type of a container by its contents: office file or archive, audio or video.
 
 Every function reads a few places through `read_at`, and returns None if they do not show the contents. Then the file
-keeps the type of its signature. The work is bounded whatever the bytes claim, and nothing is decompressed.
+keeps the type of its signature. The work is bounded no matter what the bytes claim, and nothing is decompressed.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def zip_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _mimetype_entry(head: bytes) -> str:
-    # The content of the first entry counts only if it is named `mimetype` and stored uncompressed.
+    # The content of the first entry is used only if it is named `mimetype` and stored uncompressed.
     if head[30:38] != b"mimetype" or le(head, 26, 2) != 8 or le(head, 8, 2) != 0:
         return ""
     start = 38 + le(head, 28, 2)
@@ -182,7 +182,7 @@ def _ole2_name(directory: bytes, index: int) -> str:
 
 
 def _root_names(directory: bytes) -> Iterator[str]:
-    # Only names directly under the root count, which are found by the tree of siblings (MS-CFB §2.6.4). Deeper names
+    # Only names directly under the root are used. They are found by the tree of siblings (MS-CFB §2.6.4). Deeper names
     # belong to embedded files, such as the workbook in a presentation or an attachment in an e-mail.
     waiting, seen = [le(directory, 76, 4)], {0}
     while waiting:

@@ -218,7 +218,7 @@ def _trust_bytes(
 
 
 def _same_media_container(claimed: str | None, mime: str) -> bool:
-    # `.mp4` names the container correctly and says nothing about its contents: no mismatch.
+    # `.mp4` names the container correctly and says nothing about its contents, so this is not a mismatch.
     families = (FAMILY_TYPES[name] for name in ("mp4", "ebml", "ogg", "asf"))
     return any((claimed or "").startswith(family) and mime.startswith(family) for family in families)
 

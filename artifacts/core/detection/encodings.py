@@ -64,7 +64,10 @@ _LETTERS = re.compile(rb"[A-Za-z '\".,;:!?()\r\n-]*")
 
 
 class Proof(StrEnum):
-    """How certain it is that bytes are text. `strong` overrides a declared media type, `weak` only fills a gap."""
+    """How strong the evidence is that bytes are text.
+
+    `strong` overrides a declared media type, `weak` only fills a gap.
+    """
 
     STRONG = "strong"
     WEAK = "weak"
@@ -114,7 +117,7 @@ def is_marked(head: bytes, name: str) -> bool:
 
 
 def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> bool:
-    """Return whether the stream decodes without loss, to text without NUL and with few control characters.
+    """Return whether the stream decodes without loss to text that has no NUL and few control characters.
 
     If `whole` is False, the stream was cut off, so an unfinished character at its end is accepted.
     """
@@ -135,7 +138,7 @@ def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> b
 
 
 def _controls(block: bytes, text: str, single: bool) -> int:
-    # Counting in the bytes is faster, and possible if an ASCII byte always means the ASCII character.
+    # Counting bytes is faster than decoding them. It is possible if an ASCII byte always means the ASCII character.
     if not single:
         return len(_CONTROL_CHARS.findall(text))
     ascii_controls = len(block) - len(block.translate(None, _CONTROLS))
@@ -293,7 +296,7 @@ def utf32_by_nuls(head: bytes) -> str | None:
 
 
 def all_chinese_utf16(head: bytes) -> str | None:
-    """Return the encoding if this is UTF-16 that is all Chinese, without any ASCII, else None."""
+    """Return the encoding if this is UTF-16 with only Chinese and no ASCII characters, else None."""
     if len(head) % 2:
         return None
     return next((name for name in ("utf-16-le", "utf-16-be") if is_east_asian(head, name)), None)

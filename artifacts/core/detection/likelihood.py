@@ -66,7 +66,7 @@ _TWO_ACCENTS = -2.0
 
 @dataclass(frozen=True, slots=True)
 class LikelyText:
-    """A reading of the bytes: the encoding, the text, and the nats of its characters beyond ASCII."""
+    """A reading of the bytes: the encoding, the text, and the score of its non-ASCII characters, in nats."""
 
     encoding: str
     text: str

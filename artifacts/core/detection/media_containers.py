@@ -1,7 +1,7 @@
 """Tell audio from video in containers that can have both: MP4 and its family, WebM and Matroska, OGG, ASF.
 
-The work is bounded whatever the bytes claim. The functions return None if the bytes do not show the contents. Then the
-file keeps the type of its signature.
+The work is bounded no matter what the bytes claim. The functions return None if the bytes do not show the contents.
+Then the file keeps the type of its signature.
 """
 
 from __future__ import annotations

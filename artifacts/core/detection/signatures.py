@@ -1,4 +1,4 @@
-"""The table of file signatures. The first row that proves a type counts.
+"""The table of file signatures. The first row that proves a type decides.
 
 A row proves its type if its fixed bytes and the structure after them are valid. Without a valid structure it is a hint,
 or not even that if the signature is short. `family` names the container whose contents decide (`containers.py`). `also`

@@ -207,7 +207,7 @@ def java_class(data: bytes) -> bool:
 
 
 def font_tables(data: bytes) -> bool:
-    # Valid with 1 to 64 tables, and the search range that belongs to their number.
+    # Valid with 1 to 64 tables, and the search range that fits this number.
     tables = be(data, 4, 2)
     return 0 < tables <= 64 and be(data, 6, 2) == 16 * 2 ** (tables.bit_length() - 1)
 
