@@ -164,7 +164,7 @@ def unknown_call(request: HttpRequest, *args: Any, calls: Sequence[str], **kwarg
     """Return 404 for an unknown path, with the nearest of `calls`."""
     path = request.path.removeprefix(PREFIX)
     data_plane_call = DATA_PLANE_CALLS.get(path.rstrip("/"))
-    # A call of the data plane was sent to the wrong base URL.
+    # A call for the data plane was sent to the wrong base URL.
     suggestions = [data_plane_call] if data_plane_call else similar_calls(request.method or "GET", path, calls)
     hint = f" Did you mean {', '.join(suggestions)}?" if suggestions else ""
     message = f"There is no such call.{hint} All calls are described at {PREFIX}/docs."

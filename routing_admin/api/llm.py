@@ -192,7 +192,7 @@ def resolve(request: HttpRequest) -> HttpResponse:
 def planned_request(body: ResolveIn, principal: Principal) -> PlannedRequest:
     """Return the planned request.
 
-    Raise `CallError`: 403 for a route the agent may not use, 404 for an artifact that never existed, 503 without a
+    Raise `CallError`: 403 for a route the agent may not use, 404 for an artifact that never existed, 503 if there is no
     route.
     """
     state, agent = snapshot.current(), principal.agent

@@ -57,7 +57,7 @@ def own_requests(
 
     `since` and `until` are days or times (ISO 8601). `status` is `ok`, `failed`, `refused`, `cancelled`, `error` (all
     but `ok`), `fallback`, a number such as 429 or a code such as `all_providers_failed`. `route` is a task type,
-    `model` the model of a candidate that was reached. 400 for other values.
+    `model` the model of a candidate that was called. 400 for other values.
     """
     agent = principal_of(request).agent
     filters = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}

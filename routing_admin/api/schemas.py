@@ -152,8 +152,8 @@ class UsageCostOut(CostOut):
 class UsageCountsOut(BaseModel):
     """Counts of a group.
 
-    Of `requests`, `failures`, `refused` and `cancelled` are those that ended so; the rest was answered. `attempts` are
-    the candidates that were reached, `unpriced` the requests without a known price.
+    Of `requests`, `failures`, `refused` and `cancelled` are the requests that ended in this way; the rest were
+    answered. `attempts` are the candidates that were reached, `unpriced` the requests without a known price.
     """
 
     requests: int
@@ -284,7 +284,7 @@ class LimitedKeyAuth(AgentKeyAuth):
         reservation = reservation_of(principal.holders)
         if reservation is not None:
             try:
-                # Only the request and its bytes count, so nothing stays reserved.
+                # Only the request and its bytes count, so nothing remains reserved.
                 reservation.enter_in_thread(size_of(request))
             except LimitReachedError as error:
                 raise call_error_of(error) from None

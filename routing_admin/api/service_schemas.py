@@ -60,7 +60,7 @@ class ChainOut(Schema):
 
 
 class AgentOut(Schema):
-    """An agent: its model's capabilities, and who can handle the rest."""
+    """An agent: its model's capabilities, and which agents have the others."""
 
     id: str
     name: str
@@ -96,14 +96,14 @@ class LimitsOut(Schema):
 
 
 class KeyLabelsOut(Schema):
-    """The labels of all calls with this key, whatever they claim; null if the call decides."""
+    """The labels of all calls with this key, which override the calls' own labels; null if the call decides."""
 
     team: str | None
     project: str | None
 
 
 class OwnAgentOut(AgentOut):
-    """The calling agent, with its limits and those of the key alone, null without limits."""
+    """The calling agent, its limits, and the limits of the key alone. Both are null if there are none."""
 
     limits: LimitsOut | None = None
     keyLimits: LimitsOut | None = None
@@ -168,7 +168,7 @@ class RequiredOut(Schema):
 
 
 class RoutingResultOut(Schema):
-    """What the service gets of the message; `textDescription` only if something is described."""
+    """What the service receives for the message; `textDescription` only if something is described."""
 
     canProcess: bool
     processedContent: str | list[dict[str, object]]

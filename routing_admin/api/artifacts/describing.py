@@ -26,7 +26,7 @@ Describe = Callable[[FilePart], ModelDescription | None]
 
 
 def describer_for(request: HttpRequest, language: str) -> Describe:
-    """Return a function that describes files for the calling agent; raise `CallError` 403 without the scope."""
+    """Return a function that describes files for the calling agent; raise `CallError` 403 if the scope is missing."""
     principal = principal_of(request)
     if not principal.may(SCOPE):
         raise CallError(403, "scope_missing", NO_SCOPE, scope=SCOPE)

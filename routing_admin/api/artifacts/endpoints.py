@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """The messages of one agent: attachments that it may read are loaded, and known metadata is filled in.
+    """One agent's messages: attachments that it may read are loaded, and known metadata is filled in.
 
     `describe` returns a model's description of a file, if the agent requests descriptions.
     """
@@ -313,7 +313,7 @@ def route_artifact(
 def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
     """Correct the type, encoding or visibility of one of the calling agent's artifacts.
 
-    A corrected type or encoding overrides what was declared and detected, everywhere and at once. 403 for another
+    A corrected type or encoding overrides what was declared and detected, everywhere and immediately. 403 for another
     agent's artifact.
     """
     body, row = read_as(request, CorrectionIn), find_own(request, ref)

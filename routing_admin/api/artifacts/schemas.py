@@ -28,7 +28,7 @@ class TextArtifactIn(Body):
 
 
 class UploadIn(Body):
-    """The fields of a multipart upload besides `file`; numbers are sent as text, `metadata` as a JSON object."""
+    """The fields of a multipart upload other than `file`; numbers are sent as text, `metadata` as a JSON object."""
 
     model_config = ConfigDict(strict=False)
 
@@ -134,7 +134,7 @@ class ContentRouteOut(BaseModel):
 
 
 class PreviewOut(BaseModel):
-    """The artifact as every model service would receive it; `request` describes the previewed request."""
+    """The artifact in the form that each model service would receive; `request` describes the previewed request."""
 
     artifact: ArtifactOut
     request: str

@@ -74,7 +74,7 @@ def read_artifact(
     write: WriteData = base64_text,
     describe: Describe | None = None,
 ) -> ReadArtifact | ArtifactNotFound:
-    """Return the artifact as the service, or the calling agent's, can read it.
+    """Return the artifact in the form that the service, or the calling agent's service, can read.
 
     `write` encodes its data. `describe` describes a file of which the caller would otherwise get only metadata.
     """
@@ -117,7 +117,7 @@ def _describe_caller(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[s
 
 
 def _store(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    # Text is stored at once. For any other file, the model gets an upload link, because it cannot send bytes.
+    # Text is stored immediately. For any other file, the model gets an upload link, because it cannot send bytes.
     filename, declared = arguments["filename"], arguments.get("mimeType") or ""
     if arguments.get("text") is None:
         size = arguments.get("size")

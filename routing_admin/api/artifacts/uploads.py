@@ -69,7 +69,7 @@ def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
 
     404 for an unknown link, 410 for a used or expired one, 413 for a file that is too large.
     """
-    # The bytes are stored as received, so a compressed file would stay compressed.
+    # The bytes are stored as received, so a compressed file would remain compressed.
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the file without Content-Encoding.")
     # The bytes are stored as received, so the form around the file would be stored, too.

@@ -91,10 +91,10 @@ class McpApp:
 
     async def _run_server(self) -> ToolServer:
         loop = asyncio.get_running_loop()
-        if self._server is None or self._server.get_loop() is not loop:  # that of another loop cannot answer
+        if self._server is None or self._server.get_loop() is not loop:  # an object of another event loop cannot answer
             self._server, self._stop_event = loop.create_future(), asyncio.Event()
             self._task = loop.create_task(_serve(self._server, self._stop_event))
-        # If this caller disconnects, the start must go on for all others.
+        # If this caller disconnects, the start must continue for all others.
         return await asyncio.shield(self._server)
 
 
@@ -126,7 +126,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _named(request_id: str, send: Send) -> Send:
-    # The package may have made an id of its own for a refused request.
+    # The package may have made its own id for a refused request.
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
             other_headers = [header for header in message["headers"] if header[0].lower() != b"x-request-id"]

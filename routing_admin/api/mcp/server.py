@@ -131,7 +131,7 @@ def _run(name: str, caller: McpCaller, language: str, arguments: Mapping[str, An
 
 
 def _caller_of(context: Context) -> tuple[McpCaller, str]:
-    # The language of descriptions is that of `?language=` in the URL, else the default.
+    # Descriptions are in the language of `?language=` in the URL, or else in the default language.
     scope = _scope_of(context)
     language = parse_qs(scope["query_string"].decode("latin-1")).get("language", [""])[0]
     return scope[KEY], choose_language(language[:35])

@@ -95,7 +95,7 @@ def key_out(row: AgentKey) -> KeyThing:
 
 @router.get("/agents/{path:agent_id}/keys", response=KeysOut)
 def admin_list_keys(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """List the keys of an agent, without their secrets."""
+    """List an agent's keys, without their secrets."""
     row = require(find_agent(agent_id), "agent", agent_id)
     return answer(KeysOut(keys=[key_out(key) for key in list_keys(row)]))
 
@@ -120,7 +120,7 @@ def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.put("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut, openapi_extra=takes(KeyTermsIn))
 def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Change the name, the terms and, if `expiresAt` is sent, the end of a key, effective at once.
+    """Change the name, the terms and, if `expiresAt` is sent, the end of a key, effective immediately.
 
     409 for a key that has ended.
     """
@@ -140,7 +140,7 @@ def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 
 @router.get("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut)
 def admin_get_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Return a key of an agent, without its secret."""
+    """Return an agent's key, without its secret."""
     row = require(find_key(agent_id, key_id), "key", key_id)
     return answer_key(row)
 
@@ -187,7 +187,7 @@ def answer_key(row: AgentKey) -> HttpResponse:
 
 @router.delete("/agents/{path:agent_id}/keys/{key_id}", response={204: None})
 def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Revoke a key immediately and permanently; one that has already ended is no error."""
+    """Revoke a key immediately and permanently; a key that has already ended is not an error."""
     row = require(find_key(agent_id, key_id), "key", key_id)
     if row.revoked_at is None:
         revoke_key(script_actor(request), row)
@@ -198,7 +198,7 @@ def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
     """Issue a key with the same scopes; the old key keeps working for the overlap, one day by default.
 
-    409 for a key that is revoked, 403 for one with a scope like `config:write` that the token itself lacks.
+    409 for a key that is revoked, 403 for a key with a scope, such as `config:write`, that the token itself lacks.
     """
     seconds = read_as(request, RotateIn).overlapSeconds
     row = require(find_key(agent_id, key_id), "key", key_id)
@@ -248,7 +248,7 @@ def admin_make_link(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.delete("/agents/{path:agent_id}/links/{link_id}", response={204: None})
 def admin_revoke_link(request: HttpRequest, agent_id: str, link_id: str) -> HttpResponse:
-    """Revoke a link immediately and permanently; one that has already ended is no error."""
+    """Revoke a link immediately and permanently; a link that has already ended is not an error."""
     revoke_link(script_actor(request), require(find_link(agent_id, link_id), "link", link_id))
     return HttpResponse(status=204)
 
@@ -336,7 +336,7 @@ def form_of(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
 
 @router.delete("/agents/{path:agent_id}", response={204: None})
 def admin_delete_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Delete an agent with its keys; a missing one is no error."""
+    """Delete an agent with its keys; a missing agent is not an error."""
     with ledger.exclusive():
         row = find_agent(agent_id)
         check_expectation(expectation_in(request), entry_of(described(row)) if row else None)

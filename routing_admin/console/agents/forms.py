@@ -114,7 +114,7 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
 
 
 class KeyTermsForm(forms.Form):
-    """The form of a key's purpose, the labels of its calls, and its limits within those of its agent.
+    """The form of a key's purpose, the labels of its calls, and its limits, which cannot exceed the agent's.
 
     `terms` are the stored terms. `prefix` distinguishes the forms of several keys on one page.
     """
@@ -185,7 +185,7 @@ class KeyForm(KeyTermsForm):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Ids of its own, because the agent's form on the same page has fields with the same names.
+        # This form has its own ids, because the agent's form on the same page has fields with the same names.
         super().__init__(*args, auto_id="id_key_%s", **kwargs)
 
     @property

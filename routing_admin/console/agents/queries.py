@@ -67,7 +67,7 @@ NamedUse = tuple[str | Promise, LimitUse]
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """A key of an agent: its terms, the form that changes them, and the use of each limit."""
+    """An agent's key: its terms, the form that changes them, and the use of each limit."""
 
     row: AgentKey
     terms: KeyTerms

@@ -1,4 +1,4 @@
-"""Example calls of an agent's model, one per client, with the real URL. The key is usually a variable."""
+"""Example calls to an agent's model, one per client, with the real URL. The key is usually a variable."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Stored alerts: record when a condition begins, lasts and ends, and let exactly one process send each notice.
 
 Conditions may be recorded late and by several processes. Each has its own time, and a condition older than the stored
-alert changes nothing. If a condition returns within `RESOLVE_DELAY` of its end, the alert goes on as if it had never
+alert changes nothing. If a condition returns within `RESOLVE_DELAY` of its end, the alert continues as if it had never
 ended. The beginning and the end of a flapping condition are therefore sent only once.
 """
 
@@ -83,7 +83,7 @@ def _is_flapping(row: Alert, at: datetime) -> bool:
 
 
 def adopt_kept_alerts() -> None:
-    """Move alerts into the database that were recorded in a file while it was unavailable, whether sent or not."""
+    """Move alerts, sent or not, into the database that were recorded in a file while the database was unavailable."""
     if alert_file().read():
         with alert_file().edit() as alerts:
             for alert in alerts.values():
@@ -240,7 +240,7 @@ MAX_MUTE = timedelta(days=90)
 
 
 def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
-    """Record that someone takes care of an alert, or withdraw that. Raise `NotFoundError` if it is not active."""
+    """Record that a user is taking care of an alert, or withdraw this. Raise `NotFoundError` if it is not active."""
     row = _find_active(number)
     with ledger.audit(actor, AuditedAction("alert.acknowledge" if on else "alert.withdraw", "alert", _name_of(row))):
         row.acknowledged_at, row.acknowledged_by = (timezone.now(), actor.name[:150]) if on else (None, "")

@@ -56,7 +56,7 @@ class AlertsOut(BaseModel):
 
 
 class AlertOut(BaseModel):
-    """One alert, as it is now."""
+    """One alert in its current state."""
 
     alert: AlertThing
 
@@ -127,7 +127,7 @@ def admin_list_alerts(request: HttpRequest) -> HttpResponse:
 
 @router.post("/alerts/{number}/acknowledge", response=AlertOut, openapi_extra=takes(AcknowledgeIn))
 def admin_acknowledge_alert(request: HttpRequest, number: int) -> HttpResponse:
-    """Record that someone takes care of an active alert, or withdraw that."""
+    """Record that a user is taking care of an active alert, or withdraw this."""
     body = read_as(request, AcknowledgeIn)
     return answer(AlertOut(alert=alert_out(line_of(acknowledge(script_actor(request), number, on=body.acknowledged)))))
 

@@ -76,7 +76,7 @@ METERS: Mapping[Meter, str] = {
 
 
 def find_troubles(state: Snapshot) -> Iterator[Condition]:
-    """Yield the conditions that hold now, except those of `find_outages`."""
+    """Yield the conditions that hold now, except outages (see `find_outages`)."""
     return chain(find_cooling(state), find_budgets(state), find_retired())
 
 
@@ -136,7 +136,7 @@ def _default_model(state: Snapshot, provider: str) -> str:
 
 
 def find_budgets(state: Snapshot) -> Iterator[Condition]:
-    """Yield a condition for each budget of which 80 % are used, and another if it is used up."""
+    """Yield a condition for each budget that is 80 % used, and another if it is used up."""
     for use in list_budget_uses(state.configuration):
         subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
         percent = min(use.percent, SPENT)
@@ -227,7 +227,7 @@ class AlertWatch:
                 send_due(self._webhook, timezone.now(), guard=self._database_guard)
             with self._database_guard():
                 self._known = list_known(timezone.now(), only_sent=self._webhook is not None)
-        except (DatabaseError, InterfaceError) as error:  # alerts cannot be stored now, whatever the reason
+        except (DatabaseError, InterfaceError) as error:  # alerts cannot be stored now, regardless of the reason
             self._stage = STAGES.get(fault_of(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
@@ -236,7 +236,7 @@ class AlertWatch:
         self.asking_since = self.asking_since or timezone.now()
         try:
             yield
-        # The database has not responded, so `asking_since` stays. Any other error is not an outage.
+        # The database has not responded, so `asking_since` is kept. Any other error is not an outage.
         except (DatabaseError, InterfaceError):
             raise
         except Exception:

@@ -79,7 +79,7 @@ class AlertRow:
     @property
     def url(self) -> str:
         _name, page, part = PLACES[self.line.kind]
-        # The subject of such an alert is a provider, which may have been deleted in the meantime.
+        # The alert's subject is a provider, which may have been deleted in the meantime.
         if page == "providers" and self.line.subject in snapshot.current().provider_keys:
             return reverse("provider", args=[self.line.subject])
         return reverse(page) + part
@@ -91,7 +91,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
-    """The active alerts of one kind, those that are neither acknowledged nor muted first."""
+    """The active alerts of one kind. Alerts that are neither acknowledged nor muted are listed first."""
 
     kind: AlertKind
     alerts: Sequence[AlertRow]

@@ -193,7 +193,7 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
 
 @require_GET
 def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
-    """Return the picture, or nothing for a file of which none can be made. Raise `Http404` for an unknown file."""
+    """Return the picture, or nothing if none can be made from the file. Raise `Http404` for an unknown file."""
     data = thumbnail_of(require_found(find_artifact(pk)))
     if data is None:
         return HttpResponse(status=204, headers=HEADERS)
@@ -209,7 +209,7 @@ PLACES = {"mimeType": "mime_type", "encoding": "encoding", "visibility": "visibi
 
 @require_POST
 def artifact_correct(request: HttpRequest, pk: str) -> HttpResponse:
-    """Apply the form or, with `back`, return to what was detected. On an error, show the page with the reasons."""
+    """Apply the form or, with `back`, restore what was detected. On an error, show the page with the reasons."""
     row = require_found(find_artifact(pk))
     form = CorrectionForm(row, request.POST)
     # The action validates the fields. This call only fills `cleaned_data`.

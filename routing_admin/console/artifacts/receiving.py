@@ -1,4 +1,4 @@
-"""How each model service receives an artifact, as its page shows it."""
+"""How each model service receives an artifact, for the artifact's page."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def _bring_back_secrets(folder: Path) -> None:
         path = Path(settings.DATA_DIR) / name
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(",".join(saved[name]))
-    # The restored secrets take effect in this process at once, unless the environment sets others.
+    # The restored secrets take effect in this process immediately, unless the environment sets others.
     read_secrets_again()
 
 

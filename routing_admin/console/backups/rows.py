@@ -45,7 +45,8 @@ from routing_admin.platform.databases.schema import (
     load_migrations,
 )
 
-# One connection reads both: in PostgreSQL both are in one database, and only one transaction is a single snapshot.
+# One connection reads both databases. In PostgreSQL they are one database, and only a single transaction sees a single
+# snapshot.
 SERVED: AliasMap = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
 NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
 """Names of the temporary SQLite files. The second name is derived from the first."""
@@ -91,7 +92,7 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
 
 
 def bring_back_rows(folder: Path, manifest: Manifest) -> None:
-    """Replace all rows of the database by those of a backup, in one transaction. Raise `BackupError` if that fails.
+    """Replace all rows of the database with a backup's, in one transaction. Raise `BackupError` if that fails.
 
     The backup may have been made by an older version.
     """

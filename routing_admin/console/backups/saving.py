@@ -3,7 +3,7 @@
 An artifact's bytes are stored before its row and removed after it. They are copied before the databases, and those
 stored in the meantime are copied afterwards. Every row in the backup therefore has its bytes.
 
-The backup before migrations leaves artifacts out, as migrations do not touch them.
+The backup before migrations leaves artifacts out, because migrations do not touch them.
 """
 
 from __future__ import annotations

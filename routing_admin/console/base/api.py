@@ -84,7 +84,7 @@ def expectation_in(request: HttpRequest) -> Expectation:
 
 
 def answer_entry(value: EntriesOut, entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
-    """Return a response with one entry and the newest revision. The ETag is that of the entry."""
+    """Return a response with one entry and the newest revision. The ETag is the entry's."""
     response = answer_at_revision(value, status)
     response["ETag"] = f'"{tag_of(entry)}"'
     return response

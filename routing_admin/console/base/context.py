@@ -174,7 +174,7 @@ def find_url(page: str, *arguments: str) -> str:
 
 def item(entry: NavigationEntry, current: str | None, counts: dict[str, int | None]) -> dict[str, Any]:
     return {
-        "url": find_url(entry.name),  # empty for a missing page, whose entry `navigation` drops
+        "url": find_url(entry.name),  # empty for a missing page; `navigation` then drops the entry
         "label": entry.label,
         "short": entry.short,
         "icon": entry.icon,

@@ -43,7 +43,7 @@ def check_new_name(name: str) -> None:
 
 
 class Combobox(forms.TextInput):
-    """A text field with suggestions for the typed text, for choices that are too many for a select.
+    """A text field with suggestions for the typed text, for more choices than fit a select.
 
     `options` is the kind of suggestions, see console/find/options.py. Any text can be typed, so the form has to
     validate it.
@@ -165,7 +165,7 @@ def amounts_in(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_unpriced(form: forms.BaseForm, data: Mapping[str, Any]) -> None:
-    """Add an error if calls without a known price are to count at a given price but none is given."""
+    """Add an error if calls without a known price are charged at a given price but none is given."""
     if data.get(UNPRICED) == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is None:
         form.add_error(UNPRICED_PRICE, _("Enter the price that calls without a known price count at."))
 

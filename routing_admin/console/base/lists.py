@@ -87,7 +87,7 @@ class FilterChip:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A value of a filter, and how many rows of the unfiltered list have it."""
+    """A value of a filter, and the number of rows with it in the unfiltered list."""
 
     value: str
     label: str | Promise

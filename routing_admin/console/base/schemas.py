@@ -77,7 +77,10 @@ class AdminRouteOut(EntriesOut):
 
 
 class ProviderIn(Body):
-    """A provider as in llm-routing.json; more fields in docs/configuration.md. Without `apiKey` the key stays."""
+    """A provider as in llm-routing.json; more fields in docs/configuration.md.
+
+    If `apiKey` is omitted, the key is kept.
+    """
 
     endpoint: str
     defaultModel: str
@@ -177,9 +180,9 @@ class KeyOut(EntriesOut):
 
 
 class KeyTermsIn(Body):
-    """A key's name and terms: the labels of its calls, and its limits within those of its agent.
+    """A key's name and terms: the labels of its calls, and its limits, which cannot exceed the agent's.
 
-    Omitted labels and limits are removed. An omitted `expiresAt` stays, and null means never.
+    Omitted labels and limits are removed. An omitted `expiresAt` is unchanged, and null means never.
     """
 
     label: Annotated[str | None, Field(max_length=100)] = None
@@ -278,14 +281,14 @@ class InviteIn(Body):
 
 
 class InvitedOut(PersonOut):
-    """A user and the link for choosing a password: shown only once, valid for this many days."""
+    """A user and the link for choosing a password. The link is shown only once and is valid for this many days."""
 
     link: str
     days: int
 
 
 class PersonIn(Body):
-    """What to change; omitted fields stay."""
+    """What to change; omitted fields are unchanged."""
 
     role: Literal["viewer", "editor", "administrator"] | None = None
     active: bool | None = None
@@ -379,7 +382,7 @@ class SettingsOut(EntriesOut):
 
 
 class SettingsIn(Body):
-    """What to change; omitted fields stay, null means none or unlimited."""
+    """What to change; omitted fields are unchanged, null means none or unlimited."""
 
     defaultLanguage: Annotated[str | None, Field(max_length=35)] = None
     contentPolicy: Annotated[str | None, Field(max_length=40)] = None

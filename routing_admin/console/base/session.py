@@ -1,4 +1,4 @@
-"""Views of every page: set the theme and dismiss hints."""
+"""Views used by every page: set the theme and dismiss hints."""
 
 from __future__ import annotations
 

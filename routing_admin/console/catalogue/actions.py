@@ -135,8 +135,8 @@ def _require(pk: int) -> tuple[str, CatalogueDocument]:
 def replace_model(actor: Actor, provider: Provider, model: str, successor: str) -> AuditedAction:
     """Replace a model everywhere by the successor that the catalogue names, as one revision.
 
-    A service keeps its declared capabilities. Those that were probed or come from the catalogue are replaced by those
-    of the successor, and the service's own price is removed. Raise `ActionError` if the catalogue does not name this
+    A service keeps its declared capabilities. Capabilities that were probed or come from the catalogue are replaced by
+    the successor's, and the service's own price is removed. Raise `ActionError` if the catalogue does not name this
     successor.
     """
     retirement = retirement_of(provider, model)

@@ -84,7 +84,7 @@ def show(request: HttpRequest, *, problem: str = "", status: int = 200) -> HttpR
 
 @dataclass(frozen=True, slots=True)
 class CellLine:
-    """A changed capability in words: of a service, or of a model at a host."""
+    """A description of a service's changed capability, or of a model's at a host."""
 
     place: str
     side: str

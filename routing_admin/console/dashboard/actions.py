@@ -1,4 +1,4 @@
-"""End providers' cooldowns at once in every process, as an audited action."""
+"""End providers' cooldowns immediately in every process, as an audited action."""
 
 from __future__ import annotations
 

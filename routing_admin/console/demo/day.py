@@ -1,6 +1,6 @@
 """A day of requests for the demo, so that the pages of a new installation have something to show.
 
-What is logged is what the product would have logged: real plans and real runs along the chains, written as the journal
+The log contains what the product would have logged: real plans and real runs along the chains, written as the journal
 writes them. Only the outcomes, times and counts of the calls are made up, always the same for the same moment.
 """
 

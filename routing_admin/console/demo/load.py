@@ -159,7 +159,7 @@ def preview_removal(state: Snapshot) -> RemovalPreview:
 def remove(actor: Actor) -> AuditedAction:
     """Remove the demo as one revision, with its requests. Undo restores it with its sample files and requests.
 
-    See `subtract_demo` for what stays.
+    See `subtract_demo` for what is kept.
     """
     act = AuditedAction("demo.remove")
     with ledger.change(actor, act):
@@ -198,13 +198,13 @@ def describe_removal() -> RemovalView:
 def subtract_demo(current: Configuration, demo: Configuration) -> Configuration:
     """Return the configuration without the demo.
 
-    Changed routes and services stay, as does everything that the remaining entries use.
+    Changed routes and services are kept, and so is everything that the remaining entries use.
     """
     demo_agents = {agent.id for agent in demo.agents}
     agents = tuple(agent for agent in current.agents if agent.id not in demo_agents)
     known_routes = {route.task_type: route for route in demo.routes}
     own_routes = {route.task_type for route in current.routes if known_routes.get(route.task_type) != route}
-    # Without the default route, requests with an unknown task type would fail, so it stays if any route stays.
+    # Without the default route, requests with an unknown task type would fail, so it is kept if any route is kept.
     needed_routes = {agent.task_type for agent in agents} | ({DEFAULT_ROUTE} if own_routes else set())
     routes = tuple(route for route in current.routes if route.task_type in own_routes | needed_routes)
     used_services = {agent.service_id for agent in agents}
@@ -234,7 +234,7 @@ SIDE = 16
 
 @dataclass(frozen=True, slots=True)
 class OneDown(NetworkTransport):
-    """A transport that simulates the failure of one model."""
+    """A transport on which one model's calls fail."""
 
     model: str
 

@@ -1,4 +1,4 @@
-"""Render a document's Markdown as HTML for a page: no raw HTML, no images, links that lead to pages."""
+"""Render a document's Markdown as HTML for a page: no raw HTML, no images, links that point to pages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PART = "h2"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a link leads, and the title of that document, which is shown instead of its file's name."""
+    """The URL that a link leads to, and the title of the linked document, which is shown instead of its file name."""
 
     url: str
     title: str = ""

@@ -31,7 +31,7 @@ def find_document(name: str) -> Document | None:
 
 
 def resolve(link: str, source: str) -> Target | None:
-    """Return where a link in a document leads, or None for a file without a page, such as code."""
+    """Return where a link in a document leads, or None if the file has no page, as for code."""
     file, hash_sign, anchor = link.partition("#")
     if not file or "://" in file:
         return Target(link)

@@ -1,4 +1,4 @@
-"""Where the page of a document is: `docs/runbook/disk-full.md` is at `/docs/runbook/disk-full/`."""
+"""The URL of a document's page: `docs/runbook/disk-full.md` is at `/docs/runbook/disk-full/`."""
 
 from __future__ import annotations
 

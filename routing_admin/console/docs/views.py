@@ -1,4 +1,4 @@
-"""The documents of the repository as pages, with a search in all of them on their index."""
+"""The repository's documents as pages. Their index can search all of them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class _NotedError(Exception):
 
 
 def start_drill(actor: Actor, provider: str, seconds: int) -> DrillWindow:
-    """Make a provider fail for `seconds`: at once in this process, and within a second in other processes.
+    """Make a provider fail for `seconds`: immediately in this process, and within a second in other processes.
 
     Raise `NotFoundError` for an unknown provider, `InvalidError` for a duration that is not offered, and
     `DrillRefusedError` if a drill is running or the provider is disabled.

@@ -49,7 +49,7 @@ def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.delete("/providers/{provider}/drill", response={204: None})
 def admin_stop_drill(request: HttpRequest, provider: str) -> HttpResponse:
-    """End the provider's drill early; none running is no error."""
+    """End the provider's drill early; if none is running, nothing happens."""
     with suppress(NotFoundError):
         stop_drill(script_actor(request), provider)
     return HttpResponse(status=204)

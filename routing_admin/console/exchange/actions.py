@@ -1,4 +1,4 @@
-"""Preview and apply imports of the configuration files, and write a provider, service or route as a whole."""
+"""Preview and apply imports of the configuration files, and replace a complete provider, service or route."""
 
 from __future__ import annotations
 
@@ -118,7 +118,8 @@ def check_removals(before: Configuration, after: Configuration) -> Iterator[Prob
 
 def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[Problem]:
     """Yield a warning if the files name an edition of the catalogue that this installation does not have."""
-    # Files name an edition but do not contain it, so a file from another installation may name an unknown edition.
+    # Files contain an edition's name but not the edition, so a file from another installation may name an unknown
+    # edition.
     name = after.catalogue
     if name and name != before.catalogue and not CatalogueEdition.objects.filter(name=name).exists():
         message = translatable(

@@ -133,7 +133,7 @@ async def export_config(
 ) -> HttpResponse:
     """Return a file of the configuration, keys only as `${…}`; its ETag is the revision.
 
-    With `since` it answers at once unless that is the current revision; then it waits up to `wait` seconds for the
+    With `since` it answers immediately unless that is the current revision; then it waits up to `wait` seconds for the
     next one. `If-None-Match` with the current ETag gives 304.
     """
     file = named_file(name)

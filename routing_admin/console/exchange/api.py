@@ -135,7 +135,7 @@ def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.put("/providers/{provider}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ProviderIn))
 def admin_put_provider(request: HttpRequest, provider: str) -> HttpResponse:
-    """Add or replace a provider; a stored key stays unless another is given or the origin changes."""
+    """Add or replace a provider; a stored key is kept unless another is given or the origin changes."""
     return put(request, EntryKind.PROVIDER, provider, ProviderIn)
 
 
@@ -153,7 +153,7 @@ def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.delete("/providers/{provider}", response={204: None})
 def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
-    """Delete a provider that nothing uses; a missing one is no error."""
+    """Delete a provider that nothing uses; a missing provider is not an error."""
     return delete(request, EntryKind.PROVIDER, provider, find_provider, delete_provider)
 
 
@@ -173,13 +173,13 @@ def admin_get_service(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @router.put("/services/{path:service_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ServiceIn))
 def admin_put_service(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Add or replace a model service; what was probed or looked up for the same model stays."""
+    """Add or replace a model service; what was probed or looked up for the same model is kept."""
     return put(request, EntryKind.SERVICE, service_id, ServiceIn)
 
 
 @router.delete("/services/{path:service_id}", response={204: None})
 def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Delete a model service that no agent uses; a missing one is no error."""
+    """Delete a model service that no agent uses; a missing service is not an error."""
     return delete(request, EntryKind.SERVICE, service_id, find_service, delete_service)
 
 
@@ -205,5 +205,5 @@ def admin_put_route(request: HttpRequest, task_type: str) -> HttpResponse:
 
 @router.delete("/routes/{path:task_type}", response={204: None})
 def admin_delete_route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Delete a task route that nothing uses; a missing one is no error."""
+    """Delete a task route that nothing uses; a missing route is not an error."""
     return delete(request, EntryKind.ROUTE, task_type, find_route, delete_route)

@@ -36,7 +36,10 @@ KIND_NAMES: dict[FoundKind, Any] = {
 
 @require_safe
 def find(request: HttpRequest) -> HttpResponse:
-    """Show what matches `q` among all that the user may see and do, best first. Show suggestions without `q`."""
+    """Show the pages, entries and actions that match `q` and that the user may use, best first.
+
+    Show suggestions without `q`.
+    """
     typed = request.GET.get("q", "")[:LONGEST]
     # PostgreSQL does not accept NUL characters in text.
     words, role = " ".join(typed.replace("\0", "").split()), role_of(request.user)

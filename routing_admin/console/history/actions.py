@@ -25,8 +25,8 @@ Kinds = frozenset[str]
 def restore(actor: Actor, number: int, *, message: str = "", kinds: Kinds | None = None) -> AuditedAction:
     """Write the configuration of an earlier revision as a new revision. Without a difference, no revision is created.
 
-    Agents that were created after that revision stay, with their keys. Raise `NotFoundError` for an unknown number, and
-    `ForbiddenError` if entries outside `kinds` would change.
+    Agents that were created after that revision are kept, with their keys. Raise `NotFoundError` for an unknown number,
+    and `ForbiddenError` if entries outside `kinds` would change.
     """
     restored = configuration_at(number)
     with ledger.exclusive():

@@ -62,8 +62,8 @@ def admin_undo(request: HttpRequest, number: int) -> HttpResponse:
 def admin_restore(request: HttpRequest, number: int, dryRun: bool = False) -> HttpResponse:  # noqa: N803
     """Restore the configuration of a revision as a new one. Agents created since remain, with their keys.
 
-    With `dryRun`, nothing is written: the answer lists what would change, and what that means for routes and agents.
-    404 for an unknown number.
+    With `dryRun`, nothing is written: the answer lists what would change, and how that affects routes and agents. 404
+    for an unknown number.
     """
     if dryRun:
         restored = configuration_at(number)

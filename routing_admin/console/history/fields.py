@@ -87,8 +87,8 @@ def field_name(path: str) -> str:
         return _source_name(rest[0])
     if head in UNKNOWN and rest:
         return " ".join(_humanize(step) for step in rest)
-    # A path with a name of its own, such as `capabilities.input`, uses it. Otherwise the first part is named, and
-    # the other parts follow in brackets.
+    # A path with its own name, such as `capabilities.input`, uses it. Otherwise the first part is named, and the other
+    # parts follow in brackets.
     if path in FIELDS or not rest:
         return str(FIELDS.get(path) or _humanize(path))
     label = str(PARTS.get(path, ""))

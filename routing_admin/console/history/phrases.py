@@ -173,7 +173,7 @@ def mask_row(row: SideBySideRow) -> SideBySideRow:
 
 
 def _mask_line(line: str) -> str:
-    # An exported `apiKey` never holds a key, only a reference or a mask, and is shown as it is.
+    # An exported `apiKey` never holds a key, only a reference or a mask, and is shown unmasked.
     return line if line.lstrip().startswith('"apiKey": ') else redact(line)
 
 

@@ -32,10 +32,13 @@ from routing_admin.platform.databases.router import LOGS
 
 
 def list_revisions(cursor: PageCursor, size: int, q: str = "") -> KeysetPage[Revision]:
-    """Return a page of revisions, newest first, without their snapshots. `q` is part of what changed, or of who did."""
+    """Return a page of revisions, newest first, without their snapshots.
+
+    `q` is a part of the change's description or of the author's name.
+    """
     rows = Revision.objects.defer("snapshot")
     if q := q.replace("\0", ""):
-        # SQLite keeps the changes as they were encoded, with escapes; PostgreSQL does not.
+        # SQLite stores the encoded changes with their escapes; PostgreSQL does not.
         texts = {q, json.dumps(q)[1:-1]}
         found = (Q(message__icontains=text) | Q(actor__icontains=text) | Q(changes__icontains=text) for text in texts)
         rows = rows.filter(reduce(or_, found))
@@ -217,7 +220,7 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
     limit = MOST // len(names)
     rows = _read_rows(names, row.created_at, length, limit)
     earlier = [entry for entry in rows if entry[0] % 2 == 0]
-    # A request after the revision from a process that had not yet loaded it counts on neither side.
+    # A request after the revision that was handled by a process that had not yet loaded it is counted on neither side.
     later = [entry for entry in rows if entry[0] % 2 and (entry[-1] is None or entry[-1] >= row.number)]
     effect = effect_between(_samples(earlier), _samples(later))
     is_sampled = limit in Counter(part for part, *_ in rows).values()
@@ -268,7 +271,7 @@ def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit
 
 
 def _samples(rows: Iterable[Sequence[Any]]) -> list[EffectSample]:
-    # Requests that the caller cancelled or that were invalid say nothing about the revision.
+    # Cancelled and invalid requests say nothing about the revision.
     return [
         EffectSample(ending == FAILED, bool(fell_back), ms)
         for _part, ending, fell_back, ms, _revision in rows

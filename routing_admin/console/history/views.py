@@ -80,7 +80,7 @@ class RevisionLine:
 
     @property
     def may_have_effect(self) -> bool:
-        """Whether the revision may change how requests are routed. False for groups of edits."""
+        """Whether the revision can change how requests are routed. Groups of edits have False."""
         return not self.earlier and any(change["kind"] in ROUTED for change in self.revision.changes)
 
     @property
@@ -227,7 +227,7 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def restore_preview(request: HttpRequest, number: int) -> HttpResponse:
-    """Show the difference from the configuration in use, as restoring would write it, and its consequences."""
+    """Show how restoring would change the configuration in use, and the consequences."""
     restored, current = configuration_at(number), newest_configuration()
     planned = keep_agents(restored, current)
     context = {

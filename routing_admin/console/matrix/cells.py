@@ -76,7 +76,7 @@ class CellRenderer:
         return self.names[name, side]
 
     def cell(self, pk: int, service_id: str, square: Square) -> str:
-        """Return the HTML of a switch, disabled without the right to edit. `service_id` must be escaped."""
+        """Return the HTML of a switch, which is disabled for users who may not edit. `service_id` must be escaped."""
         name, label, quoted = self.name(square.name, square.side)
         source = self.sources.get(square.source, "")
         title = escape(explain_contest(square.fact)) if square.fact else source

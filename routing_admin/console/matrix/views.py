@@ -1,4 +1,4 @@
-"""The page of the capability matrix. It has a switch per service and capability, which is saved at once."""
+"""The page of the capability matrix. It has a switch per service and capability, which is saved immediately."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def end(request: HttpRequest, user: User) -> HttpResponse:
     return redirect("user", user.pk)
 
 
-# Tokens for scripts. A token is shown once when it is created, and revoking it takes effect at once.
+# Tokens for scripts. A token is shown once when it is created, and revoking it takes effect immediately.
 
 
 @require_safe

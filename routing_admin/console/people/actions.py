@@ -76,7 +76,7 @@ def issue_token(
 
 
 def revoke_token(actor: Actor, row: AdminToken) -> None:
-    """Revoke a token at once. Revoking it again is no error."""
+    """Revoke a token immediately. Revoking it again is no error."""
     if row.revoked_at is None:
         with ledger.audit(
             actor, AuditedAction("token.revoke", "token", row.name, {"token": f"{KIND}_{row.public_id}"})
@@ -222,14 +222,17 @@ def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
 
 def write_role(user: User, role: str) -> None:
     user.is_staff = role == UserRole.ADMINISTRATOR
-    # A superuser passes every permission check, so only an administrator may stay a superuser.
+    # A superuser passes every permission check, so only an administrator may remain a superuser.
     user.is_superuser = user.is_superuser and user.is_staff
     user.save()
     Person.objects.update_or_create(user=user, defaults={"is_editor": role == UserRole.EDITOR})
 
 
 def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
-    """Activate or deactivate a user. Deactivation ends sessions and tokens at once. Repeating it is not an error."""
+    """Activate or deactivate a user.
+
+    Deactivation ends sessions and tokens immediately. Repeating it is not an error.
+    """
     with transaction.atomic():
         user = lock_among_administrators(user_id)
         if user.is_active == active:

@@ -82,7 +82,7 @@ def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
 
 @router.delete("/people/{username}", response={204: None})
 def admin_withdraw_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Withdraw an invitation. 409 if the user has accepted it. A missing user is no error."""
+    """Withdraw an invitation. 409 if the user has accepted it. A missing user is not an error."""
     user = find_user_named(username)
     if user is not None:
         check_expectation(expectation_in(request), entry_of(user))

@@ -90,7 +90,7 @@ def leave_keys_behind(row: Provider) -> None:
     variables = further_variables(key_variable(row.name, row.env_name), [key.key_variable for key in more_keys])
     for key, variable in zip(more_keys, variables, strict=True):
         if key.stored_key is not None and key.stored_key.origin != origin_of(row.endpoint):
-            # The key is now expected in the environment variable with its number.
+            # The key is now expected in an environment variable whose name ends in the key's number.
             key.key_source, key.key_variable, key.stored_key = Provider.KeySource.ENVIRONMENT, variable, None
             key.save()
 
@@ -196,7 +196,7 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
         if key is not None:
             key.name, key.enabled = new_name, enabled
             key.save(update_fields=["name", "enabled"])
-        # The first key is part of the provider's row. Further keys have rows of their own.
+        # The first key is part of the provider's row. Each further key has its own row.
         elif name == first_name(row):
             row.key_name, row.key_enabled = ("" if new_name == FIRST_KEY else new_name), enabled
         else:

@@ -191,7 +191,7 @@ def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse
 
 
 def suggest_models(row: Provider) -> Offer | None:
-    """Return the models of the endpoint's preset, with the default model chosen, or None without a preset."""
+    """Return the models of the endpoint's preset, with the default model chosen, or None if there is no preset."""
     preset = next((preset for preset in PRESETS if preset.base_url == row.endpoint and preset.models), None)
     if preset is None:
         return None

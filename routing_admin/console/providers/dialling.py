@@ -87,7 +87,7 @@ def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
 
 
 def test_keys(row: Provider, names: Sequence[str]) -> list[tuple[str, DialResult]]:
-    """Test the named keys of a provider, or all, and store the results. Return them by the key's name."""
+    """Test a provider's named keys, or all, and store the results. Return them by the key's name."""
     answers = dial.provider_checker().test_keys(row.name, row.default_model, names)
     record_key_tests(row.name, answers)
     return [(name, explain_answer(row.name, answer)) for name, answer in answers.items()]

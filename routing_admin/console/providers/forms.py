@@ -65,7 +65,7 @@ MEANINGS: dict[str, str | Promise] = {
 
 
 def example_of(protocol: str) -> HostPreset:
-    """Return a host that speaks a protocol, or OpenAI's for one without hosts."""
+    """Return a host that speaks a protocol, or OpenAI's if the protocol has none."""
     return next((preset for preset in PRESETS if preset.protocol == protocol and preset.models), BY_NAME["openai"])
 
 

@@ -1,4 +1,4 @@
-"""Choose models of a provider to add as services, with capabilities prefilled from the catalogue."""
+"""Choose a provider's models to add as services, with capabilities prefilled from the catalogue."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Offer:
 
 
 def offer_models(provider: Provider, models: Iterable[str], chosen: Container[str] = ()) -> Offer:
-    """Return an offer of these models of a provider, in the given order and without duplicates."""
+    """Return an offer of these models from a provider, in the given order and without duplicates."""
     names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MOST]
     ids = list_service_ids()
     services_by_model = map_models(provider)

@@ -243,7 +243,7 @@ class KeyHealth:
 
 
 def describe_keys(provider: str) -> Sequence[KeyHealth]:
-    """Return all keys of a provider in order. Empty if the provider is newer than the snapshot.
+    """Return all of a provider's keys in order. Empty if the provider is newer than the snapshot.
 
     If there are several keys, the log is read in two queries.
     """
@@ -298,7 +298,10 @@ def _describe(provider: str, key: NamedKey, history: _KeyHistory) -> KeyHealth:
 
 
 def is_rejection(fault: Fault) -> bool:
-    """Return whether the provider rejected the key; a short cooldown, such as after a rate limit, is no rejection."""
+    """Return whether the provider rejected the key.
+
+    A short cooldown, such as after a rate limit, is not a rejection.
+    """
     return TABLE[fault].key_effect is Effect.LONG
 
 

@@ -33,7 +33,7 @@ class ProviderState:
 
     @property
     def is_callable(self) -> bool:
-        """Whether it is enabled and has a key, however its calls end."""
+        """Whether it is enabled and has a key, no matter how its calls end."""
         return self.name != DISABLED and self.reason != BY_KEY
 
     @property

@@ -1,4 +1,4 @@
-"""Pages of a provider, connection tests and deleting."""
+"""Pages for a provider, its connection tests, and its deletion."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class RenderedAdvice:
 def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, ...]:
     """Return the advice for a request without an answer, without duplicates, in the order of the chain."""
     failed = [step for step in attempts if step.row.outcome != OK]
-    # If the request itself was rejected, only the candidate that rejected it counts.
+    # If the request itself was rejected, only the candidate that rejected it matters.
     if row.ending != RequestEnding.FAILED:
         failed = failed[-1:]
     if not failed:

@@ -27,7 +27,10 @@ def admin_list_requests(
     route: str = "",
     model: str = "",
 ) -> HttpResponse:
-    """List requests of all agents, or of `agent`, newest first. Filters are those of `GET /api/v1/requests`."""
+    """List requests of all agents, or of `agent`, newest first.
+
+    The filters are the same as for `GET /api/v1/requests`.
+    """
     filters = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
     return answer(page_of(filters, cursor, limit))
 

@@ -154,7 +154,7 @@ def read_form(search: Search, fields: Mapping[str, str]) -> Search:
     """Return the search changed by a submitted form. An empty field removes its term."""
     for key in (*NAMED, "files"):
         search = search.having(key, fields.get(key, "").strip())
-    # A relative time such as 90m is shown as a date. It stays as it was typed unless the user changes that date.
+    # A relative time such as 90m is shown as a date. It is kept as typed unless the user changes that date.
     if fields.get("until", "") != fields.get("shown-until", ""):
         search = search.having("until", fields.get("until", ""))
     if fields.get("since"):

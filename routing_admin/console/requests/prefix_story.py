@@ -71,7 +71,7 @@ def _attempt_at(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog |
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What decides how a file was sent, and the delivery as logged."""
+    """What determined how a file was sent, and the logged delivery."""
 
     outcome: str
     mime_type: str

@@ -84,7 +84,7 @@ def explain_outcome(outcome: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as a candidate received it: its badge, the reason, and what was lost."""
+    """A file in the form that a candidate received: its badge, the reason, and what was lost."""
 
     name: str
     kind: str
@@ -165,7 +165,7 @@ class Story:
 def build_steps(attempts: Sequence[AttemptLog], ending: str = RequestEnding.ANSWERED) -> tuple[Step, ...]:
     """Return all attempts in chain order. A describer's call belongs to the first attempt that it was made for.
 
-    `ending` is that of the request, which decides on the tone of failures.
+    `ending` is the request's ending, which determines the tone of failures.
     """
     seen: set[str] = set()
     steps = []
@@ -375,7 +375,7 @@ LEAST_MS = 1.0
 
 
 def _build_rest(tracks: Sequence[Track], total_ms: float) -> Iterator[Track]:
-    # The time between two tries of one candidate is drawn as a wait.
+    # The time between two tries of the same candidate is drawn as a wait.
     spans = sorted((track.bars[0].start, track.bars[-1].end) for track in tracks if track.bars)
     bars, covered = [], 0.0
     for start, end in [*spans, (total_ms, total_ms)]:

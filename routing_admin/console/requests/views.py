@@ -130,7 +130,7 @@ CHARTS: Mapping[str, str | Promise] = {
 
 @require_GET
 def requests_volume(request: HttpRequest) -> HttpResponse:
-    """Show the chart of a search: a part of the list or of another page, which load it later, or its own page."""
+    """Show the chart of a search as a page, or as a part of the request list or another page, which load it later."""
     now = timezone.now()
     typed = request.GET.get("q", "")
     search = parse(typed, now)

@@ -78,7 +78,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
 
 @router.delete("/aliases/{path:alias}", response={204: None})
 def admin_delete_alias(request: HttpRequest, alias: str) -> HttpResponse:
-    """Remove an alias. A missing one is no error."""
+    """Remove an alias. A missing alias is not an error."""
     with ledger.exclusive():
         before = entries_of(rows.read()).get(alias)
         check_expectation(expectation_in(request), before)

@@ -76,7 +76,7 @@ HOPS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardView:
-    """A card as shown: its findings, and the kinds of content that are lost from this candidate on."""
+    """A card as shown, with its findings and the kinds of content that are lost from this candidate on."""
 
     card: CandidateDraft
     checked: CheckedCandidate
@@ -309,5 +309,5 @@ def fallback_conditions(policy: Policy) -> list[str]:
 
 
 def find_pick_problem(pick: str) -> str:
-    """Return why no candidate was added: the page keeps a typed name only if it was not added."""
+    """Return why no candidate was added. The page keeps a typed name only in this case."""
     return _("No model service or provider has this name.") if pick else ""

@@ -28,7 +28,7 @@ from routing_admin.request_log.time_ranges import window_start
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """How many requests a task type had in a day: in total, with a fallback, and failed."""
+    """A task type's requests in a day: all of them, those with a fallback, and failed ones."""
 
     requests: int = 0
     fell_back: int = 0
@@ -75,8 +75,9 @@ def find_route_with_chain(task_type: str) -> TaskRoute | None:
     return TaskRoute.objects.filter(task_type=task_type).prefetch_related("candidates__provider").first()
 
 
-# Which task routes cannot answer, and why. Pages, alerts, `doctor` and `/metrics` share this definition.
-# Disabled routes are left out, since their tasks use `default`. Cooldowns are ignored, since they end by themselves.
+# Find the task routes that cannot answer, and the reasons. Pages, alerts, `doctor` and `/metrics` share this
+# definition. Disabled routes are left out, since their tasks use `default`. Cooldowns are ignored, since they end by
+# themselves.
 
 
 UNABLE = "unable"
@@ -95,7 +96,7 @@ CAUSES: Mapping[str, Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Whether a route can answer: how many candidates can be called now, and why the others cannot.
+    """Whether a route can answer: how many candidates can be called now, and why others cannot.
 
     `cause` is a key of `CAUSES` for a route that cannot answer, else empty.
     """
@@ -144,7 +145,10 @@ def _standing(state: Snapshot, route: RouteSpec) -> Standing:
 
 
 def _cause(skips: Collection[SkipReason | None]) -> str:
-    """Return the key in `CAUSES`. A duplicate of a skipped candidate is no cause of its own."""
+    """Return the key in `CAUSES` that says why all candidates are skipped.
+
+    Duplicates are ignored, because the candidate they repeat has been counted.
+    """
     causes = [skip for skip in skips if skip is not None and skip is not SkipReason.DUPLICATE]
     if not causes:
         return NO_CANDIDATE

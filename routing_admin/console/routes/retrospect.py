@@ -81,7 +81,7 @@ class AnswerShare:
 
 @dataclass(frozen=True, slots=True)
 class DraftPast:
-    """A draft compared with the past. `shares` are, by name, those of the models whose outcome is unknown."""
+    """A draft compared with the past. `shares` maps the models whose outcome is unknown to their shares."""
 
     past: RoutePast
     retrospect: Retrospect

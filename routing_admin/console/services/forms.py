@@ -232,7 +232,7 @@ class ServiceForm(ServiceModelForm):
         row = self.save(commit=False)
         data = self.cleaned_data
         tags = [word.strip() for word in data["tags"].split(",") if word.strip()]
-        # Tags from a file need not be text. Unless they change, they are kept as they are.
+        # Tags from a file need not be text. Unless they change, they are kept unaltered.
         if tags != [str(tag) for tag in row.capability_tags]:
             row.capability_tags = tags
         row.limits = read_mended_json(data["limits_json"]) if data["limits_json"] else {}

@@ -35,7 +35,7 @@ def set_nightly(actor: Actor, row: Service, on: bool, now: datetime) -> None:
     """Choose a service for the nightly probe, starting with the next night, or stop probing it."""
     with ledger.audit(actor, AuditedAction("service.nightly", "service", row.service_id, {"on": on})):
         if on:
-            # The current night counts as probed, so that the first probe is not made at once.
+            # The current night counts as probed, so that the first probe is not made immediately.
             NightlyProbe.objects.get_or_create(service_id=row.service_id, defaults={"last_night": night_of(now)})
         else:
             NightlyProbe.objects.filter(service_id=row.service_id).delete()

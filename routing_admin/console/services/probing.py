@@ -46,7 +46,7 @@ class ProbeResult:
 
     `answers` are the proved values. `contradicted` are capabilities that were declared otherwise, so they were not
     recorded. `unclear` are those that the probe could not decide. `changed` are values that differ from a known value.
-    `failed` is the plain text call if it got no answer, in which case no file was sent. `revision` is None if nothing
+    `failed` is the plain text call, if it got no answer. In that case no file was sent. `revision` is None if nothing
     changed.
     """
 

@@ -218,7 +218,7 @@ def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
     """Return what these usages cost at the price of the service's model, or None if it is unknown."""
     price = price_for(row.price, row.provider.endpoint, row.model)
     costs = [cost_of(usage, price) for usage in usages] if price else []
-    if price is None or not costs or None in costs:  # a sum without one of its parts would be too low
+    if price is None or not costs or None in costs:  # if one part is missing, the sum would be too low
         return None
     return Cost(sum(cost.nanos for cost in costs if cost), price.currency)
 

@@ -54,7 +54,7 @@ READINGS: Mapping[str, Text] = {
 
 @dataclass(frozen=True, slots=True)
 class ExchangeView:
-    """A question about a file: the word in the file (empty for the control), the answer or error, and how it counts."""
+    """A question about a file: the word in the file (empty for the control), the answer or error, and the verdict."""
 
     word: str
     text: str

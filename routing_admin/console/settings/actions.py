@@ -37,7 +37,7 @@ def create_installation() -> None:
 def set_default_language(actor: Actor, code: str) -> AuditedAction:
     """Set the language of requests that name none. If it is empty, such requests use `en`.
 
-    Raise `InvalidError` for a language without a directive.
+    Raise `InvalidError` if the language has no directive.
     """
     check_default_language(code)
     act = AuditedAction("installation.default_language", "language", code)
@@ -152,7 +152,7 @@ def save_settings(actor: Actor, changes: Mapping[str, Any], *, expected: Mapping
         changes = {name: value for name, value in changes.items() if value != stored[name]}
         if any(stored[name] != expected[name] for name in changes):
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
-        # Everything is checked before anything is written, because each setting is written by an action of its own.
+        # Everything is checked before anything is written, because each setting is written by its own action.
         for name in changes.keys() & CONFIGURED.keys():
             CONFIGURED[name].check(changes[name])
         revision = _save_configured(actor, {name: changes[name] for name in CONFIGURED if name in changes})

@@ -70,7 +70,7 @@ def language_out(code: str) -> LanguageThing | None:
 
 @router.get("/settings", response=SettingsOut)
 def admin_get_settings(request: HttpRequest) -> HttpResponse:
-    """Get the settings of the settings page, without those of the environment."""
+    """Get the settings of the settings page, without settings from the environment."""
     return answer_settings()
 
 
@@ -123,7 +123,7 @@ def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
 
 @router.delete("/languages/{code}", response={204: None})
 def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
-    """Remove an added language. A built-in one gets its original directive back. A missing one is no error."""
+    """Remove an added language. A built-in one gets its original directive back. A missing language is not an error."""
     with ledger.exclusive():
         language = language_out(code)
         check_expectation(expectation_in(request), language.model_dump() if language else None)

@@ -48,7 +48,10 @@ UNDO = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """How much was removed. `bytes` belonged to artifacts, and `forgotten` counts stored files that never had a row."""
+    """How much pruning removed.
+
+    `bytes` belonged to artifacts, and `forgotten` counts stored files that never had a row.
+    """
 
     requests: int = 0
     artifacts: int = 0

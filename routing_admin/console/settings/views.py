@@ -136,7 +136,7 @@ def section(request: HttpRequest, name: str, status: int, **more: Any) -> HttpRe
 def settings_form(
     request: HttpRequest, row: Installation, codes: Sequence[str], data: Mapping[str, Any] | None = None
 ) -> SettingsForm:
-    # The default language may have no directive of its own, such as `pt-BR` beside `pt`, but must remain selectable.
+    # The default language may have no directive, such as `pt-BR` beside `pt`, but must remain selectable.
     codes = list(dict.fromkeys((*codes, *filter(None, [row.default_language]))))
     form = SettingsForm(data, stored=settings_of(row), codes=codes, is_read_only=not can_edit(request))
     # If a section is rendered again, a choice that is not saved yet is kept.

@@ -1,4 +1,4 @@
-"""The panel of a simulation: the posted fields, and the request that they describe."""
+"""The form panel of a simulation: the posted fields, and the request that they describe."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from routing_admin.models import LabelBudget
 
 
 def save_budget(actor: Actor, kind: LabelKind, name: str, limits: Mapping[str, Any]) -> AuditedAction:
-    """Save the budget of a team, a project, or each end user of the agent `name`. It applies at once.
+    """Save the budget of a team, a project, or each end user of the agent `name`. It applies immediately.
 
-    Raise `InvalidError` for a budget without a limit, and for an unknown agent.
+    Raise `InvalidError` if the budget has no limit or the agent is unknown.
     """
     if not limits:
         raise InvalidError(

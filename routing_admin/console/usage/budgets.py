@@ -61,7 +61,7 @@ CHOICES: Sequence[Choice[BudgetLine]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRow:
-    """A budget as shown: its limits with their use, or only the limits if each end user has a budget of their own."""
+    """A budget as shown: its limits with their use, or only the limits if each end user has their own budget."""
 
     line: BudgetLine
     kind: str | Promise
@@ -102,7 +102,7 @@ def make_row(number: int, line: BudgetLine) -> BudgetRow:
     form = BudgetForm(auto_id=f"id_{number}_%s", initial={"kind": line.kind, "name": line.name}, limits=line.stored)
     uses = [(LIMITS[use.meter][0], use) for use in line.uses]
     amounts = [(LIMITS[meter][0], write_amount(meter, line.stored)) for meter in METERS if meter in line.stored]
-    # The link shows use by end user, or for a team or project its use by agent.
+    # The link shows an agent's use by end user, or a team's or project's use by agent.
     filters = {"by": "user"} if line.kind is LabelKind.USER else {"by": "agent", line.kind.value: line.name}
     return BudgetRow(
         line=line,

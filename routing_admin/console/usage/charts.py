@@ -102,7 +102,7 @@ def _write_count(value: float) -> str:
 
 
 def list_largest(groups: Iterable[tuple[str, Counts]], measure: Measure) -> list[str]:
-    """Return the groups that get a colour of their own, the largest first."""
+    """Return the groups that get their own colour, the largest first."""
     weighed = [(measure.weigh(counts), name) for name, counts in groups if name != OTHERS]
     return [name for weight, name in sorted(weighed, key=lambda pair: -pair[0])[:MAX_SERIES] if weight > 0]
 
@@ -193,7 +193,7 @@ def _buckets(
 
 
 def _newest(marks: Sequence[Mark]) -> Mark | None:
-    """Return the last mark, whose text says how many others there are, or None without marks."""
+    """Return the last mark, whose text says how many others there are, or None if there are no marks."""
     if len(marks) < 2:
         return marks[0] if marks else None
     facts = {"newest": marks[-1].text, "count": len(marks) - 1}
@@ -209,14 +209,14 @@ YOUNG = 10
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a number differs from that of the previous period: a signed percentage, and an explanation."""
+    """How a number differs from the previous period's: a signed percentage, and an explanation."""
 
     text: str
     explanation: str
 
 
 def find_change(report: UsageReport, series: UsageSeries, measure: Measure) -> Change | None:
-    """Compare the complete hours or days of a report with those of the previous period.
+    """Compare the complete hours or days of a report with the previous period.
 
     Return None if the previous period has no requests, or if the log does not reach back to its beginning.
     """

@@ -29,7 +29,7 @@ MeasureIn = Callable[[UsageReport], Measure]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLine:
-    """A budget. `uses` is empty if each end user has a budget of their own."""
+    """A budget. `uses` is empty if each end user has their own budget."""
 
     label: str
     kind: LabelKind
@@ -70,7 +70,7 @@ def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]
 def read_usage(
     period: Period, group: str, exchange: ExchangeTable, measure_in: MeasureIn, **only: str
 ) -> tuple[UsageReport, UsageSeries, Sequence[str]]:
-    """Return a report, its series over time, and the groups that have a series of their own. Five queries.
+    """Return a report, its series over time, and the groups that have their own series. Five queries.
 
     All queries read one snapshot. `measure_in` returns the metric by which groups are ranked.
     """

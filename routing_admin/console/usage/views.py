@@ -76,9 +76,9 @@ COLUMNS: Mapping[str, Column[tuple[Any, Counts]]] = {
 class UsageRow(TypedDict):
     """A group as a row of the table.
 
-    `share` is the group's number in the chart, in percent of that of the largest group. `unpriced` is empty if all
-    requests have a price or none has. `address` is the URL of the page filtered by this group, or empty if there is no
-    such filter. `searches` has the log searches that find the group's requests, by how they ended.
+    `share` is the group's number in the chart, in percent of the largest group's. `unpriced` is empty if all requests
+    have a price or none has. `address` is the URL of the page filtered by this group, or empty if there is no such
+    filter. `searches` has the log searches that find the group's requests, by how they ended.
     """
 
     # A dictionary is the fastest type in templates, and there may be a thousand rows.
@@ -97,7 +97,7 @@ class UsageRow(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRead:
-    """What a request for the page selects, and the data for it. `names` are the groups with a colour of their own."""
+    """What a request for the page selects, and the data for it. `names` are the groups with their own colour."""
 
     period: Period
     group: str
@@ -122,7 +122,7 @@ def _read(request: HttpRequest) -> UsageRead:
 
     def measure_in(report: UsageReport) -> Measure:
         chosen = choose_currency(currency, report.total, exchange)
-        # If nothing has a price yet, requests say more than a cost of nothing.
+        # If nothing has a price yet, the number of requests is more useful than a cost of zero.
         default = COST if chosen else REQUESTS
         return measure_of(metric if metric in METRICS else default, chosen, exchange)
 

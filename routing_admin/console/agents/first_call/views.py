@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MAX_WAIT = timedelta(minutes=5)
 """How long the panel polls."""
-# htmx leaves the page as it is after a 204.
+# htmx does not change the page after a 204.
 UNCHANGED = 204
 
 

@@ -195,7 +195,7 @@ def counts_money(row: Agent) -> bool:
 
 
 def find_rights(row: Agent) -> AgentLimits | None:
-    """Return what the agent's limits and those of its creators allow together. None means everything."""
+    """Return what the limits of the agent and of its creators allow together. None means everything."""
     return rights_of(limits_of(row.limits), *(limits_of(maker.limits) for maker in makers_of(row)))
 
 
@@ -207,7 +207,7 @@ def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
 def list_steps(attempts: Sequence[AttemptLog], ending: str) -> tuple[Step, ...]:
     """Return the attempts without the names of provider keys and without providers' messages.
 
-    A provider's message about a fault of the caller is kept.
+    A provider's message about a fault that the caller made is kept.
     """
     for row in attempts:
         row.tries = [{name: value for name, value in entry.items() if name != "key"} for entry in row.tries]

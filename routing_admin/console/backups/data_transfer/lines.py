@@ -46,7 +46,7 @@ def _render_plain(values: Sequence[Any]) -> Iterable[str]:
 
 
 def _render_text(values: Sequence[Any]) -> Iterable[str]:
-    # All values are checked at once, which suffices for the many batches that need no escaping.
+    # All values are checked together, which suffices for the many batches that need no escaping.
     joined = "".join(values)
     if not is_storable(joined):
         values = [storable_text(value) for value in values]

@@ -1,4 +1,4 @@
-"""Replace the rows of a database by those of another: delete, insert unchanged, then compare counts and hashes.
+"""Replace one database's rows with another's: delete, insert unchanged, then compare counts and hashes.
 
 The alias in the installation's settings says which of its two databases a table belongs to.
 """

@@ -64,7 +64,7 @@ class MoveError(Exception):
 
 
 class Destination:
-    """The databases at `url`, under aliases beside those of the installation.
+    """The databases at `url`, under their own aliases.
 
     Raise `MoveError` for the installation's own database.
     """

@@ -477,11 +477,11 @@ def _with_page(context: template.Context, number: int) -> str:
 def query_with(context: template.Context, **values: object) -> str:
     """Return the current query string with these parameters changed. Empty values are removed.
 
-    In the response to a form with a URL of its own, the context's `list_url` is the URL of the list.
+    In the response to a form with its own URL, the context's `list_url` is the URL of the list.
     """
     request: HttpRequest = context["request"]
     query = request.GET.copy()
-    # A change leads back to the first page, unless a page is given.
+    # A changed query returns to the first page, unless a page is given.
     for name, value in {"page": "", **values}.items():
         query[name] = str(value)
         if query[name] == "":
