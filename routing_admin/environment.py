@@ -342,7 +342,7 @@ def cors_origins(env: environ.Env) -> tuple[str, ...]:
     """
     name = PREFIX + "CORS_ORIGINS"
     origins = tuple(value for part in env.str(name, default="").split(",") if (value := part.strip()))
-    # An origin that browsers write differently would never match, so it is rejected at once.
+    # An origin that browsers write differently would never match, so it is rejected immediately.
     for entry in origins if origins != ("*",) else ():
         origin = browser_origin(entry)
         if origin is None:

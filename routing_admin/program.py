@@ -1,6 +1,6 @@
 """The program `routing-admin`: the commands of `manage.py` under names that newcomers look for.
 
-Without a command it prepares the installation and serves it. Options, messages and exit status are those of
+Without a command it prepares the installation and serves it. Options, messages and exit status are the same as for
 `manage.py`.
 """
 
@@ -169,7 +169,7 @@ def _help(names: Sequence[str]) -> None:
     print("\n\n".join([USAGE, *groups, END]))
 
 
-# Completion of commands and options in shells.
+# Shell completion of commands and options.
 
 
 def _complete(shell: str) -> str:

@@ -151,7 +151,7 @@ if IDENTITY.providers:
 ROOT_URLCONF = "routing_admin.urls"
 SERVER_HOOKS = "routing_admin.wiring.make_server_hooks"
 ASGI_APPLICATION = "routing_admin.asgi.application"
-# Uses our own template for selects, because Django renders each option with a template of its own.
+# Uses our own template for selects, because Django renders each option with its own template.
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 TEMPLATES = [
     {

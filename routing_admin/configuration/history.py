@@ -33,7 +33,7 @@ def newest_configuration() -> Configuration:
 
 
 def configuration_at(number: int) -> Configuration:
-    """Return a revision's configuration; that of 0 is empty. Raise `NotFoundError`."""
+    """Return a revision's configuration. Revision 0 is empty. Raise `NotFoundError`."""
     if number == 0:
         return EMPTY
     revision = Revision.objects.filter(number=number).first()

@@ -144,7 +144,7 @@ def private_paths() -> list[Path]:
 
 
 def take_back_rights() -> list[str]:
-    """Make private what an earlier version or a copy left readable to others; return those paths."""
+    """Make paths private that an earlier version or a copy left readable to others, and return them."""
     found = [path for path in private_paths() if readable_by_others(path) and path.stat().st_uid == os.geteuid()]
     for path in found:
         path.chmod(0o700 if path.is_dir() else 0o600)

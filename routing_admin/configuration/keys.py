@@ -106,7 +106,10 @@ class KeyState:
 
 @dataclass(frozen=True, slots=True)
 class NamedKey:
-    """One of a provider's resolved keys; `mark` changes with the key without revealing it, and is "" without a key."""
+    """One of a provider's resolved keys.
+
+    `mark` changes with the key without revealing it, and is "" if there is no key.
+    """
 
     name: str
     state: KeyState

@@ -101,7 +101,7 @@ def replace_file(path: Path, text: str) -> None:
     Path(file.name).replace(path)
 
 
-# Notifications over Redis make other processes look for changes at once instead of within a second.
+# Notifications over Redis make other processes look for changes immediately instead of within a second.
 
 TOPIC = "configuration"
 MOST = 16

@@ -192,7 +192,7 @@ def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()
     bind_first_uses(actor, before, configuration)
     value = settle(to_json(configuration))  # normalised as every database returns it, for the digest
     revision = Revision.objects.create(
-        number=(newest_number() or 0) + 1,  # a sequence would leave a gap for every refused change
+        number=(newest_number() or 0) + 1,  # a sequence would leave a gap after every refused change
         actor_kind=actor.kind,
         actor=actor.name,
         message=act.message or act.action,

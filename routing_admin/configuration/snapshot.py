@@ -53,7 +53,7 @@ class Snapshot:
 
     @cached_property
     def keys(self) -> Mapping[str, KeyState]:
-        """The key used for each provider, by the provider's name; the first if several are usable."""
+        """The key to use for each provider, by the provider's name. This is the first one if several are usable."""
         return {name: keys.first for name, keys in self.provider_keys.items()}
 
     @cached_property
@@ -73,7 +73,7 @@ class Snapshot:
     def configured(self) -> AgentDirectory:
         """The agents that administrators configured.
 
-        Text that stays in a conversation names only these, since agents made at run time expire.
+        Text that remains in a conversation names only these, since agents made at run time expire.
         """
         return self.all_agents.select_configured()
 
@@ -105,7 +105,7 @@ def build() -> Snapshot:
 
 
 def stamp() -> int:
-    """Return the number of the last change of anything in a snapshot."""
+    """Return the number of the last change to anything in a snapshot."""
     return Installation.current().version
 
 

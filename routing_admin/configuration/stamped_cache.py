@@ -1,8 +1,8 @@
 """Cache of a value that is stored in rows with a stamp, for processes that cannot read it at every use.
 
 A value's stamp is the number of the change after which it was built. `current()` is never older than `FRESH_SECONDS`.
-Callers that find an older value wait for one shared check. While the rows cannot be read, the known value stays in use,
-and the cache says since when.
+Callers that find an older value wait for one shared check. While the rows cannot be read, the known value remains in
+use, and the cache says since when.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class StampedCache(Generic[S]):
                 self._look(self._state)
 
     def refresh(self) -> S:
-        """Read the value whatever its stamp. If that raises, the next use checks again."""
+        """Read the value regardless of its stamp. If that raises, the next use checks again."""
         with self._looking:
             if self._state is not None:
                 self._state = replace(self._state, looked_at=NEVER)
@@ -129,7 +129,7 @@ class StampedCache(Generic[S]):
                 value = state.value if stamp == state.value.stamp else self._build()
         except SynchronousOnlyOperation:  # a programming error: this was called on an event loop
             raise
-        # Whatever the error, requests go on with the known value.
+        # Regardless of the error, requests continue with the known value.
         except Exception as error:
             self._state = self._unread(replace(state, stamp=stamp), error)
         else:

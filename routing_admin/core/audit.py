@@ -127,7 +127,7 @@ def _original_number(entry: AuditEntry, invalid: Iterable[AuditEntry]) -> int | 
             return candidate.number
         if (
             digest_entry(entry, number=candidate.number, previous=candidate.previous) == candidate.sha256
-            # The contents were swapped, and the hashes stayed.
+            # The contents were swapped, but not the hashes.
         ):
             return candidate.number
     return None

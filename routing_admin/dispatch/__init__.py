@@ -1,5 +1,5 @@
 """Plan a request, prepare it for each candidate, and send it; simulations share the same code.
 
 A reader (`capabilities.core.delivery.reader`) describes what a candidate's model can read. Adapting a request means
-converting or describing the files that the reader does not accept as they are.
+converting or describing the files that the reader does not accept unchanged.
 """

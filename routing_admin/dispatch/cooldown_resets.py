@@ -1,4 +1,4 @@
-"""Reset cooldowns in every process after an administrator asks to retry providers at once.
+"""Reset cooldowns in every process after an administrator asks to retry providers immediately.
 
 The reset is an entry of the audit log and changes the installation's stamp, so processes read the log only after a
 change.

@@ -81,7 +81,7 @@ def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
 
 
 def price_at(planned: PlannedRequest, candidate: PlannedCandidate, currency: str) -> Price | None:
-    """Return the candidate's current price in `currency`, or None without a price or an exchange rate."""
+    """Return the candidate's current price in `currency`, or None if the price or an exchange rate is missing."""
     return _price(planned, candidate.provider, candidate.model, currency)
 
 
@@ -138,7 +138,7 @@ def first_candidate(planned: PlannedRequest) -> PlannedCandidate | None:
 
 
 def count_tokens(planned: PlannedRequest) -> int | None:
-    """Return the first candidate's own count, or None without a counter or a number."""
+    """Return the first candidate's own count, or None if there is no counter or no number."""
     candidate = first_candidate(planned)
     if candidate is None or ((model_key := (candidate.provider, candidate.model)) and silent_counters().has(model_key)):
         return None

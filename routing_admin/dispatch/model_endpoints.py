@@ -176,7 +176,7 @@ def note_of(key: KeyState) -> KeyNote:
 
 
 def list_key_notes() -> Mapping[str, KeyNote]:
-    """Return where each provider's key comes from now, by provider name."""
+    """Return the current source of each provider's key, by provider name."""
     return {name: note_of(key) for name, key in snapshot.current().keys.items()}
 
 

@@ -85,7 +85,7 @@ class PlannedRequest:
         return spec.proxy if spec else "default"
 
     def endpoint(self, index: int) -> ModelEndpoint:
-        """Return the endpoint of the candidate at `index`. Raise `LookupError` without its provider."""
+        """Return the endpoint of the candidate at `index`. Raise `LookupError` if its provider is missing."""
         endpoint = decisions_of(self.state).endpoint(self.route, self.plan.candidates[index], self.service)
         return endpoint if self.passing is None else replace(endpoint, protocol=self.passing)
 
@@ -199,8 +199,8 @@ def prepare_for(
         stream=planned.stream,
         without_capabilities=call.without_capabilities,
     )
-    # Media that becomes text must be stored first, so that the text can contain its reference. That is known only after
-    # a first attempt, so the request may be prepared twice.
+    # Media that becomes text must be stored first, so that the text can contain its reference. Whether it does is known
+    # only after a first attempt, so the request may be prepared twice.
     prepared = prepare_chat(chat)
     if isinstance(prepared, CannotRead) or planned.keep is None:
         return prepared

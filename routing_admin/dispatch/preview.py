@@ -269,7 +269,7 @@ class Previewer:
 
 
 def _adaptation_key(reader: Reader) -> Hashable:
-    """Return a key of the reader; requests are adapted in the same way for readers with equal keys."""
+    """Return a key for the reader. Requests are adapted in the same way for readers with equal keys."""
     slots = reader.slots
     # Slots hold dictionaries, which have no hash, so they are compared by their parts.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())

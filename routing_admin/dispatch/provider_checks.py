@@ -96,11 +96,11 @@ class ProviderChecker:
     """Call stored providers through the process's upstream connections."""
 
     def test(self, provider: str, model: str) -> CheckResult:
-        """Send one tiny chat request to a model of the provider."""
+        """Send one tiny chat request to one of the provider's models."""
         return run_sync(self._greet(*_find_provider(provider), model))
 
     def test_each(self, models: Mapping[str, str]) -> Mapping[str, CheckResult]:
-        """Send one tiny chat request to a model of each provider, concurrently."""
+        """Send one tiny chat request to one model of each provider, concurrently."""
         targets = {provider: _find_provider(provider) for provider in models}
         return _run_concurrently({name: self._greet(*targets[name], model) for name, model in models.items()})
 
@@ -155,7 +155,7 @@ class ProviderChecker:
             options |= new_options
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[CheckResult]:
-        """Send requests unchanged, ignoring the model's declared capabilities: for probes."""
+        """Send requests for probes unchanged, ignoring the model's declared capabilities."""
         state, spec = _find_provider(provider)
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return [refused] * len(chats)

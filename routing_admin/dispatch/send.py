@@ -212,7 +212,7 @@ class Dispatch:
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[call.candidate.index] = prepared
         if endpoint.passes:
-            # Headers of the caller are added after the copy for the log was taken.
+            # The caller's headers are added after the copy for the log has been made.
             headers = {**self.caller_headers, "x-request-id": self.request_id}
             prepared = with_forwarded_headers(prepared, endpoint.passes, headers)
         timeouts = call.timeouts
@@ -237,7 +237,7 @@ class Dispatch:
 
 
 def empty_answer_of(failed: Failure, chat: ChatRequest) -> Answer | None:
-    """Return an empty answer if Claude ended its turn without text after a tool result, else None."""
+    """If Claude ended its turn without text after a tool result, return an empty answer. Otherwise return None."""
     # Anthropic documents this (handling stop reasons, empty responses): the model has nothing to add, so a retry or
     # another candidate would only cost money.
     after_tool = bool(chat.messages) and chat.messages[-1].role is Role.TOOL
@@ -316,7 +316,7 @@ def _judge(candidate: PlannedCandidate, passing: Passing, required_model: str | 
 
 
 # Cooldowns and conversations' keys are shared between processes over Redis, if it is configured. Requests use the state
-# in memory. Changes are sent in the background, and those of other processes are adopted.
+# in memory. Changes are sent in the background, and other processes' changes are adopted.
 
 CANDIDATES, KEYS, CONVERSATIONS = "candidates", "keys", "conversations"
 MAX_COOLDOWNS = 2000
@@ -332,7 +332,10 @@ def share_health(run_context: RunContext, news: News) -> None:
 
 
 class SharedCooldowns:
-    """Cooldowns shared through one topic; the latest state of each candidate applies, whichever process sent it."""
+    """Cooldowns shared through one topic.
+
+    The latest state of each candidate applies, no matter which process sent it.
+    """
 
     def __init__(self, topic: str, cooldowns: LocalCooldowns, news: News) -> None:
         self._topic, self._cooldowns, self._news = topic, cooldowns, news

@@ -259,7 +259,7 @@ class StandInContent:
         return Blob(self.size, lambda: _zeros(self.size))
 
     def text(self) -> Text | None:
-        """Return as much text as such a file usually holds, or None."""
+        """Return text as long as a file of this kind usually contains, or None."""
         if self.kind is Kind.TEXT:
             return Text(_filler_text(self.size), "utf-8")
         if self.kind is Kind.DOCUMENT:

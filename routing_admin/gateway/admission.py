@@ -42,7 +42,7 @@ View = Callable[..., HttpResponseBase]
 def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal:
     """Return the agent that calls `path`, authorized by the permission table; reads the database.
 
-    Raise `GatewayError`: 401 without a valid key, 403 without the scope, 400 for a key in the URL.
+    Raise `GatewayError`: 401 if there is no valid key, 403 if the key lacks the scope, 400 if the key is in the URL.
     """
     return _admit(refuse_query(query) or principal_of_key(headers), method, headers, path)
 

@@ -1,4 +1,4 @@
-"""Answer an admitted call, whole or streamed: run the chain, settle the limits, and name the model that answered."""
+"""Answer an admitted call, complete or streamed: run the chain, settle the limits, and name the model that answered."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class AdmittedCall:
 async def enter(reservation: Reservation, call: HttpCall, size: int) -> None:
     """Reserve the agent's request limits and release them when the call ends; raise `GatewayError`."""
     if call.slot is not None:
-        # The reservation is closed with the call's slot, however the call ends.
+        # The reservation is closed with the call's slot, no matter how the call ends.
         callback = call.slot.at_end
         call.slot.at_end = reservation.close if callback is None else partial(_close_all, callback, reservation.close)
     try:
@@ -102,7 +102,7 @@ async def answer_limited(reservation: Reservation, work: Awaitable[HttpReply]) -
 
 
 async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Return the reply with the whole answer; raise `GatewayError` if no candidate gives one."""
+    """Return the reply with the complete answer; raise `GatewayError` if no candidate gives one."""
     written: list[HttpReply] = []
 
     def write(result: RunResult[Answer]) -> None:

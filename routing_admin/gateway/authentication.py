@@ -20,7 +20,7 @@ _under_way = owned(dict[bytes, asyncio.Event])
 async def find_caller(call: HttpCall, path: str) -> Principal:
     """Return the agent that calls `path`.
 
-    Raise `GatewayError` without a valid key or scope, `OverloadedError` if too many look-ups are queued.
+    Raise `GatewayError` if the key or its scope is not valid, `OverloadedError` if too many look-ups are queued.
     """
     principal = admit_known_caller(call.method, call.query, call.headers, path)
     return principal if principal is not None else await look_up_caller(call, path)
@@ -35,7 +35,7 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
     if (look_up := under_way.get(digest)) is not None:
         await look_up.wait()
         principal = admit_known_caller(call.method, call.query, call.headers, path)
-        # The key was just looked up. If it is still not cached, it is invalid or its agent acts for another.
+        # The key was just looked up. If it is still not cached, it is invalid, or its agent acts for another agent.
         if principal is not None:
             return principal
     slot = Slot(lookups())

@@ -1,4 +1,4 @@
-"""Handle a chat call: authenticate, parse, plan, run the chain, and answer whole or streamed.
+"""Handle a chat call: authenticate, parse, plan, run the chain, and answer complete or streamed.
 
 A call with a cached key and without stored or large files never leaves the event loop. Work that needs the database or
 files runs in a thread. A candidate that fails before its first content can fall back to the next. Nothing is sent
@@ -186,7 +186,7 @@ async def _complete(api: ChatApi, call: HttpCall) -> HttpReply:
 
 
 async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
-    # Most calls need only memory; whatever needs the database or files runs in a thread.
+    # Most calls need only memory; a call that needs the database or files runs in a thread.
     principal = admit_known_caller(call.method, call.query, call.headers, api.path)
     if principal is None:
         principal = await look_up_caller(call, api.path)

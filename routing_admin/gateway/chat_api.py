@@ -126,7 +126,7 @@ class AnswerEvents(Protocol):
 
     @property
     def turn(self) -> AnsweredTurn:
-        """What the next turn of the conversation may need from this answer."""
+        """Return what the conversation's next turn may need from this answer."""
 
     @property
     def origin(self) -> str: ...
@@ -156,11 +156,11 @@ class ChatApi:
 
     `parse` and `read` raise `BadRequestError`. `needs_thread` says whether `parse` may query the database or examine
     large files. `answer` and `events` get the model's name in the answer and the origin of the answering model. `error`
-    writes an error's body. `id_header` is the header, besides `x-request-id`, in which the API's clients expect the
-    request id. `surface` is the API's name in the log, `stream_type` is the content type of streams, and `keep_alive`
-    is the block that is repeated until a stream has content. `blocked` writes an answer refused by a provider's content
-    policy, with its content type, if the API has a form for it. `resolve` replaces references in the body and is None
-    if the API has no references.
+    writes an error's body. `id_header` is the header, in addition to `x-request-id`, in which the API's clients expect
+    the request id. `surface` is the API's name in the log, `stream_type` is the content type of streams, and
+    `keep_alive` is the block that is repeated until a stream has content. `blocked` writes an answer refused by a
+    provider's content policy, with its content type, if the API has a form for it. `resolve` replaces references in the
+    body and is None if the API has no references.
 
     If several answers can be requested, `count_field` is the field with their number, and `merge` makes one body from
     their bodies and the summed usage. `enclose` wraps the stream of their blocks; it is None if the stream needs no

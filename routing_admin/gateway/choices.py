@@ -81,7 +81,7 @@ async def _admit_others(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     calls: Calls = []
     try:
         if call.slot is not None:
-            # All slots at once or none: a request with half of its answers running would fail anyway.
+            # Take all slots or none: a request with half of its answers running would fail anyway.
             call.slot.add(admitted.principal.key_owner, choices.count - 1)
         for index in range(1, choices.count):
             calls.append(await _repeat(call, admitted, recorder, AnswerChoice(index, choices)))
@@ -163,7 +163,7 @@ async def _interleave(
     tasks = [asyncio.ensure_future(_forward(index, stream, ready, room)) for index, stream in enumerate(streams)]
     count = len(tasks)
     try:
-        await asyncio.sleep(0)  # afterwards every task has started, so its cleanup runs whatever happens
+        await asyncio.sleep(0)  # afterwards every task has started, so its cleanup runs no matter what happens
         while count:
             index, block = await ready.get()
             room.release()

@@ -92,7 +92,7 @@ WriteError = Callable[[GatewayError, str], dict[str, Any]]
 
 
 def reply_of(error: GatewayError, request_id: str, write: WriteError = body_of) -> HttpReply:
-    """Return the whole reply, with the body that `write` returns and the headers for retries and attempts."""
+    """Return the complete reply, with the body that `write` returns and the headers for retries and attempts."""
     reply = json_reply(write(error, request_id), error.status)
     reply.headers["x-request-id"] = request_id
     reply.headers.update(retry_headers(error))

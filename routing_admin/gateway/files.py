@@ -58,7 +58,7 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
 def upload(request: HttpRequest) -> HttpResponse:
     """Store the multipart field `file`; `purpose` is kept but has no effect.
 
-    Raise `BadRequestError` without a file, or `GatewayError` with the store's status.
+    Raise `BadRequestError` if there is no file, or `GatewayError` with the store's status.
     """
     principal = principal_of(request)
     if not (request.content_type or "").startswith("multipart/form-data"):

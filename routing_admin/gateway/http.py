@@ -38,8 +38,8 @@ class RequestBytes:
 class HttpCall:
     """A completely received call; header names are lower case, `address` is the caller's IP address.
 
-    `in_own_threads` says that database work may run in any thread. `slot` is held while the call is answered, None
-    without a limit. `keep_alive` can begin a stream before its content, None if the server cannot do this.
+    `in_own_threads` says that database work may run in any thread. `slot` is held while the call is answered, None if
+    there is no limit. `keep_alive` can begin a stream before its content, None if the server cannot do this.
     """
 
     method: str

@@ -114,7 +114,7 @@ def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOut
 def fingerprint_of(call: HttpCall, path: str) -> str:
     """Return a digest of the request: its path, decompressed body and strictness.
 
-    Compression and a form's boundary, which clients choose again for every attempt, do not count.
+    Compression and a form's boundary are ignored, because clients choose them again for every attempt.
     """
     body = call.body.data
     if is_packed(call):

@@ -43,7 +43,7 @@ class _CachedKey:
 class KeyCache:
     """Cache of keys.
 
-    `clock` is in monotonic seconds, the same clock as that of `newest`; `now` is for the expiry of keys.
+    `clock` is in monotonic seconds, the same clock as in `newest`; `now` is for the expiry of keys.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class KeyCache:
 
     def _keep(self, digest: bytes, answer: Principal | Refusal, stamp: int) -> None:
         self._entries.pop(digest, None)
-        # An agent acting for another is not cached.
+        # An agent that acts for another agent is not cached.
         if isinstance(answer, Principal) and not answer.acts_through:
             if len(self._entries) >= MAX_ENTRIES:
                 self._entries.clear()

@@ -248,7 +248,7 @@ def file_of_url(url: str, param: str, references: References, description: FileP
     parts = _web_address(url)
     if parts is None:
         raise BadRequestError(translatable("The URL must be a data URL, an https URL or artifact:<id>."), param)
-    # The URL is not fetched, so its extension is all there is to guess the type from.
+    # The URL is not fetched, so the type can only be guessed from its extension.
     mime_type = mime_of_filename(parts.path) or ""
     fits = mime_type.startswith(f"{description.kind.value}/")
     return replace(description, mime_type=mime_type if fits else description.mime_type, url=url)
@@ -265,7 +265,7 @@ def _web_address(url: str) -> SplitResult | None:
 
 
 def store_inline(actor: Actor, file: FilePart) -> FilePart:
-    """Store inline bytes as an artifact of the agent, equal bytes only once; on failure return the part unchanged."""
+    """Store inline bytes as an artifact of the agent, once per content; on failure return the part unchanged."""
     if file.content is None:
         return file
     try:

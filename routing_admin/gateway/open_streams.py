@@ -85,7 +85,7 @@ class OpenStreams:
         self._thread.demand()
         self._newest.look()
         stamp, now = self._newest.stamp(), now or timezone.now()
-        # One query per key, however many streams it has.
+        # One query per key, no matter how many streams it has.
         principals: dict[tuple[str, str], Principal | None] = {}
         for stream in streams:
             key = stream.principal.key, stream.principal.agent

@@ -22,7 +22,7 @@ _SIGNED = re.compile(r"([0-9a-f]{12}):(.+)", re.DOTALL)
 
 
 def label_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
-    """Return the thoughts with their origin, as sent to callers."""
+    """Return the thoughts with their origin, in the form that callers receive."""
     return [_label(thought, origin) for thought in thoughts] if origin else list(thoughts)
 
 
@@ -81,7 +81,7 @@ def pack_thoughts(thoughts: Sequence[ReasoningBlock], origin: str) -> str:
 
 
 def unpack_thoughts(text: str) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in such a string, none if another system wrote it or it was changed."""
+    """Return the thoughts in the string, or none if another system wrote the string or it was changed."""
     if not text.startswith(CARRIER):
         return ()
     try:

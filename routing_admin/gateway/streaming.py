@@ -1,4 +1,4 @@
-"""Stream an answer to the caller; however it ends, the upstream is closed and the request logged."""
+"""Stream an answer to the caller; no matter how it ends, the upstream is closed and the request logged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reserve from limits before a call, and settle when it has ended, however it ends."""
+"""Reserve from limits before a call, and settle when it has ended, no matter how it ends."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class Reservation:
                 waiting = steps.send(window)
 
     def _reserving(self, needs: Sequence[Need]) -> Generator[tuple[LimitHolder, Waiter], Window, None]:
-        # Reserve all needs or none. All limits are waited for at once, so several take no longer than one. This is a
+        # Reserve all needs or none. All limits are waited for together, so several take no longer than one. This is a
         # generator, because callers on the event loop and in threads wait in different ways.
         begun = len(self._held)
         waiting: list[tuple[LimitHolder, Waiter]] = []

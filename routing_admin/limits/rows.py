@@ -120,7 +120,7 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
         window = by_pk[share.limit_window_id]
         if share.held_until <= now:
             expired.append(share.pk)
-            # Amounts in use stay booked. Concurrent calls end with their process, so theirs are released.
+            # Amounts in use remain booked. Concurrent calls end with their process, so theirs are released.
             lapsed[window.pk] += share.granted - (share.committed if window.ends_at else 0)
         else:
             held[window.pk] = share.granted

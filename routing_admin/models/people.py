@@ -1,4 +1,4 @@
-"""Data about users besides Django's own: role, language, sessions, tokens, sign-ins."""
+"""Data about users in addition to Django's own: role, language, sessions, tokens, sign-ins."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The request log: one row per request, one per candidate reached, without keys or bytes.
 
-`token_details` breaks tokens down by kind. `answer` holds what the provider returned besides the text. `cost_nanos` is
-the cost by the price at that moment, in billionths of `currency`'s unit, and `saved_nanos` what the provider's cache
-saved; null if unknown.
+`token_details` breaks tokens down by kind. `answer` holds what the provider returned in addition to the text.
+`cost_nanos` is the cost by the price at that moment, in billionths of `currency`'s unit, and `saved_nanos` what the
+provider's cache saved; null if unknown.
 
 `sentence` says why a request failed, as in `capabilities.core.translatable.data_of`; `error` is the English text of
 earlier versions. The text of requests is in the log only while the installation records bodies.

@@ -77,8 +77,8 @@ class UsageRollup(UsageCounts):
     are being written, and empty once all of them exist. A migration that changes `UsageSum` deletes this table's rows,
     which are then rebuilt.
 
-    `latencies` are histograms of answered requests (`request_log.latencies`): the row with the empty dimension has that
-    of all requests, and one row of each agent and route has its own.
+    `latencies` are histograms of answered requests (`request_log.latencies`): the row with the empty dimension covers
+    all requests, and each agent and route has its own row.
     """
 
     span = models.CharField(max_length=1)

@@ -16,7 +16,7 @@ from routing_admin.request_log.entries import Entry
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """A call of a model with one of the provider's keys: when and how it ended, and with which status.
+    """A call to a model with one of the provider's keys: when and how it ended, and with which status.
 
     `key` is empty if the provider has only one.
     """
@@ -84,7 +84,7 @@ def _subjects_of(outcome: CallOutcome) -> Iterator[tuple[AlertKind, str]]:
     if kind is not None:
         yield kind, outcome.subject_of(kind)
     elif outcome.outcome == OK:
-        # A success with one of several keys is also a success of the provider as a whole.
+        # A success with one of several keys also counts for the provider as a whole.
         for call_kind in KINDS_OF_CALLS:
             yield from dict.fromkeys(
                 (

@@ -21,8 +21,8 @@ from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, find_answering
 
 # Names in metrics and sums. Callers can make up names, so only configured routes and models keep theirs; all others are
-# counted together.
-# The names are those of the newest configuration, so a model that has just been added is counted by name at once.
+# counted together. The names come from the newest configuration, so a model that has just been added is counted by name
+# immediately.
 
 
 class CountedNames:

@@ -302,7 +302,7 @@ def chip_of(attempt: Attempt) -> dict[str, Any]:
     return {**chip, "tries": attempt.retry_attempts + 1} if attempt.retry_attempts else chip
 
 
-# What the model's name in a request meant: a task route, a model service, a provider's model, or nothing known.
+# What the model name in a request referred to: a task route, a model service, a provider's model, or nothing known.
 
 KINDS: Mapping[str, str | Promise] = {
     "route": pgettext_lazy("asked for", "route"),
@@ -354,7 +354,7 @@ def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Ro
         at += size
 
 
-# Files that a model refused although it is configured to read them, found once the request is logged.
+# Files that a model refused although it is configured to read them. They are determined once the request is logged.
 
 MISMATCH = Fault.CAPABILITY_MISMATCH.value
 
@@ -381,8 +381,8 @@ def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
 
 
 def _refused_kinds(attempt: Attempt, files: Iterable[SentFile]) -> frozenset[str]:
-    # If the attempt was abandoned, the refused files are those of the capability named by the provider, or else all
-    # files sent unchanged. If it went on, they are the files that were then described instead.
+    # If the attempt was abandoned, the refused files are those that need the capability named by the provider, or else
+    # all files sent unchanged. If it went on, they are the files that were then described instead.
     gave_up = attempt.outcome == MISMATCH
     if gave_up and attempt.param:
         return frozenset({attempt.param})

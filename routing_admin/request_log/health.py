@@ -169,7 +169,7 @@ class FirstContent:
 
 
 def first_content(now: datetime) -> FirstContent:
-    """Return the last 24 hours.
+    """Return the time to first content over the last 24 hours.
 
     Only the newest streams of each hour are read, which limits the cost of the one query.
     """

@@ -1,7 +1,7 @@
 """Write the request log in batches, in a background thread that never fails or delays a request.
 
 `record` only appends to a queue; routing_admin/runtime.py starts the writer with the server. Code that reads what was
-just recorded calls `flush` first. Rows that the database does not accept at once are kept in files (`Spool`) and
+just recorded calls `flush` first. Rows that the database does not accept immediately are kept in files (`Spool`) and
 retried.
 """
 
@@ -141,7 +141,7 @@ class Journal:
     def stop(self) -> None:
         """Write what is queued and stop the writer."""
         self._thread.stop()
-        # This flush tries the database once more, whatever failed before.
+        # This flush tries the database once more, no matter what failed before.
         self._retry_at = 0.0
         self.flush()
         self.spool.close()
@@ -238,10 +238,10 @@ class Journal:
     def _drain(self) -> None:
         try:
             self.spool.drain(self._write_kept, lambda line: self._lose(line, "it is damaged"))
-        except Exception as error:  # the file stays on disk
+        except Exception as error:  # the file is left on disk
             self._fall_behind(error)
             return
-        # The log is up to date only after it accepted the files on disk and a batch from memory.
+        # The log is up to date only after it has accepted the files on disk and a batch from memory.
         batch = self._next_batch()
         if batch and not self._insert(batch):
             return

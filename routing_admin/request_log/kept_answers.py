@@ -211,7 +211,7 @@ class KeptAnswers:
                 batch_size=ROWS,
             )
             for (agent, _), entry in waiting.items():
-                # Earlier answers of a conversation are kept as long as its newest answer.
+                # A conversation's earlier answers are kept as long as its newest answer.
                 renewed = sorted(_digest(agent, name) for key in entry.before for name in (key, INPUT + key))
                 for batch in _batches(renewed):
                     KeptAnswer.objects.filter(pk__in=batch, expires_at__lt=entry.ends).update(expires_at=entry.ends)

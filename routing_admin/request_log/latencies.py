@@ -74,7 +74,10 @@ ALL: Place = ("", "")
 
 
 def count_latencies(start: datetime, stop: datetime) -> dict[Place, dict[str, Histogram]]:
-    """Return the histograms of all requests between two times, and of each agent and route. This takes two queries."""
+    """Return latency histograms of the requests between two times: overall, per agent, and per route.
+
+    This takes two queries.
+    """
     found: dict[Place, dict[str, Histogram]] = defaultdict(lambda: defaultdict(Counter))
     rows = RequestLog.objects.filter(started_at__gte=start, started_at__lt=stop)
     for latency in Latency:

@@ -26,7 +26,7 @@ from routing_admin.request_log.volume import ANSWERS, WORDS, bounded_start
 
 @dataclass(frozen=True, slots=True)
 class LatencySeries:
-    """Histograms by the start of their minute, hour or day, of the requests from `since` on."""
+    """Histograms of the requests since `since`, by the start of their minute, hour or day."""
 
     since: datetime
     points: Mapping[datetime, Histogram]
@@ -52,7 +52,7 @@ def read_latencies(
 
 
 def _find_place(search: Search) -> Place | None:
-    """Return the dimension and value whose roll-ups have the histograms of a search, or None without such roll-ups."""
+    """Return the dimension and value whose roll-ups have the histograms of a search, or None if there are none."""
     terms = [(column, search.get(key)) for key, column in SUMMED_TERMS.items() if search.get(key)]
     has_answers = WORDS.get(search.get("status"), frozenset()) >= ANSWERS
     if len(terms) > 1 or not has_answers or not is_summed(search.having("status", "")):

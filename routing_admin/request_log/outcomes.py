@@ -38,7 +38,7 @@ SWEEP = 100
 
 
 class ClaimRefusal(StrEnum):
-    """Why a call with a key can neither be answered nor replayed."""
+    """Why a call with an idempotency key can neither be answered nor replayed."""
 
     OTHER_CALL = "other_call"
     RUNNING = "running"
@@ -155,7 +155,7 @@ def _insert(claim: Claim, fingerprint: str, request_id: str, now: datetime) -> b
 
 
 def _take_over(row: IdempotencyRecord, claim: Claim, request_id: str, now: datetime) -> bool:
-    # If several calls do this at once, the filter lets only one succeed.
+    # If several calls do this at the same time, the filter lets only one succeed.
     abandoned = _running(Claim(row.digest, row.holder)).filter(held_until=row.held_until)
     ends = {"held_until": now + LEASE, "expires_at": now + LIFETIME}
     return bool(abandoned.update(holder=claim.holder, request_id=request_id[:64], **ends))

@@ -181,7 +181,7 @@ def digest_of(chat: ChatRequest) -> ConversationDigest:
     for at, message in enumerate(chat.messages):
         is_answer = message.role is Role.ASSISTANT
         if is_answer and not was_answer:
-            # The messages before the last answer are those of the earlier request.
+            # The messages before the last answer are the same as in the earlier request.
             continues, past = _number(history.digest()), at
         is_answered, was_answer = is_answered or is_answer, is_answer
         target = opening if message.role is Role.SYSTEM and not is_answered else history

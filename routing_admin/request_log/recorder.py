@@ -78,7 +78,7 @@ class RequestRecorder:
         self.add_facts(first_content_ms=self.elapsed_ms())
 
     def mark_early_begin(self) -> None:
-        """Note that the response has started without content; its status is 200 whatever follows."""
+        """Note that the response has started without content; its status is 200 no matter what follows."""
         self.add_facts(begun_ms=self.elapsed_ms())
 
     def elapsed_ms(self) -> float:
@@ -91,7 +91,10 @@ class RequestRecorder:
         answer: Answer | None = None,
         **facts: Any,
     ) -> None:
-        """Queue the entry; only the first call counts. `prepared` is what each candidate was sent, by position."""
+        """Queue the entry; only the first call has an effect.
+
+        `prepared` is what each candidate was sent, by position.
+        """
         if self._ended:
             return
         self._ended = True

@@ -370,7 +370,7 @@ def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
         sql, values = found.query.sql_with_params()
     except EmptyResultSet:
         return set()
-    with connection.cursor() as cursor:  # MATERIALIZED: planned for its first rows only, it would read whole tables
+    with connection.cursor() as cursor:  # MATERIALIZED, because a plan for the first rows only would read whole tables
         cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {RARE + 1}", values)  # noqa: S608
         ids = {name for (name,) in cursor.fetchall()}
         return ids if cursor.rowcount <= RARE else None

@@ -80,8 +80,8 @@ def delivery_column(file: SentFile) -> dict[str, Any]:
 
 
 def _description(description: ModelDescription) -> dict[str, Any]:
-    # Set if a model described the file for this request, in a call that is logged as a request of its own with
-    # candidate, tokens and cost. Times are relative to the start of this request.
+    # Set if a model described the file for this request, in a call that is logged as its own request with candidate,
+    # tokens and cost. Times are relative to the start of this request.
     call = description.call
     made = call and {
         "requestId": call.request_id,
@@ -104,7 +104,7 @@ WORDS: Mapping[DeliveryForm, tuple[str, ...]] = {
 LOSSES = tuple(kind.value for kind in LossKind)
 PATTERNS: Mapping[str, str] = {
     **{form.value: rf"=({'|'.join(words)})(:[0-9]+)?(;|$)" for form, words in WORDS.items()},
-    # The form of a file that another model was to describe is followed by the result of that.
+    # If another model was asked to describe a file, the file's form is followed by the result.
     DeliveryForm.DESCRIBED.value: f"=({'|'.join(WORDS[DeliveryForm.DESCRIBED])})",
     DeliveryForm.CUT.value: f":({'|'.join(LOSSES)})",
 }

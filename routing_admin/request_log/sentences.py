@@ -68,7 +68,7 @@ def render_logged(row: RequestLog | AttemptLog) -> RenderedSentence:
 
 
 def render_reason(data: Any) -> RenderedSentence:
-    """Return the reason why a file was sent as it was, from a delivery column."""
+    """Return the reason for the form in which a file was sent, read from a delivery column."""
     text = text_of(data)
     return render_sentence(text) if isinstance(text, Translatable) else RenderedSentence(earlier=text)
 

@@ -57,7 +57,7 @@ class Spool:
     def drain(self, write: Callable[[Sequence[Row]], None], lose: Callable[[str], None]) -> None:
         """Write the rows of this process and of dead processes, and remove each file once its rows are written.
 
-        `write` must skip requests that are already in the log; an error from it ends the drain, and the rest stays on
+        `write` must skip requests that are already in the log; an error from it ends the drain, and the rest is left on
         disk. `lose` gets the location of each damaged line.
         """
         for path in self._files():

@@ -1,7 +1,7 @@
 """Totals of a search: requests by ending, tokens and cost.
 
 If a search has only terms that the sums of usage also have (agent and route), its whole hours and days come from the
-sums, however many requests there were. Only the incomplete hours at its ends, and the oldest hour of the log, are
+sums, no matter how many requests there were. Only the incomplete hours at its ends, and the oldest hour of the log, are
 counted from rows. Any other search is counted from its rows, up to `MAX_COUNTED`.
 """
 

@@ -253,7 +253,7 @@ def main_currency(total: Counts) -> str:
 def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Counts], int]]:
     """Return the currency in which sums are compared, and a function that weighs counts in it.
 
-    With rates for all currencies, weights include all of them. Otherwise only the currency of the largest sum counts.
+    With rates for all currencies, weights include all of them. Otherwise only the currency of the largest sum is used.
     If nothing was paid, the currency is empty and requests are compared.
     """
     main = main_currency(total)

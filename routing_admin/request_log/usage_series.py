@@ -39,7 +39,7 @@ def sum_series(
     until: datetime | None = None,
     **only: str,
 ) -> UsageSeries:
-    """Return the series of the named groups between the times of a report, and the total of the time before it.
+    """Return the series of the named groups between the times of a report, and the total of the period before it.
 
     `length` is that of the period, in whole hours or days; `times` reach back to the time before. Two queries.
     """

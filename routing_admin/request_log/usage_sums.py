@@ -20,7 +20,7 @@ from routing_admin.request_log.counting import CountedNames, names_now
 from routing_admin.request_log.entries import in_chunks
 from routing_admin.request_log.time_ranges import DAY, HOUR, hour_of
 
-# Callers can make up labels, so only a limited number of labels have sums of their own.
+# Callers can make up labels, so only a limited number of labels have their own sums.
 
 OTHERS = "(other)"
 """Name under which all further labels are summed."""
@@ -58,7 +58,7 @@ class _Names:
 
 
 class SumLabels:
-    """Labels with sums of their own, by day and agent; labels that other processes found earlier are read once."""
+    """Labels with their own sums, by day and agent; labels that other processes found earlier are read once."""
 
     def __init__(self) -> None:
         self._days: dict[datetime, dict[str, _Names]] = {}

@@ -47,7 +47,7 @@ def request_blocks(pieces: Iterable[BodyPiece]) -> Iterator[bytes]:
 
 
 def media_blocks(blob: Blob) -> Iterator[bytes]:
-    """Yield the base64 of a file, whatever the sizes of its blocks."""
+    """Yield the base64 of a file, regardless of the sizes of its blocks."""
     rest = b""
     for block in blob.blocks():
         view = memoryview(rest + block if rest else block)

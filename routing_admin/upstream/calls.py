@@ -1,4 +1,4 @@
-"""Call a provider, whole or streamed, from an event loop or a thread.
+"""Call a provider, for a complete or streamed answer, from an event loop or a thread.
 
 Each event loop has a pool of connections per proxy, and every resolved address is checked before a connection is made.
 """
@@ -112,7 +112,7 @@ class Pools:
     )
 
     def get(self, proxy: str) -> Pool:
-        """Return the running loop's pool for a proxy URL, which is "" without a proxy."""
+        """Return the running loop's pool for a proxy URL, which is "" if there is no proxy."""
         loop = asyncio.get_running_loop()
         pools = self._pools.get(loop)
         if pools is None:
@@ -172,7 +172,7 @@ class Upstream:
     async def call(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
-        """Return the answer or the failure of a whole exchange; nothing that a provider does raises an exception.
+        """Return the answer or the failure of a complete exchange; nothing that a provider does raises an exception.
 
         `proxy` is the provider's setting: `default`, `none` or a URL. Raise `UnreadableError` if a file of the request
         cannot be read.
@@ -187,7 +187,7 @@ class Upstream:
     async def open(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Stream | Failure:
-        """Return the stream once it has content, or the failure before that; the caller closes the stream."""
+        """Return the stream once it has content, or a failure if one occurs first. The caller closes the stream."""
         timer = PhaseTimer(timeouts.total)
         outcome: Stream | Failure | None = None
         try:
@@ -266,7 +266,7 @@ async def _read_unstreamed(
     body = await read_body(head, timeouts, timer)
     if isinstance(body, Failure):
         return body
-    # The response is not a stream: an error, or the whole answer of a provider that does not stream.
+    # The response is not a stream: an error, or the complete answer from a provider that does not stream.
     if head.status == 200 and not body:
         return failure(Fault.STREAM_EMPTY, 200)
     outcome = _decode(protocol, head, body)

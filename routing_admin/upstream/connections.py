@@ -72,8 +72,8 @@ class OpenConnections:
 class ProviderConnection(ResponseHandler):
     """Connection that knows whether it has carried a response, and resumes reading only if paused.
 
-    aiohttp resumes reading for every block taken from a body, although it was hardly ever paused. That costs a fifth of
-    a stream's CPU time (aiohttp 3.14, `StreamReader._read_nowait_chunk`).
+    aiohttp resumes reading for every block taken from a body, although reading is hardly ever paused. This costs a
+    fifth of a stream's CPU time (aiohttp 3.14, `StreamReader._read_nowait_chunk`).
     """
 
     carried = False
@@ -143,9 +143,9 @@ class Pool:
     ) -> UpstreamResponse:
         """Send a request and return the response's head; `connect` is the connect timeout. Raise `CLIENT_ERRORS`.
 
-        A host may close a pooled connection just as it is reused, without a response. The request is then sent once
-        more over a fresh connection. If that connection also closes, the host is at fault, and may already have acted
-        on the request, so the request is not sent a third time.
+        A host may close a pooled connection at the moment when it is reused, without a response. The request is then
+        sent once more over a fresh connection. If that connection also closes, the host is at fault, and may already
+        have acted on the request, so the request is not sent a third time.
         """
         headers = {**request.headers, "accept-encoding": "identity"}
         opening, timeout = self._opening(request.method, request.url, tuple(headers.items())), _connect_timeout(connect)

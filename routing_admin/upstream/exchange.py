@@ -77,7 +77,7 @@ class PhaseTimer:
         self._task, self._fired = None, False
         if kind is None or not fired or task is None:
             return
-        # Undo the cancellation, whatever the cancelled wait raised.
+        # Undo the cancellation, no matter what the cancelled wait raised.
         ended = task.uncancel() <= self._other_cancellations
         if ended and issubclass(kind, asyncio.CancelledError):
             raise WaitTooLongError(total=self._until >= self.deadline) from None

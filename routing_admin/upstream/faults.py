@@ -79,7 +79,7 @@ CLIENT_ERRORS = tuple(kind for _, kinds in ORDER for kind in kinds)
 def fault_of(error: BaseException) -> Fault:
     """Return the fault of a failure to connect, send or receive headers.
 
-    Raise the error again if it is not an error of the client.
+    Raise the error again if it is not an error of the HTTP client.
     """
     causes = list(causes_of(error))
     if _within_handshake(causes):

@@ -39,7 +39,7 @@ class UpstreamResponse:
     async def block(self) -> bytes:
         """Return the next bytes of the body, still encoded, or b"" at its end.
 
-        Raise `BrokenBodyError`, and no other error that a provider can cause.
+        Of the errors that a provider can cause, only `BrokenBodyError` is raised.
         """
         try:
             return await self.content.readany()
@@ -70,7 +70,7 @@ def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader)
     if closed is None:
         fail_pending_reads(closed)
         return
-    # Add one callback per connection, however many responses it carries.
+    # Add one callback per connection, no matter how many responses it carries.
     closed.remove_done_callback(note_end)
     closed.add_done_callback(note_end)
     closed.add_done_callback(fail_pending_reads)

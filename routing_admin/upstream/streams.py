@@ -113,7 +113,7 @@ def before_content(failed: Failure) -> Failure:
 
 
 def after_content(event: Failure) -> Failure:
-    """Return a failure after the first content as a broken stream, whatever fault the provider reported."""
+    """Return a failure after the first content as a broken stream, no matter what fault the provider reported."""
     if TABLE[event.fault].after_content or event.fault is Fault.DEADLINE:
         return event
     return replace(event, fault=Fault.STREAM_BROKEN, code=event.code or event.fault.value)

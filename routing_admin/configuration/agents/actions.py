@@ -47,7 +47,7 @@ def put_agent(
     task_type: str | None = None,
     expires_in: float | None = None,
 ) -> Agent:
-    """Create or replace a run-time agent of the agent `owner`; repeating a call changes nothing.
+    """Create or replace a run-time agent that belongs to the agent `owner`; repeating a call changes nothing.
 
     `expires_in` is in seconds. Raise `ConflictError` for an id of another creator. Raise `InvalidError` for both a
     service and a route, or if either does not exist.
@@ -107,7 +107,7 @@ def check_allowed_names(row: Agent) -> None:
 def check_names_exist(names: Collection[str], before: Collection[str]) -> None:
     if not names:
         return
-    # Names that were allowed before may stay, even if they no longer exist.
+    # Names that were allowed before may be kept, even if they no longer exist.
     known = {*Service.objects.values_list("service_id", flat=True), *before}
     missing = [name for name in names if name not in known and not _is_route(name)]
     if missing:
@@ -136,7 +136,7 @@ def check_can_delete_agent(row: Agent) -> None:
 
 
 def delete_agent(actor: Actor, row: Agent) -> AuditedAction:
-    """Delete an agent with its keys; its artifacts stay. Run-time agents make no revision."""
+    """Delete an agent with its keys; its artifacts are kept. Run-time agents make no revision."""
     act = AuditedAction("agent.delete", "agent", row.agent_id)
     makes_revision = row.origin == Agent.Origin.ADMINISTRATOR
     with ledger.change(actor, act) if makes_revision else ledger.audit(actor, act):
@@ -146,7 +146,7 @@ def delete_agent(actor: Actor, row: Agent) -> AuditedAction:
 
 
 def delete_made_agent(actor: Actor, owner: str, agent_id: str) -> None:
-    """Delete a run-time agent of the agent `owner`; a missing agent is not an error.
+    """Delete a run-time agent that belongs to the agent `owner`; a missing agent is not an error.
 
     Raise `ForbiddenError` for any other agent.
     """
@@ -212,12 +212,12 @@ def change_key(
     terms: Mapping[str, Any],
     expires_at: datetime | EllipsisType | None = ...,
 ) -> AuditedAction:
-    """Change a key's label and terms at once; undo restores the previous terms.
+    """Change a key's label and terms immediately; undo restores the previous terms.
 
     `expires_at` sets another expiry, None removes it; undo does not restore it. Raise `InvalidError` for terms that
     allow a missing model, or a model that the key's agent may not use.
     """
-    # An existing label may stay as it is.
+    # An existing label may be kept unchanged.
     check_one_line("label", label if label != row.label else "")
     check_key_terms(row.agent, terms, row.terms)
     facts = {"key": f"ra_{row.public_id}", "before": row.terms, "after": dict(terms)}

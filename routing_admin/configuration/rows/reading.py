@@ -31,7 +31,7 @@ M = TypeVar("M", bound=models.Model)
 
 
 def read() -> Configuration:
-    """Return the configuration in the rows, in eleven queries whatever its size."""
+    """Return the configuration in the rows, in eleven queries regardless of its size."""
     installation = Installation.current()
     # Joins, because Django would otherwise fetch the related rows by a list of all their ids, of which SQLite accepts
     # only a thousand.
@@ -153,7 +153,7 @@ def candidate_spec(row: Candidate) -> CandidateSpec:
 def agent_spec(row: Agent) -> AgentSpec:
     service_id = row.service.service_id if row.service else None
     limited: Iterable[AgentKey] = row.limited_keys  # type: ignore[attr-defined]
-    # Only keys whose terms have changed since they were issued.
+    # Return only keys whose terms have changed since they were issued.
     keys = {key.public_id: key.terms for key in sorted(limited, key=by_public_id) if key.terms != key.issued_terms}
     return AgentSpec(row.agent_id, row.name, row.description, service_id, row.task_type or None, row.limits, keys)
 

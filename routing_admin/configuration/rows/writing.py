@@ -85,8 +85,8 @@ def check_written(new: Configuration) -> None:
             "range",
         )
         for change in diff(new, read())
-        # Keys may differ: those whose ciphertext is gone, and terms of agents' keys that no longer exist, cannot be
-        # written.
+        # Keys may differ, because keys whose ciphertext is gone, and terms of agents' keys that no longer exist, cannot
+        # be written.
         if not change.field.startswith(KEY_FIELDS)
     ]
     if problems:

@@ -38,7 +38,7 @@ class AlertKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """Whether an alert is worth waking an operator."""
+    """Whether an alert is worth waking an operator for."""
 
     CRITICAL = "critical"
     WARNING = "warning"

@@ -70,7 +70,8 @@ Signed = tuple[str, Body]
 class Shape:
     """One chat service: its hosts, language, payload, signature, and the fields with its response's code.
 
-    A response means success if the first of `codes` that it contains is 0. Without `codes` only its status counts.
+    A response means success if the first of `codes` that it contains is 0. Without `codes`, only the status of the
+    response is considered.
     """
 
     hosts: tuple[str, ...]
@@ -228,7 +229,7 @@ def parse_webhook(text: str) -> Webhook:
 
 
 def _options(fragment: str) -> dict[str, str]:
-    # A plus sign is kept as it is: it may be part of a secret.
+    # A plus sign is not decoded, because it may be part of a secret.
     found: dict[str, str] = {}
     for name, value in parse_qsl(fragment.replace("+", "%2B"), keep_blank_values=True):
         if name not in OPTIONS or name in found or not value:

@@ -95,7 +95,7 @@ def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:
 
 
 def check_routes(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem for each route without candidates, and one if there are routes but no default route."""
+    """Yield a problem for each route without candidates, and one if there are routes but no default."""
     for route in configuration.routes:
         if not route.candidates:
             message = translatable("The route %(name)s has no candidate; add one.", name=route.task_type)
@@ -142,7 +142,7 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
 
 
 def is_blind(configuration: Configuration, route: RouteSpec) -> bool:
-    """Return whether the route is enabled and none of its models reads anything but text."""
+    """Return whether the route is enabled and all of its models read only text."""
     services = [service for service in _services_along(configuration, route) if service is not None]
     return route.enabled and not any(
         capability in MEDIA for service in services for capability in service.effective_capabilities.input

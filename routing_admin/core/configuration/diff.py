@@ -137,7 +137,7 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
 
 
 def _order_change(kind: str, name: str, before: list[str], after: list[str]) -> Iterator[Change]:
-    # Report only a change in the order of keys that stay: added and removed keys are reported elsewhere.
+    # Report only a change in the order of keys that were kept: added and removed keys are reported elsewhere.
     common = [[key for key in keys if key in before and key in after] for keys in (before, after)]
     if common[0] != common[1]:
         yield Change(action=ChangeKind.CHANGED, kind=kind, name=name, field=MORE_KEYS, before=before, after=after)

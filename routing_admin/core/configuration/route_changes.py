@@ -1,4 +1,4 @@
-"""Changes of a route's draft as values: candidates added, removed, moved or set."""
+"""Changes to a route's draft as values: candidates added, removed, moved or set."""
 
 from __future__ import annotations
 

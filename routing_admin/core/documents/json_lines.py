@@ -27,13 +27,13 @@ def places_of(text: str) -> dict[str, TextPlace]:
     """Return the position of every value in a valid JSON text, by its path, which is written as in problems."""
     found: dict[str, TextPlace] = {}
     for path, position in _places(text.removeprefix("\ufeff")):
-        # If a key is repeated, its first position counts.
+        # If a key is repeated, its first position is used.
         found.setdefault(path, position)
     return found
 
 
 def find_place(positions: Mapping[str, TextPlace], path: str) -> TextPlace | None:
-    """Return a path's position, or that of its nearest parent if it is missing."""
+    """Return a path's position, or its nearest parent's if it is missing."""
     while path:
         if path in positions:
             return positions[path]
@@ -84,7 +84,7 @@ class _PathTracker:
         return None
 
     def _value(self, piece: str, path: str, index: int) -> str | None:
-        # A field's position is that of its key, which has already been reported.
+        # A field's position is its key's position, which has already been reported.
         announced = index == -1
         value_path = _child(path, self._key or "") if announced else _child(path, index) if self._around else ""
         if piece in "{[":

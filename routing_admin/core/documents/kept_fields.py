@@ -1,8 +1,8 @@
 """Preserve the parts of a file that the fields of a parsed value cannot express.
 
-`extra` of a value holds unknown fields, and known fields whose spelling the canonical one would lose (`"temperature":
-null`, `"fallback": []`, an explicit default). An export writes such a spelling while it still means the same as the
-value. Once the value has changed, the value takes precedence.
+A value's `extra` holds unknown fields, and also known fields whose spelling the canonical one would lose
+(`"temperature": null`, `"fallback": []`, an explicit default). An export writes such a spelling while it still means
+the same as the value. Once the value has changed, the value takes precedence.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from routing_admin.core.fallback.key_pools import KeyPools
 from routing_admin.core.fallback.memory import Memory
 
 # Retry budget of each provider: a retry costs 5 of 500, and an answer refunds the cost of its retries, or 1 without
-# retries. With an empty budget the next candidate is called at once. The first call is always free.
+# retries. With an empty budget the next candidate is called immediately. The first call is always free.
 
 FULL = 500
 RETRY_COST = 5

@@ -1,8 +1,8 @@
 """Cooldowns of providers and models: the port, and its implementation within one process.
 
-Faults that will not pass by themselves start a cooldown at once, others after three failures in a row. A cooldown lasts
-as long as the provider asked for. Otherwise its length is extended by random jitter, so that processes that lost a
-provider at the same time do not all call it again at the same time. Afterwards a single request probes the candidate,
+Faults that will not pass by themselves start a cooldown immediately, others after three failures in a row. A cooldown
+lasts as long as the provider asked for. Otherwise its length is extended by random jitter, so that processes that lost
+a provider at the same time do not all call it again at the same time. Afterwards a single request probes the candidate,
 and its outcome ends the cooldown or starts a longer one. Times are in seconds of the given monotonic clock.
 """
 
@@ -42,7 +42,7 @@ class Cooling:
 class Cooldowns(Protocol):
     """Interface of cooldowns.
 
-    Methods must be fast and must not raise, so an implementation that shares state answers from a local copy.
+    Methods must be fast and must not raise, so an implementation with shared state answers from a local copy.
     """
 
     def look(self, provider: str, model: str) -> Cooling | None:
@@ -163,7 +163,7 @@ class LocalCooldowns:
         self._notify(cleared)
 
     def state_of(self, key: Key) -> CooldownState | None:
-        """Return the state for other processes, or None without failures."""
+        """Return the state for other processes, or None if there are no failures."""
         with self._lock:
             state, now = self._states.get(key), self.clock()
             if state is None or state.failure is None:

@@ -1,6 +1,6 @@
 """How requests end: the classification stored in the log and used for every count.
 
-Failures caused by the caller are not counted as failures of the installation or of a provider.
+Failures caused by the caller do not count against the installation or a provider.
 """
 
 from __future__ import annotations

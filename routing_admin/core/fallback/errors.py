@@ -1,6 +1,6 @@
 """Errors of routing, each with all attempts so far and with the caller's status and code.
 
-`AggregateRouterError` is raised once every candidate failed, `UpstreamRefused` at once.
+`AggregateRouterError` is raised once every candidate failed, `UpstreamRefused` immediately.
 """
 
 from __future__ import annotations
@@ -132,8 +132,7 @@ class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the n
 
 def exhausted_status(attempts: Iterable[Attempt]) -> int:
     """Return an exhausted chain's status: 429 if all attempts were rate-limited, 504 if all timed out, else 502."""
-    # A cooling candidate counts as the fault that caused the cooldown. Candidates that could not be called do not
-    # count.
+    # A cooling candidate counts as the fault that caused the cooldown. Candidates that could not be called are ignored.
     causes = {attempt.cause for attempt in attempts if attempt.outcome not in UNCALLED}
     statuses = {TABLE[cause].exhausted if cause else 502 for cause in causes}
     # Never 503: it would promise that a retry helps soon, which is unknown.

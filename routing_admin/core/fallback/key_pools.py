@@ -144,7 +144,7 @@ class KeyPools:
             self.health.release_probe(provider, key.mark)
 
     def last_word(self, provider: str, keys: Sequence[PoolKey], failure: Failure) -> Failure:
-        """Return the failure to report when no key is left, preferably that of a temporarily refused key."""
+        """Return the failure to report when no key is left, preferably a temporarily refused key's."""
         # Otherwise a single invalid key would make a request fail for good while others are only rate-limited. Of
         # those, the one that recovers first decides the wait.
         cooldowns = [cooling for key in keys if (cooling := self.look(provider, key)) is not None]

@@ -30,7 +30,7 @@ class ErrorPreset(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What is done about a failure, and what the caller sees if it is the last."""
+    """What to do about a failure, and what the caller sees if it is the last one."""
 
     action: Action
     effect: Effect
@@ -82,7 +82,7 @@ class Policy:
         return self.preset is ErrorPreset.RESILIENT and TABLE[fault].resilient is not None
 
     def own_action(self, failure: Failure) -> Action | None:
-        """Return the action of the route's most specific rule for this failure, or None without one."""
+        """Return the action of the route's most specific rule for this failure, or None if there is none."""
         for error_class in error_classes_of(failure):
             if error_class in self.on_error:
                 return self.on_error[error_class]
@@ -127,7 +127,7 @@ def error_class_problem(error_class: str) -> str | None:
 
 
 def caller_of(failure: Failure) -> tuple[int, str]:
-    """Return the status and code that a caller gets if this failure is raised."""
+    """Return the status and code that this failure causes at the caller."""
     row = TABLE[failure.fault]
     if row.status != OWN_STATUS:
         return row.status, row.code
@@ -179,7 +179,7 @@ def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Fail
     """Return the failure with a validated wait; a 429 is also classified by whether that wait is worthwhile."""
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)
-    # `strict` retries every 429, whatever its wait.
+    # `strict` retries every 429, regardless of its wait.
     if failure.fault not in (Fault.HTTP_429, Fault.HTTP_429_WAIT) or preset is ErrorPreset.STRICT:
         return failure
     waits = seconds is not None and is_long(seconds, time_left)

@@ -2,7 +2,7 @@
 
 The asynchronous driver, the synchronous driver and the tests all run this code. It does no I/O: it reads a clock,
 randomness and the cooldowns. For a stream, the answer is a stream that has its first content. No other candidate is
-called after that, whatever happens to the stream.
+called after that, no matter what happens to the stream.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class FallbackRun(Generic[T]):
     def steps(self) -> Generator[Step, Any, RunResult[T]]:
         """Yield `Call` (receives `T`, `Failure` or a `Reply` with either) and `Wait` (receives anything).
 
-        Return a `RunResult`. Raise `UpstreamRefused` for a failure that ends the run at once, `AggregateRouterError`
-        when no candidate is left or the total time is used up.
+        Return a `RunResult`. Raise `UpstreamRefused` for a failure that ends the run immediately,
+        `AggregateRouterError` when no candidate is left or the total time is used up.
         """
         last_resort = self._find_last_resort()
         seen: set[tuple[str, str]] = set()

@@ -158,7 +158,7 @@ async def drive_async(
 
 
 def _throw(steps: Generator[Step, Any, Any], error: Exception) -> None:
-    # The run records that an error outside it ended the attempt. If the run raised the error itself, it has already
-    # ended.
+    # The run records that an error outside the run ended the attempt. If the run raised the error itself, it has
+    # already ended.
     with suppress(type(error), StopIteration):
         steps.throw(error)

@@ -1,4 +1,4 @@
-"""The table of faults: everything that follows from each, one row per fault.
+"""The table of faults: everything that follows from a fault, one row per fault.
 
 It has a row for every `Fault`, which a test checks. The column `strict` is the seed's plain rule. `seed` refines it
 where a retry of the same candidate cannot help. `docs/faults.md` is generated from this table.
@@ -30,7 +30,7 @@ from routing_admin.core.fallback.remedies import (
 
 
 class Action(StrEnum):
-    """What a failure leads to: a retry, the next candidate, or an error at once."""
+    """What a failure leads to: a retry, the next candidate, or an error immediately."""
 
     RETRY = "retry"
     NEXT = "next"
@@ -40,8 +40,8 @@ class Action(StrEnum):
 class Effect(StrEnum):
     """What a failure does to its candidate's cooldown.
 
-    `count` starts a cooldown at the third failure in a row, `now` at once. `minute` starts a cooldown of one minute,
-    `long` of ten minutes, and `exact` one that lasts as long as the provider asked for.
+    `count` starts a cooldown at the third failure in a row, `now` immediately. `minute` starts a cooldown of one
+    minute, `long` of ten minutes, and `exact` one that lasts as long as the provider asked for.
     """
 
     NONE = "none"
@@ -53,14 +53,14 @@ class Effect(StrEnum):
 
 
 class Scope(StrEnum):
-    """What is on cooldown: one model of the provider, or the whole provider."""
+    """What is cooling down: one of the provider's models, or the whole provider."""
 
     MODEL = "model"
     PROVIDER = "provider"
 
 
 class Group(StrEnum):
-    """Words for several faults in a route's rules, besides three-digit statuses and faults' own codes."""
+    """Words for several faults in a route's rules, in addition to three-digit statuses and faults' own codes."""
 
     CLIENT_ERROR = "4xx"
     SERVER_ERROR = "5xx"

@@ -1,4 +1,4 @@
-"""State of one candidate's attempt, and the attempt of a candidate that is cooling down."""
+"""The state of a candidate's attempt, and the attempt that records that a candidate is cooling down."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class CandidateRun:
 
 
 def cooling_attempt(candidate: PlannedCandidate, cooling: Cooling, at_ms: float) -> Attempt:
-    """Return the attempt of a candidate that is cooling down, with the time left and the reason."""
+    """Return the attempt that records that a candidate is cooling down, with the time left and the reason."""
     cause = cooling.failure
     facts = {"seconds": f"{cooling.seconds:.0f}", "fault": cause.fault.value}
     sentence = (

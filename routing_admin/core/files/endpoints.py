@@ -1,6 +1,6 @@
 """Derive a call URL, a base URL, an origin and a provider's name from an endpoint.
 
-If the endpoint's path ends in a call of its protocol (such as `/chat/completions`), the endpoint is used as it is,
+If the endpoint's path ends in a call of its protocol (such as `/chat/completions`), the endpoint is used unchanged,
 otherwise the call is appended. `/v1` is never inserted, since some endpoints end in `/v3` or `/v4`.
 """
 
@@ -89,8 +89,8 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
-# A service's base URL is that of its provider, in the spelling of its own file. A base URL of another host would pair
-# the provider's key with that host, also in exports, so only other spellings are kept.
+# A service's base URL is its provider's, in the spelling of the service's own file. A base URL at another host would
+# pair the provider's key with that host, also in exports, so only other spellings are kept.
 
 
 def base_url_of(service: ServiceSpec, provider: ProviderSpec | None) -> str:

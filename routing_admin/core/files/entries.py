@@ -1,7 +1,7 @@
 """Read and write a single provider, service or route for scripts, checked by the files' rules.
 
 The name is in the URL. A provider's entry without a key keeps the stored key. A service names its provider, and needs
-neither a key nor usually a base URL.
+no key and usually no base URL.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def seconds_table(path: str, value: Any) -> Iterator[Problem]:
 
 
 def deadline(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of a deadline: seconds for the whole answer, or an object with `total` and `firstContent`."""
+    """Yield the problems of a deadline: seconds for the answer, or an object with `total` and `firstContent`."""
     if isinstance(value, Mapping):
         yield from broken((Rule("total", seconds), Rule("firstContent", seconds)), value, path)
     else:

@@ -123,7 +123,7 @@ def import_values(
 ) -> Imported:
     """Import parsed JSON values, as `import_files` does.
 
-    `fingerprint_at(key, endpoint)` takes precedence: stored keys' fingerprints depend on the origin.
+    If `fingerprint_at(key, endpoint)` is given, it is used, because stored keys' fingerprints depend on the origin.
     """
     mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
     # Routing files first, so that services find their providers.
@@ -313,7 +313,7 @@ def _task_type(route: RouteSpec) -> str:
 
 
 def _prune(current: Configuration, mentioned: Mapping[str, ProviderSpec]) -> tuple[ProviderSpec, ...]:
-    # Providers that services still need stay after those of the file.
+    # Providers that services still need are kept, after those in the file.
     used = {service.provider for service in current.services} - mentioned.keys()
     rest = (replace(item, in_routing_file=False) for item in current.providers if item.name in used)
     return (*mentioned.values(), *rest)

@@ -89,8 +89,8 @@ def never_refused(endpoint: str) -> str | None:
 class KeyContext:
     """What validation knows about the environment.
 
-    `env` are the variables (None: not checked), `allowed` the names that may be read besides `LLM_PROVIDER_*_API_KEY`.
-    `refusal` and `proxy_refusal` return why an endpoint or a proxy may not be used.
+    `env` are the variables (None: not checked), `allowed` the names that may be read in addition to
+    `LLM_PROVIDER_*_API_KEY`. `refusal` and `proxy_refusal` return why an endpoint or a proxy may not be used.
     """
 
     env: Mapping[str, str] | None = None
@@ -142,7 +142,8 @@ class MissingConfigurationError(Exception):
 def configuration_from_env(env: Mapping[str, str]) -> Configuration:
     """Return one provider and the route `default`, from LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT, LLM_MODEL.
 
-    The configuration names the key's variable, not the key. Raise `MissingConfigurationError` without `LLM_API_KEY`.
+    The configuration names the key's variable, not the key. Raise `MissingConfigurationError` if `LLM_API_KEY` is not
+    set.
     """
     if not env.get("LLM_API_KEY"):
         raise MissingConfigurationError(

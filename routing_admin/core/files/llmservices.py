@@ -91,7 +91,7 @@ def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dic
 
 
 def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec | None = None) -> ServiceSpec:
-    """Return the service with the sources in its entry, else with the sources of the same model before the import."""
+    """Return the service with the sources in its entry, or else the same model's sources before the import."""
     findings = raw.get(FIELD)
     if findings is None and old and (old.provider, old.model) == (service.provider, service.model):
         findings = write_findings(old)
@@ -188,7 +188,7 @@ def _problems(raw: object, path: str, ids: set[str], key_context: KeyContext) ->
 
 
 def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpec | None = None) -> ServiceSpec:
-    """Return the service that an entry describes, at its provider, which has been resolved before.
+    """Return the service that an entry describes, at its provider, which must be resolved first.
 
     Capabilities that were probed, catalogued or disabled for the same model are kept if the entry does not mention
     them.

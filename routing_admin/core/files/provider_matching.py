@@ -186,7 +186,7 @@ def _providers_before(current: Configuration, entries: list[Mapping[str, Any]]) 
 
 @dataclass(frozen=True, slots=True)
 class WrittenIdentity:
-    """What an export must contain about providers: those to list, and those whose services name them."""
+    """What an export must contain about providers: the ones to list, and the ones that their services name."""
 
     providers: tuple[ProviderSpec, ...]
     with_names: frozenset[str] = frozenset()

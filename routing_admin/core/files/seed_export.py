@@ -153,7 +153,7 @@ def _entries(
 ) -> dict[tuple[str, str], str]:
     used = {item.provider for chain in chains.values() for item in chain}
     listed = [item for item in providers.values() if item.in_routing_file or item.name in used]
-    # A provider's own entry has its default model; each other model gets an entry of its own.
+    # A provider's own entry has its default model; each other model gets its own entry.
     names = {(item.name, item.default_model): item.name for item in listed}
     taken = {item.name for item in configuration.providers}
     for candidate in (item for chain in chains.values() for item in chain[1:]):
@@ -279,7 +279,7 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
 
 def _is_primary_cut(route: RouteSpec, chain: list[CandidateSpec]) -> bool:
     first = chain[0]
-    # The seed has no parameters of a candidate: written on the route, they apply to every candidate.
+    # The seed has no parameters for single candidates. On a route, parameters apply to every candidate.
     own = [(first.temperature, route.temperature), (first.max_tokens, route.max_tokens)]
     would_spread = len(chain) > 1 and any(
         candidate_value is not None and candidate_value != route_value for candidate_value, route_value in own

@@ -37,8 +37,8 @@ def tokens_of(usage: Usage | None) -> int | None:
 def usage_of(usage: Usage | None, question: int, reply: Answer | None, *, is_cut: bool = False) -> Usage:
     """Return a call's usage as its provider reported it, with missing counts estimated from request and reply.
 
-    The usage is zero if there is neither a report nor a reply. For a reply that was cut off, the larger of report and
-    estimate counts.
+    The usage is zero if there is neither a report nor a reply. For a reply that was cut off, the larger of the report
+    and the estimate is used.
     """
     counted = usage or Usage()
     if reply is None:
@@ -70,7 +70,7 @@ def _media_tokens(media: Media) -> int:
 
 
 def nanos_of(usage: Usage, price: Price | None, currency: str) -> int | None:
-    """Return the cost in billionths of `currency`, or None without a price in that currency."""
+    """Return the cost in billionths of `currency`, or None if there is no price in that currency."""
     cost = cost_of(usage, price) if price is not None and price.currency == currency else None
     return cost.nanos if cost is not None else None
 

@@ -1,8 +1,8 @@
 """A process's share of a limit: what it drew from the ledger, reserved for calls, and used.
 
 Calls reserve before they start and settle afterwards, so the shares together never exceed the limit. Two things become
-debt, which the ledger books whatever is left: use beyond a reservation, and extensions granted while the ledger did not
-respond.
+debt, which the ledger books no matter how much of the limit is left: use beyond a reservation, and extensions granted
+while the ledger did not respond.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class Share:
     def extend(self) -> Share | None:
         """Return the share extended without the ledger.
 
-        It grows by what a draw would have granted, and at least by the size of the last draw. Return None if it was
-        already extended since the ledger last responded, or if nothing was ever drawn.
+        It grows by what a draw would have granted, and at least by the size of the last draw. Return None if the share
+        was already extended since the ledger last responded, or if nothing was ever drawn.
         """
         left = self.limit - max(self.drawn, self.granted)
         extension = min(left, max(self.last, left // GRANT_DIVISOR))
@@ -139,7 +139,7 @@ class Share:
 
 
 def size_of_grant(limit: int, drawn: int, want: int, least: int) -> int:
-    """Return how much to grant: at least `want` as far as it is left, or 0 if less than `least` is left."""
+    """Return how much to grant: at least `want` or all that is left, but 0 if less than `least` is left."""
     left = limit - drawn
     # While much is left, grant more than is wanted so that the next calls need no exchange.
     return 0 if left < max(least, 1) else min(left, max(want, left // GRANT_DIVISOR))
@@ -191,7 +191,7 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
     else:
         give = max(0, min(order.give, held - order.committed))
         held, drawn = held - give, drawn - give
-    # Debt is booked whatever is left of the limit, because it has already been used.
+    # Debt is booked no matter how much of the limit is left, because it has already been used.
     debt = max(0, order.committed - held)
     held, drawn = held + debt, drawn + debt
     grant = size_of_grant(order.limit, drawn, order.want, order.least) if order.want else 0
@@ -205,4 +205,7 @@ class Ledger(Protocol):
         """Book all orders, or none. Raise an error if the ledger does not respond."""
 
     def leave(self, process: str) -> None:
-        """Return what a stopping process holds but has not used or reserved. Raise an error if the ledger is silent."""
+        """Give back what a stopping process holds but has not used or reserved.
+
+        Raise an error if the ledger is silent.
+        """

@@ -290,7 +290,7 @@ def foresee_endings(
         if end.retirement.day > today + NOTICE:
             break
         after = without_model(before, end)
-        # Compare with what earlier retirements leave, so that each reports only its own effects.
+        # Compare with what remains after earlier retirements, so that each retirement reports only its own effects.
         effects = consequences(before, after, unusable)
         if effects:
             found.append(ModelEnding(end, end.retirement.day <= today, effects))
@@ -299,7 +299,7 @@ def foresee_endings(
 
 
 def without_model(configuration: Configuration, end: ModelEnd) -> Configuration:
-    """Return the configuration without a model: its services disabled, its candidates removed."""
+    """Return the configuration with a model's services disabled and its candidates removed."""
     defaults = {provider.name: provider.default_model for provider in configuration.providers}
 
     retired = (end.provider, end.model)

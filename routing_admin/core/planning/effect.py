@@ -53,7 +53,7 @@ class EffectTrend(StrEnum):
 class EffectLine:
     """A measure before and after: a share from 0 to 1, or the median duration of answered requests in ms.
 
-    None where no request was answered.
+    The value is None if no request was answered.
     """
 
     measure: EffectMeasure
@@ -119,8 +119,8 @@ def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
 def routes_of_changes(changes: Iterable[Mapping[str, Any]], *configurations: Configuration) -> frozenset[str]:
     """Return the task types whose requests a revision's changes may affect in these configurations.
 
-    A change has `kind`, `name` and `field`, as stored with a revision. Changes to a route count for that route, changes
-    to a provider or service for every route with it in its chain, other kinds for none.
+    A change has `kind`, `name` and `field`, as stored with a revision. A change to a route affects that route, and a
+    change to a provider or service affects every route with it in its chain. Other changes affect none.
     """
     names, providers, services = set[str](), set[str](), set[str]()
     for change in changes:

@@ -1,6 +1,6 @@
 """Resolve model names by the table in docs/data-plane.md, in its order, and check which a caller may use.
 
-Permissions apply to routes and services, whatever name leads to them.
+Permissions apply to routes and services, no matter what name leads to them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UnknownModelError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class NamedRoute:
-    """The route that a name leads to; `matched` is False if it is the default instead of the one requested.
+    """The route that a name refers to; `matched` is False if it is the default instead of the one requested.
 
     `direct` marks a route built for one provider/model pair or for one model service, which is then `service`.
     `aliased` marks a name resolved through an alias, including the catch-all `*`.
@@ -163,7 +163,7 @@ class ModelNotAllowedError(LookupError):
 
 
 def check_allowed(limits: AgentLimits | None, configuration: Configuration, target: NamedRoute, name: str) -> None:
-    """Raise `ModelNotAllowedError` unless the caller may use what `name` leads to."""
+    """Raise `ModelNotAllowedError` unless the caller may use what `name` refers to."""
     if limits is None or limits.models is None:
         return
     # Candidates are not checked: permission for a route covers every model in its chain.

@@ -58,7 +58,7 @@ class NoRouteError(Exception):
 
 @value_class
 class RoutingQuery:
-    """What a request says about its routing; None or empty where it says nothing (MMR-E5).
+    """What a request says about its routing; Fields are None or empty if it says nothing (MMR-E5).
 
     `direct` means that it names a model instead of a route. Such a request gets a language directive only if it names a
     language.
@@ -82,8 +82,8 @@ def is_taken(route: RouteSpec) -> bool:
 def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[RouteSpec, bool]:
     """Return the route for a task type, and whether it is the one requested (MMR-P5, MMR-P6).
 
-    A task type of None requests the route `default`. A disabled route counts as missing. Raise `NoRouteError` without a
-    default.
+    A task type of None requests the route `default`. A disabled route counts as missing. Raise `NoRouteError` if there
+    is no default.
     """
     requested = task_type or DEFAULT_ROUTE
     route = configuration.route(requested)
@@ -254,7 +254,7 @@ def _override(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
     )
 
 
-# A conversation is recognised by its opening, so that it stays with one of a provider's keys.
+# A conversation is recognised by its opening, so that it keeps using the same provider key.
 
 OPENING_CHARACTERS = 4096
 """Characters of each opening text in the digest; conversations that differ later may share a key."""
@@ -325,7 +325,7 @@ READY = "ready"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCandidate:
-    """What would become of a candidate now: `ready`, or the outcome without a call, with the reason."""
+    """What would happen to a candidate now: `ready`, or why it would not be called, with the reason."""
 
     candidate: PlannedCandidate
     outcome: str
@@ -333,7 +333,7 @@ class ResolvedCandidate:
 
 
 def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[ResolvedCandidate, ...]:
-    """Return what would become of every candidate now, without calling anything or claiming a cooldown probe."""
+    """Return what would happen to every candidate now, without calling anything or claiming a cooldown probe."""
     seen: set[tuple[str, str]] = set()
     resolved = []
     for candidate in plan.candidates:

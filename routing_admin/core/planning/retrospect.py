@@ -72,8 +72,8 @@ class WalkEnd(StrEnum):
 class Walk:
     """A request's path along a chain: the first and the last candidate called, "" if none was called.
 
-    `place` is the position of the last candidate, None without an answer. `forms` says in what form it gets each file,
-    `has_reader` whether any candidate gets the file itself instead of a description.
+    `place` is the position of the last candidate, None if there was no answer. `forms` says in what form it gets each
+    file, `has_reader` whether any candidate gets the file itself instead of a description.
     """
 
     end: WalkEnd
@@ -145,7 +145,7 @@ def _stride_of(place: WalkPlace, chain: WalkChain, past_try: PastTry | None) -> 
     if past_try is None or past_try.outcome in (CANCELLED, ABORTED):
         return _Stride.UNKNOWN
     if past_try.outcome == OK:
-        # The candidate answered a request from which something was dropped, which the chain may forbid.
+        # The candidate answered a request from which something had been dropped. The chain may forbid this.
         return _Stride.PASSES if chain.refuses_drops and past_try.drops else _Stride.ANSWERS
     if past_try.outcome in SKIPS:
         return SKIPS[past_try.outcome](place, chain)
@@ -180,7 +180,7 @@ SKIPS: Mapping[str, Callable[[WalkPlace, WalkChain], _Stride]] = {
 
 
 class DifferenceKind(StrEnum):
-    """How a request's path changes, in order of display."""
+    """The ways in which a request's path can change, in display order."""
 
     FAILS = "fails"
     NO_READER = "no_reader"
@@ -250,7 +250,7 @@ def look_back(requests: Iterable[PastRequest], before: WalkChain, after: WalkCha
 
 def _room_of(place: WalkPlace) -> int:
     slots = place.reader.slots
-    # The number of bytes that fits every slot, however they are divided among kinds of files.
+    # The number of bytes that fits every slot, no matter how they are divided among kinds of files.
     limits = [slots.max_request_bytes or UNLIMITED]
     for slot in slots.by_kind.values():
         limits += [slot.max_bytes or UNLIMITED, slot.max_total_bytes or UNLIMITED]

@@ -173,7 +173,10 @@ class Describing:
         return outcome
 
     def _plan(self, file: FilePart, question: str | None, language: str, seconds: float) -> PlannedRequest:
-        """Return the request for a description, limited to `seconds`. Raise `LookupError` without a route for it."""
+        """Return the request for a description, limited to `seconds`.
+
+        Raise `LookupError` if there is no route for it.
+        """
         state = self.dispatch.planned.state
         route = describing_route(state)
         if route is None:

@@ -38,8 +38,8 @@ class DescriptionOutcome:
 def find_description(key: DescriptionKey, conversation: str, answered: str = "") -> DescriptionOutcome | None:
     """Return the conversation's stored outcome, or None if a model has to be asked.
 
-    `conversation` is the id of the conversation's opening, `answered` that of the first answer after the file, or "" if
-    there is none. Without an answer, the outcome may still change, because no model has read it yet.
+    `conversation` is the id of the conversation's opening, `answered` the id of the first answer after the file, or ""
+    if there is none. Without an answer, the outcome may still change, because no model has read it yet.
     """
     matches = FileDescription.objects.filter(
         digest=key.digest, conversation__in={EVERY_CONVERSATION, conversation, answered}

@@ -1,1 +1,1 @@
-"""OpenAI's chat API, `POST /v1/chat/completions`, whole and streamed."""
+"""OpenAI's chat API, `POST /v1/chat/completions`, with complete and streamed answers."""

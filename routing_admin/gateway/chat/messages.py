@@ -68,7 +68,7 @@ class MessageReader:
     def read_all(self, value: Any) -> tuple[Message, ...]:
         """Return all messages; raise `BadRequestError` naming the first invalid path."""
         if value is None:
-            # A missing list, a value of another type and an empty list each have an error message of their own.
+            # A missing list, a value of another type and an empty list each have their own error message.
             raise refusal_of_missing("messages")
         values = check_list(value, "messages")
         if not values:

@@ -171,7 +171,7 @@ def parse(body: Object, find: Find) -> ChatCall:
 def needs_thread(body: Object, size: int) -> bool:
     """Return whether reading the messages may query the database or examine more than a small file.
 
-    `size` is the size of the body in bytes. Invalid messages need no thread, as they are refused at once.
+    `size` is the size of the body in bytes. Invalid messages need no thread, as they are refused immediately.
     """
     messages = body.get("messages")
     return isinstance(messages, list) and any(

@@ -49,8 +49,8 @@ def media_json(media: Iterable[Media]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _sound_json(sound: Media) -> dict[str, Any]:
-    # OpenAI's clients require all four fields. Audio without an expiry has no copy at its vendor, so it expires at
-    # once.
+    # OpenAI's clients require all four fields. Audio without an expiry has no copy at its vendor, so it expires
+    # immediately.
     return {
         "id": sound.id or new_id("audio_"),
         "data": sound.data,

@@ -36,7 +36,7 @@ def plain_base64(text: str) -> str:
 
 
 def is_base64(text: str) -> bool:
-    """Return whether clients can decode the base64; otherwise they reject the whole answer."""
+    """Return whether clients can decode the base64; otherwise they reject the complete answer."""
     try:
         return bool(base64.b64decode(plain_base64(text), validate=True))
     except (binascii.Error, ValueError):

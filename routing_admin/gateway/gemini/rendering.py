@@ -88,7 +88,7 @@ def shows_thoughts(chat: ChatRequest) -> bool:
 
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
-    """Return a whole answer; its signature is in the first call, else in the last text."""
+    """Return a complete answer; its signature is in the first call, else in the last text."""
     parts: list[dict[str, Any]] = []
     if answer.reasoning and shows_thoughts(call.chat):
         parts.append({"text": answer.reasoning, "thought": True})
@@ -189,7 +189,7 @@ def usage_json(usage: Usage) -> dict[str, Any]:
     prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
     total = usage.total_tokens if usage.total_tokens is not None else prompt + completion
     fields: dict[str, Any] = {
-        # Gemini counts thoughts and tool prompts apart from candidates and prompt.
+        # Gemini counts thoughts and tool prompts separately from candidates and prompt.
         "promptTokenCount": max(prompt - (usage.tool_tokens or 0), 0),
         "candidatesTokenCount": max(completion - (usage.reasoning_tokens or 0), 0),
         "totalTokenCount": total,

@@ -225,7 +225,7 @@ def _read_document(reader: BlockMessageReader, block: Object, path: str) -> list
 
 
 def _read_search_result(reader: BlockMessageReader, block: Object, path: str) -> list[Part]:
-    # Search results of the caller's own tools: title and source, then the text.
+    # Search results from the caller's own tools: title and source, then the text.
     head = "\n".join(filter(None, (read_text(block, "title", path), read_text(block, "source", path))))
     content_blocks = enumerate(list_parts(block.get("content"), f"{path}.content", "text"))
     return [

@@ -49,7 +49,7 @@ class BlockKind(StrEnum):
 
 @dataclass(slots=True)
 class CallBlock:
-    """A tool call with the pieces of its arguments so far."""
+    """A tool call with the pieces of its arguments that have arrived so far."""
 
     id: str
     name: str

@@ -173,7 +173,7 @@ def _read_format(output: Object, body: Object) -> Mapping[str, Any] | None:
 
 
 def _read_extra(body: Object, output: Object) -> dict[str, Any]:
-    # The effort is also set in the canonical form, which models of other vendors understand.
+    # The effort is also set in the canonical form, which other vendors' models understand.
     extra = {key: value for key, value in body.items() if key not in NOT_EXTRA and value is not None}
     thinking = body.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None

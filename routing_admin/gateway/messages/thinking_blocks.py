@@ -41,7 +41,7 @@ def thinking_block(text: str, signature: str | None = None) -> dict[str, Any]:
 
 
 def is_carrier(thought: ReasoningBlock) -> bool:
-    """Return whether the thought is another vendor's, which is sent without readable text."""
+    """Return whether another vendor made the thought, which is then sent without readable text."""
     return thought.dialect != DIALECT
 
 
@@ -56,7 +56,10 @@ def block_of_thought(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
 
 
 def thoughts_of_block(block: Object, offset: int, calls: int) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in a block that follows `offset` characters and `calls` calls; none without a signature."""
+    """Return the thoughts in a block that follows `offset` characters and `calls` calls.
+
+    There are none if it is unsigned.
+    """
     if block.get("type") == "thinking":
         proof, origin = read_signature(_text(block, "signature"))
         text = _text(block, "thinking") or ""

@@ -1,4 +1,4 @@
-"""POST /v1/embeddings and the other operations besides chat: an API for each row of the operations table."""
+"""POST /v1/embeddings and the other operations except chat: an API for each row of the operations table."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FORMAT, COUNT = "response_format", "n"
 
 
 def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
-    """Return the call; raise `BadRequestError` without a model or a required file."""
+    """Return the call; raise `BadRequestError` if the model or a required file is missing."""
     routing = read_routing_options({name: _value(body, name) for name in OURS})
     fields = {name: value for name, value in body.items() if name not in OURS}
     shape = BodyShape.FORM if isinstance(body, FormBody) else BodyShape.JSON
@@ -60,7 +60,7 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
 
 
 def _count_prompts(body: Object) -> int:
-    # Each prompt of a completion gets answers of its own. A list of numbers is a single prompt, in tokens.
+    # Each prompt of a completion gets its own answers. A list of numbers is a single prompt, in tokens.
     prompt = body.get("prompt")
     return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 
@@ -107,7 +107,7 @@ ARTIFACTS = "x-routing-artifacts"
 
 
 def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> HttpReply:
-    """Return the whole answer unchanged, with its stored media in a header."""
+    """Return the complete answer unchanged, with its stored media in a header."""
     passed = cast(PassedAnswer, answer)
     reply = HttpReply(200, {"Content-Type": passed.content_type}, passed.body_for(name))
     references = [REF_PREFIX + item.artifact_id for item in passed.media if item.artifact_id]

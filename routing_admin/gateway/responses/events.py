@@ -74,7 +74,7 @@ class ResponseEvents:
     keep: Keep | None = None
 
     def keep_items(self) -> None:
-        """Store the items once, however the stream ended: partial reasoning and message, complete calls."""
+        """Store the items once, no matter how the stream ended: partial reasoning and message, complete calls."""
         keep, self.keep = self.keep, None
         if keep is not None:
             self._close_reasoning()

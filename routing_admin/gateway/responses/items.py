@@ -136,7 +136,7 @@ class ItemReader:
         return True
 
     def _read(self, item: Object, path: str, references: References) -> Message | None:
-        # Items of the caller or a tool. None means that the item is not a message.
+        # Items from the caller or from a tool. None means that the item is not a message.
         kind = read_text(item, "type", path) or "message"
         if kind == "message":
             return self._read_message(item, path, references)

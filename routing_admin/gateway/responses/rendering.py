@@ -108,7 +108,7 @@ def _format_json(response_format: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
-    """Return a whole answer as a response; its items are stored if the call allows it."""
+    """Return a complete answer as a response; its items are stored if the call allows it."""
     head = ResponseHead(model, call.chat, call.keep is not None, call.previous)
     items = [item for item in answer.vendor if item.protocol == PROTOCOL]
     output = _list_leading_items(answer, [item for item in items if not _follows(item, answer)], head, origin)

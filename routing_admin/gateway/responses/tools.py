@@ -1,4 +1,7 @@
-"""Parse tools and tool choice of Responses: flat, with free text, or grouped in namespaces."""
+"""Parse the tools and the tool choice of the Responses API.
+
+Tools can be top-level or grouped in namespaces, and take JSON or free text.
+"""
 
 from __future__ import annotations
 

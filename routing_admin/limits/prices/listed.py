@@ -56,7 +56,7 @@ _prices = owned(dict[int, Price | None])
 def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
     """Return the package's price of a model at the endpoint's host, or None if the package lacks host or model.
 
-    `tier` is the service tier that the provider named in its response. A tier may have a price of its own.
+    `tier` is the service tier that the provider named in its response. A tier may have its own price.
     """
     info = _find(endpoint, model)
     if info is None:
@@ -166,7 +166,7 @@ def yuan_price(endpoint: str, model: str, day: date) -> Price | None:
     if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
         return None
     matching = [row for row in _rows() if row.is_of(preset.name, model.lower(), day)]
-    # Prices change over time: the newest row that is valid on the day counts.
+    # Prices change over time: the newest row that is valid on the day is used.
     return max(matching, key=lambda row: row.since or date.min).price if matching else None
 
 

@@ -44,7 +44,10 @@ class PriceSheet:
 
 
 def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
-    """Return the price in price lists, whatever the administrator has set; models embedded in this process are free."""
+    """Return the price in price lists, ignoring prices set by the administrator.
+
+    Models embedded in this process are free.
+    """
     if is_embedded(endpoint):
         return FREE
     yuan = yuan_price(endpoint, model, at.date())
@@ -67,7 +70,7 @@ sheet_of: Callable[[Snapshot], PriceSheet] = lru_cache(maxsize=2)(PriceSheet)
 
 
 def cost_now(provider: str, model: str, usage: Usage, at: datetime, tier: str = "") -> Cost | None:
-    """Return the cost of a call by the newest configuration; None without token counts or a price."""
+    """Return the cost of a call by the newest configuration; None if token counts or a price are missing."""
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     price = sheet_of(snapshot.current()).price(provider, model, at, tier)

@@ -38,7 +38,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, directory: Path, owner: str, **options: Any) -> None:
         """Import the files, and print a line per new one.
 
-        Raise `CommandError` for an unknown folder or agent, and at the end with a line for each file not stored.
+        Raise `CommandError` for an unknown folder or agent, or at the end, if files were not stored, with a line for
+        each.
         """
         if not directory.is_dir():
             raise CommandError(f"{directory} is not a directory.")

@@ -47,7 +47,7 @@ class Command(command.Command):
         return editions.keep_file(path.read_bytes())
 
     def ask(self, name: str) -> int:
-        """Return the version of the catalogue from a provider's own list. Raise `CommandError` without a list."""
+        """Return the version of the catalogue from a provider's own list. Raise `CommandError` if there is no list."""
         row = find_called_provider(name)
         if row is None:
             raise CommandError(f"There is no enabled provider {name} that can be called.")

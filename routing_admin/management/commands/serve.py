@@ -105,7 +105,7 @@ def metrics_sockets(port: int) -> list[socket]:
     if settings.METRICS_PORT is None:
         return []
     found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)
-    # This lets a restarted server bind the port at once.
+    # This lets a restarted server bind the port immediately.
     found.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
     problem = "the pages have this port" if port == settings.METRICS_PORT else ""
     try:

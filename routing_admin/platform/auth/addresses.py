@@ -16,7 +16,10 @@ def address_in(meta: Mapping[str, Any], proxies: int) -> str:
 
 
 def place_of(address: str) -> str:
-    """Return the address by which a client is counted: for IPv6 its /64 network, since one subscriber has all of it."""
+    """Return the address under which a client is counted.
+
+    For IPv6 this is its /64 network, which belongs to one subscriber.
+    """
     try:
         parsed = ip_address(address)
     except ValueError:

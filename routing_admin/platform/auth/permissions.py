@@ -37,7 +37,7 @@ class PermissionsMiddleware(LoginRequiredMiddleware):
     ) -> HttpResponseBase | None:
         """Return None if the view may run, else a redirect to the login page or a 405.
 
-        Raise `PermissionDenied` for a role without the right, and for every role if the table has no row for the view.
+        Raise `PermissionDenied` if the role lacks the right, and for every role if the table has no row for the view.
         """
         match = request.resolver_match
         if match is None:

@@ -81,6 +81,6 @@ def leave(name: str, address: str) -> None:
 
 
 def digest_of(name: str) -> str:
-    """Return a user name as it is stored: independent of case and Unicode form, and not reversible."""
+    """Return the stored form of a user name: independent of case and Unicode form, and not reversible."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return salted_hmac("routing_admin.platform.auth.throttle", folded, algorithm="sha256").hexdigest()

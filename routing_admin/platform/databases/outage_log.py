@@ -11,7 +11,7 @@ from routing_admin.platform.databases.unavailable import fault_of, is_unavailabl
 
 @dataclass(slots=True)
 class OutageLog:
-    """Failures of one repeated kind of work, which is named by `operation`."""
+    """Failures of one repeated kind of work. `operation` names it."""
 
     log: logging.Logger
     operation: str

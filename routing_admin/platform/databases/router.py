@@ -123,14 +123,14 @@ def drop_connections() -> None:
 def one_moment(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
     """Show the block one consistent snapshot of a database, without blocking writers.
 
-    An open transaction is used as it is.
+    An open transaction is used unchanged.
     """
     connection = connections[alias]
     if connection.in_atomic_block:
         yield
         return
     with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic(alias):
-        # By default each statement would see a snapshot of its own.
+        # By default each statement would see its own snapshot.
         if connection.vendor == POSTGRESQL:
             connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

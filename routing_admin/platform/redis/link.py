@@ -1,4 +1,4 @@
-"""Connection to Redis: calls succeed or fail at once, and only one thread retries during an outage.
+"""Connection to Redis: calls succeed or fail immediately, and only one thread retries during an outage.
 
 While Redis is unavailable, `ask` fails without trying. `beat` retries with a delay that grows to a second, and logs the
 cause and the end of the outage. Messages say what to do, without the password.
@@ -148,7 +148,7 @@ class RedisLink:
 
     @property
     def outage(self) -> Outage | None:
-        """Return the current outage, or None; also None before the first call and without Redis."""
+        """Return the current outage, or None; also None before the first call, and if Redis is not used."""
         return self._outage
 
     def key(self, *parts: str) -> str:

@@ -46,7 +46,7 @@ class _Topic:
 class News:
     """Messages of this process; thread-safe.
 
-    `wake` is called when there is something to send. Without it, as in commands, messages are sent at once.
+    `wake` is called when there is something to send. Without it, as in commands, messages are sent immediately.
     """
 
     link: RedisLink
@@ -82,7 +82,7 @@ class News:
         return fields.get("by") == self.own
 
     def send(self) -> None:
-        """Send queued messages; they stay queued while Redis is unavailable."""
+        """Send queued messages; they remain queued while Redis is unavailable."""
         while self._waiting:
             with self._lock:
                 batch = dict(list(self._waiting.items())[:BATCH])
@@ -106,7 +106,10 @@ class News:
             pipeline.execute()
 
     def listen(self) -> bool:
-        """Receive messages, waiting briefly for new ones. Return False during an outage or without subscriptions."""
+        """Receive messages, waiting briefly for new ones.
+
+        Return False during an outage or if there are no subscriptions.
+        """
         if not self._topics:
             return False
         try:

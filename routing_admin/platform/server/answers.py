@@ -1,4 +1,4 @@
-"""Send whole responses as ASGI messages, among them the server's own errors, in the format of the path's vendor."""
+"""Send complete responses as ASGI messages, among them the server's own errors, in the format of the path's vendor."""
 
 from __future__ import annotations
 

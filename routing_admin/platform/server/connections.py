@@ -49,7 +49,7 @@ class ConnectionLimits:
 
 
 class Connection(Protocol):
-    """What `Connections` needs to know of an open connection, and how to close it."""
+    """What `Connections` needs to know about an open connection, and how to close it."""
 
     @property
     def waits_for_head(self) -> bool:

@@ -1,7 +1,7 @@
 """Allow pages of other origins to call the agents' APIs from a browser (CORS, Fetch standard §3.2); off by default.
 
 Only the agents' APIs are shared, and only with keys. Cookies of other origins are never accepted, so pages of other
-origins cannot use a browser's session with this installation. Preflights are answered at once, without a key and
+origins cannot use a browser's session with this installation. Preflights are answered immediately, without a key and
 without a query.
 """
 

@@ -1,7 +1,7 @@
 """Health checks for load balancers, without a key and without details that would help an attacker.
 
-They say whether this process can answer calls and which dependencies work. Each dependency is checked in a thread of
-its own, one check at a time. If it hangs, it delays one probe by `PROBE_SECONDS` and occupies one thread.
+They say whether this process can answer calls and which dependencies work. Each dependency is checked in its own
+thread, one check at a time. If it hangs, it delays one probe by `PROBE_SECONDS` and occupies one thread.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Return 200 while calls can be answered, with failing dependencies listed; with `?full`, 503 if one fails.
 
-    Dependencies are shared: if a server returned 503 for them, all servers would be stopped at once, along with what
-    they can answer from memory.
+    Dependencies are shared: if a server returned 503 for them, all servers would be stopped at the same time, along
+    with what they can answer from memory.
     """
     states = check_dependencies()
     checks = {"server": state_of_server(), **states}

@@ -1,6 +1,6 @@
 """Connections of the server: uvicorn's protocol with timeouts, so that no caller holds a connection for too long.
 
-A call whose head and body arrive at once starts no timer. An incomplete request has a timer. When it fires, the caller
+A call whose head and body arrive together starts no timer. An incomplete request has a timer. When it fires, the caller
 gets a 408 and the connection is closed, unless it is the server itself that delays the request.
 """
 
@@ -60,7 +60,7 @@ class Protocol(RequestReader):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # Over the limit, a connection may stay for health checks.
+        # Above the limit, connections are kept only for health checks.
         self._only_health = not self._counted.add(self)
         if self._only_health and not self._counted.has_room_for_health():
             self._refuse(503, TOO_MANY, FULL_MESSAGE)
@@ -160,7 +160,7 @@ class Protocol(RequestReader):
         part, limits = self._timed, self._limits
         if self.transport.is_closing():
             return
-        # Do not blame the caller if the server has not yet read what was sent, or if enough has arrived.
+        # The caller is not at fault if the server has not yet read what was sent, or if enough has arrived.
         if self._lets_wait(part) or self._comes_fast_enough(part):
             self._time(part)
         elif part is HEAD:
@@ -205,7 +205,7 @@ class Protocol(RequestReader):
         elif self._limits.proxies:
             app = self._count_request(app)
         cycle = self._running
-        # HTTP/1.0 has no chunks: a response of unknown length is sent as it is, and ends with the connection.
+        # HTTP/1.0 has no chunks: a response of unknown length is sent without them, and ends with the connection.
         if cycle is not None and scope["http_version"] == "1.0":
             app = _without_chunks(cycle, app)
         return cast("Awaitable[None]", app(scope, receive, send))

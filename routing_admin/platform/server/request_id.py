@@ -46,7 +46,7 @@ recent_ids = owned(RecentIds)
 
 
 def request_id_of(request: HttpRequest) -> str:
-    """Return the id of a request: the caller's `x-request-id` if it is valid, else a new id."""
+    """Return a request's id: the caller's `x-request-id` if it is valid, else a new id."""
     known: str | None = getattr(request, "request_id", None)
     if known:
         return known
@@ -100,10 +100,10 @@ class RequestIdMiddleware:
         return response
 
 
-# Ids that are unique but not secret. Generating one takes no system call.  `secrets` would release the interpreter lock
-# for each id, and this thread would then wait for others. What must not be guessed (keys, tokens) still uses `secrets`.
-# An id starts with the second it was created in, so that successive ids are adjacent in the log's indexes, which halves
-# the cost of logging a request.
+# Ids that are unique but not secret. Generating one takes no system call. `secrets` would release the interpreter lock
+# for each id, and this thread would then wait for others. Values that must not be guessed (keys, tokens) still use
+# `secrets`. An id starts with the second it was created in, so that successive ids are adjacent in the log's indexes,
+# which halves the cost of logging a request.
 
 _random = Random()  # noqa: S311  # seeded by the system; ids are no secrets
 os.register_at_fork(after_in_child=_random.seed)

@@ -1,7 +1,7 @@
-"""Limit requests before they reach Django: the size of their bodies, and how many need a thread at once.
+"""Limit requests before they reach Django: the size of their bodies, and how many need a thread at the same time.
 
-Bodies are counted while they are received, whatever length was announced. Django writes a whole body to disk before a
-view, including its key check, sees the request. Views then apply more specific limits of their own.
+Bodies are counted while they are received, no matter what length was announced. Django writes a whole body to disk
+before a view, including its key check, sees the request. Views then apply more specific limits of their own.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def limit_requests(app: App, agent_of: Callable[[Mapping[str, str]], str]) -> Ap
 
 
 def name_of(scope: Any, agent_of: Callable[[Mapping[str, str]], str]) -> str:
-    """Return the agent or the IP address for which a request counts."""
+    """Return the agent or the IP address that a request is attributed to."""
     headers = headers_of_scope(scope)
     peer = (scope.get("client") or ("",))[0]
     meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}

@@ -48,7 +48,7 @@ class StoreMonitor:
 store_monitor = owned(StoreMonitor)
 
 
-# Free disk space for the files that this installation writes.
+# Check how much disk space is free for the files that this installation writes.
 
 LOW_BYTES = 256 * 1024 * 1024
 """Below this the dashboard shows a warning."""

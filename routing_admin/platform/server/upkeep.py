@@ -67,7 +67,7 @@ class Upkeep:
         read_secrets_again()
         for job in self.first:
             job()
-        # What the database does not accept now is written in a later round.
+        # Rows that the database does not accept now are written in a later round.
         with lock_timeout(LOOK_WAIT_SECONDS):
             self.uses.write()
             self.refusals.write()

@@ -48,7 +48,7 @@ def _adapters(timezone: Any) -> AdaptersMap:
 
 @dataclass(slots=True)
 class _Refused:
-    """The error of the last attempt of a pool to connect, None if it succeeded."""
+    """The error of a pool's last attempt to connect, or None if it succeeded."""
 
     error: OperationalError | None = None
 
@@ -101,7 +101,7 @@ class DatabaseWrapper(DjangoWrapper):
 
     @property
     def pool(self) -> Any:
-        # Without a pool, a command fails at once with the reason why it cannot connect.
+        # Without a pool, a command fails immediately with the reason why it cannot connect.
         if not is_pooled():
             return None
         found = super().pool

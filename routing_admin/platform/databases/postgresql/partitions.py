@@ -86,8 +86,8 @@ def days_there() -> tuple[datetime, datetime] | None:
 def drop_days(before: datetime) -> int:
     """Drop the partitions of days that had ended by `before`, and older rows of the default partitions.
 
-    Return the number of requests that were deleted; others are kept for up to a day longer. Raise the database's
-    errors.
+    Return the number of requests that were deleted; other requests are kept for up to a day longer. Raise the
+    database's errors.
     """
     total: int = 0
     for day in _days_before(before):

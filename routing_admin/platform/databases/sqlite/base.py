@@ -70,7 +70,7 @@ def make_private(path: str) -> None:
 
 
 class SqliteOperations(operations.DatabaseOperations):
-    """Operations that store JSON as PostgreSQL would."""
+    """Operations that store JSON as PostgreSQL does."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
         return write_json(value, encoder)
