@@ -37,7 +37,7 @@ BEGINNINGS = ("BEGIN", "SELECT pg_advisory_xact_lock")
 
 
 class AnotherProcess:
-    """A process of the user bob that creates or changes a task route, setting its retries to 9."""
+    """A process in which the user bob creates or changes a task route, setting its retries to 9."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process

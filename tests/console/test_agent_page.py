@@ -218,7 +218,7 @@ def test_calls_are_listed_twenty_to_a_page(admin: Client) -> None:
 
 
 def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
-    """An invalid link returns the same 404 without the agent's name, whatever makes it invalid.
+    """An invalid link returns the same 404 without the agent's name, no matter why it is invalid.
 
     It may be unknown, mistyped, revoked or expired, or its agent may have expired or been deleted.
     """
@@ -272,7 +272,7 @@ def test_guessed_links_lock_out_of_links_and_not_out_of_signing_in(admin_account
 
 
 def test_what_another_site_makes_a_browser_ask_for_counts_nothing() -> None:
-    """Requests caused by another site do not count, so a page with guessed links cannot lock out its visitors."""
+    """Requests caused by another site are not counted, so a site with guessed links cannot lock out its visitors."""
     assert {guess(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
     assert not SignInAttempt.objects.exists()
 

@@ -194,7 +194,7 @@ def test_a_key_without_a_scope_is_not_issued(admin: Client) -> None:
 
 
 def test_rotating_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> None:
-    """Both keys work during the overlap of a rotation. Without an overlap, the old key expires at once."""
+    """Both keys work during the overlap of a rotation. Without an overlap, the old key expires immediately."""
     old = issue(admin)
     public = AgentKey.objects.get().public_id
     answer = admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "1h"})
@@ -229,7 +229,9 @@ def test_a_key_is_found_under_its_own_agent_only(admin: Client) -> None:
 
 
 def test_an_agent_may_use_a_route_and_sees_what_the_whole_chain_guarantees(admin: Client) -> None:
-    """An agent's page names its task route, what every candidate reads and what only some read."""
+    """An agent's page names its task route, the kinds of content that every candidate reads, and those that only some
+    read.
+    """
     admin.post("/new/agent/", {"agent_id": "designer", "task_type": "design"})
     page = text_of(admin.get("/agents/designer/"))
     assert "Uses the task route" in page
@@ -270,7 +272,9 @@ def test_the_snippets_carry_the_real_address_and_the_agents_model(admin: Client,
 
 
 def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
-    """The page of an agent created at run time says by which agent, and that it is called with its creator's key."""
+    """The page of an agent created at run time says which agent created it, and that it is called with its creator's
+    key.
+    """
     put_agent(SYSTEM, "text-agent", "worker-1", service_id="vision-model")
     listed = " ".join(text_of(admin.get("/agents/?state=runtime")).split())
     assert re.search(r"Made at run time</span> <span class=\"sub\"> by <span class=\"name\">text-agent<", listed)

@@ -64,7 +64,7 @@ def test_a_file_uploaded_by_a_script_is_kept_and_its_page_named(admin: Client) -
 
 
 def test_several_files_of_a_plain_form_are_kept_and_lead_back_to_the_list(admin: Client) -> None:
-    """Without scripts the upload form posts all files at once and redirects to the list."""
+    """Without scripts the upload form posts all files together and redirects to the list."""
     files = (SimpleUploadedFile("a.txt", b"one"), SimpleUploadedFile("b.txt", b"two"))
     response = upload(admin, *files)
     assert (response.status_code, response["Location"]) == (302, reverse("artifacts"))
@@ -133,7 +133,7 @@ def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Clien
 
 
 def test_chosen_artifacts_are_deleted_together_and_undo_brings_all_back(admin: Client) -> None:
-    """Undo restores all artifacts that one action deleted. Artifacts that another action deleted stay deleted."""
+    """Undo restores all artifacts that one action deleted. Artifacts that another action deleted remain deleted."""
     deleted_before, first, second = stored("0.png"), stored("1.png"), stored("2.png")
     admin.post(reverse("artifacts_delete"), {"id": [deleted_before.pk]})
     response = admin.post(reverse("artifacts_delete"), {"id": [first.pk, second.pk]}, follow=True)
@@ -177,7 +177,9 @@ def test_a_declared_type_that_the_bytes_disprove_is_shown_with_both(admin: Clien
 
 @pytest.mark.requirement("MCR-2.1", "ABR-4.1")
 def test_services_are_grouped_by_form_of_delivery(admin: Client, demo: None) -> None:
-    """Services are grouped by how they receive the file: the vision model as it is, the text model a description."""
+    """Services are grouped by how they receive the file: the vision model gets the file unchanged, the text model a
+    description.
+    """
     text = page(admin, stored(), "?language=en")
     as_it_is, described = text.split('id="g-native"')[1].split('id="g-described"')
     assert 'id="d-vision-model"' in as_it_is
@@ -239,7 +241,7 @@ def test_page_shows_a_few_services_of_each_form(admin: Client, demo: None) -> No
 
 
 def test_only_an_open_card_comes_with_what_the_model_gets(admin: Client, demo: None) -> None:
-    """A card with short text is open at once. Long text is loaded when its card is opened."""
+    """A card with short text is open immediately. Long text is loaded when its card is opened."""
     card = page(admin, stored())
     assert card.count('class="tabset"') == card.count('class="delivery"') - card.count('hx-trigger="toggle once"')
     row = stored("table.csv", b"one line of a long table\n" * 1000, "text/csv")
@@ -258,7 +260,7 @@ def test_missing_bytes_are_reported_and_not_served(admin: Client, demo: None) ->
 def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, demo: None) -> None:
     """A file sent to the embedded model is answered in place.
 
-    The log has the request with its surface, outcome and the file's delivery.
+    The log has the request, with its surface, its outcome and the file's delivery.
     """
     row = stored()
     address = reverse("artifact_send", args=[row.pk])

@@ -35,7 +35,9 @@ def cell(row: Service, side: str, name: str) -> tuple[bool, str]:
 
 
 def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admin: Client, flash: Service):
-    """Filling from the catalogue sets agreed facts. A contested one counts as no, with the source "contested"."""
+    """Filling from the catalogue sets facts on which the sources agree. A contested fact counts as no, with the source
+    "contested".
+    """
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert cell(flash, "input", "text") == (True, "catalogue")
     assert cell(flash, "input", "audio") == (False, "catalogue")
@@ -107,7 +109,7 @@ def test_undo_brings_a_contested_cell_back(admin: Client, flash: Service):
 
 
 def test_a_probe_settles_a_contest(admin: Client, flash: Service):
-    """A probed value settles a contested cell and stays when the catalogue is applied."""
+    """A probed value settles a contested cell and is kept when the catalogue is applied."""
     admin.post("/matrix/fill/", {"act": "catalogue"})
     set_cell(SYSTEM, flash, ("input", "vision"), supported=True, source=Source.PROBED)
     admin.post("/matrix/fill/", {"act": "catalogue"})

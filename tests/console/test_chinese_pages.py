@@ -164,7 +164,7 @@ def test_import_problems_are_in_chinese(admin: Client, text: str) -> None:
 
 @pages
 def test_omissions_of_a_seed_export_are_in_chinese(admin: Client) -> None:
-    """The messages beside a seed export are in the user's language. Those of the command stay English."""
+    """The messages beside a seed export are in the user's language. The command's sentences are always in English."""
     Provider.objects.update(timeouts={"connect": 3}, proxy="none")
     snapshot.refresh()
     answer = admin.get(reverse("config") + "?for=seed")

@@ -30,7 +30,7 @@ def post(client: Client, act: str, *chosen: str, names: list[str] = NAMES, **opt
 
 
 def test_a_search_keeps_what_it_leaves_out_chosen(admin: Client) -> None:
-    """A selected model that the search does not show stays selected in a hidden input."""
+    """A selected model that the search does not show remains selected through a hidden input."""
     page = text_of(post(admin, "find", "model-001", data={"q": "MODEL-33"}, headers=HTMX))
     assert page.count('type="checkbox"') == 10
     assert '<input type="hidden" name="use" value="model-001">' in page

@@ -25,7 +25,7 @@ LOSS = "In design, echo/echo-vision gets images as descriptions."
 
 
 def fields_of(client: Client, url: str, form: str) -> dict[str, Any]:
-    """Return what the form with that context name would submit if nothing were changed."""
+    """Return what the form with that context name submits when nothing has been changed."""
     bound = client.get(url).context[form]
     values = {name: bound[name].value() for name in bound.fields}
     return {name: value for name, value in values.items() if value not in (None, False)}

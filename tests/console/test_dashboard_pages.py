@@ -136,7 +136,7 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
 
 @pytest.mark.parametrize(("share", "text"), [(None, "–"), (0, "0%"), (0.01, "<0.1%"), (4.321, "4.3%"), (100, "100.0%")])
 def test_a_share_of_nothing_is_no_number(share: float | None, text: str) -> None:
-    """The percentage of zero requests is not a number, and zero is written without a decimal."""
+    """For zero requests there is no percentage, and zero is written without a decimal."""
     assert percent_text(share) == text
 
 
@@ -203,7 +203,10 @@ def test_outcomes_not_caused_by_the_provider_do_not_count(db: None, outcome: str
 
 
 def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
-    """A 404 for a caller's unknown model name does not count against the provider. One for a configured model does."""
+    """A 404 for a caller's unknown model name does not count against the provider.
+
+    A 404 for a configured model does.
+    """
     logged("r1", 0.1, "http_404")
     models = list_models(snapshot.current())
     assert health.provider_health(timezone.now(), models) == {}
@@ -273,7 +276,7 @@ def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> No
 
 
 def test_refresh_returns_the_live_part_alone(admin: Client, demo: None) -> None:
-    """The response to a refresh of the dashboard is the fragment, that to a boosted link the whole page."""
+    """A refresh of the dashboard returns only the fragment. A boosted link returns the whole page."""
     text = admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}).content.decode()
     assert text.lstrip().startswith('<div id="live"')
     assert not Page(text).is_whole
@@ -298,7 +301,7 @@ def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
 def test_query_count_is_the_same_for_three_and_thirty_requests(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
-    """The dashboard makes five queries to the log, however many requests there are.
+    """The dashboard makes five queries to the log, no matter how many requests there are.
 
     They read hours, times to first content, attempts, the newest fallbacks and failures, and any answer.
     """
@@ -369,7 +372,7 @@ def test_models_in_doubt_are_one_row(admin: Client, demo: None) -> None:
 
 
 def test_a_kind_without_a_problem_has_no_row(db: None) -> None:
-    """Of each kind of problem only those that exist are counted. The notice of alerts has the kinds as its causes."""
+    """Only existing problems of each kind are counted. The notice of alerts has the kinds as its causes."""
     groups = list_notices(
         alerts={AlertKind.KEY_REFUSED: 3, AlertKind.BUDGET: 1, AlertKind.DISK: 0},
         standings=(),

@@ -71,7 +71,7 @@ def test_the_day_is_the_same_each_time_and_logs_no_warning(caplog: pytest.LogCap
 
 
 def test_deleting_the_demo_takes_its_day_along_and_undo_restores_it() -> None:
-    """Other requests and their sums stay. Undo restores the demo's requests and sums."""
+    """Other requests and their sums are kept. Undo restores the demo's requests and sums."""
     load_all()
     facts = RequestFacts("req_own", timezone.now() - timedelta(hours=1), "v1", agent="text-agent")
     write([entry_of(facts)])

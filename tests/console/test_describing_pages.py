@@ -168,7 +168,7 @@ def test_route_says_where_no_describer_is_set_and_links_to_it(admin: Client) -> 
 
 
 def test_a_preview_says_why_no_model_describes_a_file(admin: Client) -> None:
-    """A preview gives the reason if no model describes a file: none reads it, or the route is missing."""
+    """If no model describes a file, a preview gives the reason: no model reads it, or the route is missing."""
     with describing_lab():
         described_everywhere()
         row = stored()

@@ -37,7 +37,7 @@ def test_every_document_has_a_page_below_the_index() -> None:
 
 @pytest.mark.parametrize(("url", "document"), PAGES, ids=lambda value: value if isinstance(value, str) else "")
 def test_every_link_of_a_document_leads_to_a_page_and_heading(url: str, document: Document) -> None:
-    """Links between documents lead to pages. Those to code, which has none, are plain text."""
+    """Links between documents lead to pages. Links to code, which has no pages, are shown as plain text."""
     anchors = {page: set(re.findall(r'id="([^"]+)"', other.html)) for page, other in PAGES}
     for href in re.findall(r'<a href="([^"]+)"', document.html):
         page, _, anchor = href.partition("#")

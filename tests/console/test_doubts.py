@@ -110,7 +110,9 @@ def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
 
 
 def test_dismissed_doubt_is_shown_again_after_a_week(admin: Client, key: str, vision_service: Service) -> None:
-    """For a week after a dismissal further rejections are ignored. The declaration stays, the dismissal is audited."""
+    """For a week after a dismissal further rejections are ignored. The declaration is kept, and the dismissal is
+    audited.
+    """
     refuse_once(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "dismiss", "back": "dashboard"})
     assert answer["Location"] == "/"
@@ -136,7 +138,7 @@ def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(
 
 
 def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, vision_service: Service) -> None:
-    """A probe that contradicts a declaration raises a doubt. The declaration stays until a user decides."""
+    """A probe that contradicts a declaration raises a doubt. The declaration is kept until a user decides."""
     admin.post("/probe/eyes/")
     assert dict(Drift.objects.values_list("capability", "kind")) == {"vision": "denied", "audio": "denied"}
     page = text_of(admin.get("/services/eyes/"))

@@ -77,7 +77,7 @@ def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, dem
 
 
 def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(admin: Client, demo: None) -> None:
-    """Requests older than 24 hours, of another route or without an attempt do not count."""
+    """Requests that are older than 24 hours, belong to another route or have no attempt are not counted."""
     add_request("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
     add_request("other", ("echo-text", "ok"), task_type="planning")
     answer = card(admin, design(2, 1, 3))
@@ -136,7 +136,7 @@ def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: Non
 
 
 def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin: Client, demo: None) -> None:
-    """Three queries read the log, and one reads the statistics of the model that was not called."""
+    """Three queries read the log, and one reads the statistics for the model that was not called."""
     counts = []
     for number in range(30):
         add_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))

@@ -81,7 +81,7 @@ def test_a_route_that_loses_nothing_says_nothing(admin: Client, end: Any) -> Non
 def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) -> None:
     """Replacing a retired model changes services, candidates and the provider's default.
 
-    Declared capabilities stay, but probed ones and the price are removed. Undo restores everything.
+    Declared capabilities are kept, but probed ones and the price are removed. Undo restores everything.
     """
     answer = admin.post("/successor/claude/", {"model": MODEL, "successor": end.successor})
     number = undo_in(admin, answer)

@@ -113,7 +113,7 @@ def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, 
 def test_only_permitted_actions_are_offered(demo: None) -> None:
     """A viewer finds pages and entries only.
 
-    New routes are an editor's actions, providers and keys an administrator's.
+    Only an editor finds the action for new routes, and only an administrator those for providers and keys.
     """
     acts = {"/routes/new/", "/new/provider/", "/providers/#test-all", "/config/#in", "/users/#invite", "/tokens/"}
     queries = ("new route", "provider", "test all", "import", "invite", "token", "issue")
@@ -152,7 +152,7 @@ def test_requests_are_searched_as_their_search_understands(
 
 
 def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
-    """Without scripts the dialog's form leads to a page. Before anything is typed it suggests what to type."""
+    """Without scripts the dialog's form leads to a page. Before anything is typed, the dialog suggests what to type."""
     page = text_of(admin.get("/find/?q=echo"))
     assert "<h1>Find</h1>" in page
     assert 'href="/providers/echo/"' in page

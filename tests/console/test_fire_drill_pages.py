@@ -108,7 +108,7 @@ def test_second_drill_is_refused(admin: Client) -> None:
 
 
 def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) -> None:
-    """The result of a drill names the providers that answered, the call that failed and the delay.
+    """A drill's result names the providers that answered, the call that failed and the delay.
 
     The end of the drill is audited once.
     """
@@ -136,7 +136,7 @@ def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) ->
 
 
 def test_calls_of_a_drill_do_not_affect_provider_health() -> None:
-    """Calls during a drill do not count for the provider's health, since it was not called."""
+    """Calls during a drill do not affect the provider's health, because the provider was not called."""
     drill = FireDrill(provider="echo", started_at=timezone.now() - timedelta(seconds=30))
     log_calls(drill)
     health = provider_health(timezone.now())["echo"]

@@ -1,4 +1,4 @@
-"""Every form marks its required fields, lists all errors at once, and names its changes in a save bar."""
+"""Every form marks its required fields, lists all errors together, and names its changes in a save bar."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ SAVED: dict[str, tuple[dict[str, str], list[str]]] = {
 
 
 def typed(admin: Client, address: str) -> dict[str, Any]:
-    """Return what the page's main form posts if nothing is changed."""
+    """Return what the page's main form posts when nothing has been changed."""
     form = admin.get(address).context["form"]
     data: dict[str, Any] = {}
     for bound in (*form, *(getattr(form, "price", None) or ())):
@@ -131,7 +131,7 @@ def test_the_save_bar_names_what_has_changed_and_saves_nothing(admin: Client, ad
 
 @pytest.mark.parametrize("address", [*SAVED, "/routes/design/"])
 def test_one_save_bar_belongs_to_every_page_that_edits_something(admin: Client, viewer: Client, address: str) -> None:
-    """The save bar has Discard, which links to the stored state, and the page's only primary button, Save."""
+    """The save bar has a Discard link to the stored state, and Save, which is the page's only primary button."""
     page = Page(admin.get(address))
     save, discard = page.control("save"), page.control("discard")
     assert save

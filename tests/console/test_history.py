@@ -158,9 +158,9 @@ def test_undo_says_what_it_undid_and_offers_redo(admin: Client, demo: None) -> N
 
 
 def test_restoring_says_first_what_it_means_and_keeps_agents_made_since(admin: Client, demo: None) -> None:
-    """Restoring names its consequences first. Agents created since stay with their keys.
+    """Restoring names its consequences first. Agents created since then are kept, with their keys.
 
-    If the route of such an agent no longer exists, it is cleared. Undo restores it.
+    If an agent's route no longer exists, the agent's route is cleared. Undo restores it.
     """
     before = newest_revision()
     save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
@@ -291,7 +291,7 @@ def edit_cells(client: Client, *names: str) -> None:
 def test_one_persons_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
     """Consecutive matrix edits by one user share a line, but each can be viewed and restored.
 
-    Another action has a line of its own.
+    Another action has its own line.
     """
     before = newest_revision()
     edit_cells(admin, "vision", "audio", "video")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture
 def two_waiting() -> Iterator[None]:
-    """Two entries that are in the spool but not yet in the log."""
+    """Two entries that are in the spool but not in the log yet."""
     journal().behind_since = timezone.now()
     journal().spool.append(rows_of([entry_of(RequestFacts(name, timezone.now(), "v1")) for name in ("a", "b")]))
     yield

@@ -86,7 +86,7 @@ def test_logged_sentence_is_translated_into_chinese(template: str) -> None:
 
 
 def test_sentences_are_found() -> None:
-    """The test above finds message templates, so it cannot pass for lack of them."""
+    """The test above does find message templates, so it cannot pass merely because there are none."""
     assert len(TEMPLATES) > 150
     assert {str(sentence) for sentence in QUOTING} < set(TEMPLATES)
 

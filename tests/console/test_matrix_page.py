@@ -1,4 +1,4 @@
-"""The capability matrix: one switch per cell, saved at once, with the source of each value."""
+"""The capability matrix: one switch per cell, saved immediately, with the source of each value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cell_at(row: Service, side: str = "input", name: str = "vision") -> str:
 
 
 def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
-    """A switch saves its cell as declared at once, and the toast offers Undo."""
+    """A switch saves its cell as declared immediately, and the toast offers Undo."""
     row = Service.objects.get(service_id="text-model")
     answer = admin.post(cell_at(row), {"on": "1"}, headers=HTMX)
     (switch,) = Page(answer).switches
@@ -111,7 +111,7 @@ def test_a_row_is_switched_whole(admin: Client) -> None:
 
 
 def test_any_word_can_become_a_column(admin: Client) -> None:
-    """Adding a custom capability adds its column, which stays if a service has the capability."""
+    """Adding a custom capability adds its column, which is kept if a service has the capability."""
     row = Service.objects.get(service_id="text-model")
     assert "smell" in text_of(admin.get("/matrix/?add_name=smell&add_side=input"))
     assert "smell" not in text_of(admin.get("/matrix/"))

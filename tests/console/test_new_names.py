@@ -1,4 +1,4 @@
-"""Names and ids of new objects: those that URLs and files cannot contain are rejected with our own message."""
+"""New objects' names and ids are rejected, with our own message, if URLs or files cannot contain them."""
 
 from __future__ import annotations
 

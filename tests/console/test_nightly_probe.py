@@ -69,7 +69,7 @@ def reads(row: Service) -> set[str]:
 
 
 def test_no_service_is_probed_at_night_until_chosen(admin: Client, gemini_service: Service) -> None:
-    """A service is probed at night only if a user chose it, from the next night on.
+    """A service is probed at night only if a user has chosen this, beginning with the next night.
 
     The page shows the expected calls and tokens. The choice is audited and can be reverted.
     """
@@ -153,7 +153,7 @@ def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_se
 
 
 def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -> None:
-    """A newly found capability is shown, but no chain warns of it."""
+    """A newly found capability is shown, but no chain warns about it."""
     set_cell(SYSTEM, gemini_service, ("input", "vision"), supported=False, source=Source.CATALOGUE)
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     probe_nightly(Service.objects.get(service_id="gem"))

@@ -32,7 +32,7 @@ def set_limit(max_images: int) -> None:
 
 
 def send_conversation(key: str, turn_count: int, model: str = "echo-vision", **fields: Any) -> str:
-    """Send a conversation with an image in each turn of the user; return its request's id."""
+    """Send a conversation with an image in each user turn. Return the id of its request."""
     messages: list[dict[str, Any]] = []
     for number in range(turn_count):
         messages += [{"role": "user", "content": [{"type": "text", "text": f"turn {number}"}, image()]}]

@@ -67,7 +67,7 @@ def names_and_kinds() -> list[tuple[str, KeyKind, bool]]:
 
 
 def test_a_key_is_added_named_switched_off_and_removed_and_each_is_a_revision_that_undo_takes_back(admin, pool):
-    """Every change of a provider's keys is a revision and an audit event, and Undo needs no plaintext."""
+    """Every change to a provider's keys is a revision and an audit event, and Undo needs no plaintext."""
     stored = KeyKind.STORED
     assert names_and_kinds() == [("1", stored, True), ("2", stored, True), ("billing", stored, True)]
     change(admin, "2", "team")
@@ -132,7 +132,9 @@ def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence
 
 
 def test_a_key_from_the_environment_takes_the_next_number(admin, pool):
-    """The variable's number follows those of stored keys, since an export names a variable for each stored key."""
+    """The variable's number follows the numbers of stored keys, since an export names a variable for each stored
+    key.
+    """
     add(admin, key_act="env", name="from outside")
     assert rows.read().provider("pool").keys[-1].variable == "LLM_PROVIDER_POOL_API_KEY_4"
 

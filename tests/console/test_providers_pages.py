@@ -1,4 +1,4 @@
-"""Pages of providers: key state, safe changes, adding in one flow, never showing a key."""
+"""Pages of providers: key state, safe changes, and adding a provider in one flow. No page shows a key."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_provider_in_use_cannot_be_deleted_and_the_page_says_who_uses_it(admin
 
 
 def test_deleting_offers_undo_and_undo_brings_the_provider_back_with_its_key(admin: Client) -> None:
-    """An unused provider is deleted at once. Undo restores it with its stored key."""
+    """An unused provider is deleted immediately. Undo restores it with its stored key."""
     new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
     admin.post("/new/provider/", {**new, "key": SECRET})
     answer = admin.post("/providers/spare/delete/")

@@ -106,7 +106,7 @@ def test_a_day_that_the_search_cuts_is_counted_in_part(now: datetime) -> None:
     ],
 )
 def test_a_search_for_an_ending_counts_this_ending(now: datetime, word: str, expected: set[Outcome]) -> None:
-    """Outcomes and total equal those of the rows that the search finds."""
+    """Outcomes and total match the rows that the search finds."""
     search = parse(f"status:{word}", now)
     counted = outcomes_of(f"status:{word}", now)
     assert set(counted) <= expected

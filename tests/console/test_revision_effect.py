@@ -75,7 +75,7 @@ def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
 
 
 def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
-    """Requests after the next revision of the same route do not count.
+    """Requests after the next revision of the same route are not counted.
 
     The page then offers to restore the revision before the first of them, which reverts both.
     """
@@ -93,7 +93,7 @@ def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Cli
 
 
 def test_requests_that_ran_under_the_revision_before_count_on_neither_side(admin: Client, demo: None) -> None:
-    """Requests of a process that had not loaded the new revision count on neither side."""
+    """Requests of a process that had not loaded the new revision are counted on neither side."""
     number = change_design()
     play(number, 0, 25, revision=number - 1)
     assert "0 before, 0 after" in page_of(admin, number)
@@ -154,7 +154,7 @@ def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
 def test_a_revision_of_many_routes_names_five_and_counts_the_routes_it_leaves_out(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A change of a provider touches every route that uses it."""
+    """A change to a provider affects every route that uses it."""
     monkeypatch.setattr(effects, "MAX_ROUTES", 6)
     for number in range(7):
         row = TaskRoute.objects.create(task_type=f"many-{number}", position=100 + number)

@@ -212,7 +212,7 @@ def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
 
 
 def test_a_route_can_say_that_nothing_may_be_left_out(admin: Client, demo: None) -> None:
-    """A route that refuses to drop parameters is named in the save bar, saved, exported and undone."""
+    """The setting that a route refuses to drop parameters is named in the save bar, saved, exported and undone."""
     bar = admin.post(page_of("design"), design(on_drop="refuse")).content.decode()
     assert "what may be left out" in bar
     admin.post(page_of("design"), design(act="save", on_drop="refuse"))
@@ -280,7 +280,7 @@ def test_conflicting_save_is_shown_beside_the_draft(admin: Client, demo: None) -
 
 
 def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> None:
-    """A new route is created by saving; a name that already exists is rejected."""
+    """A new route is created when it is saved. An existing name is rejected."""
     data = draft(("1", "echo/echo-text", ""), act="save", task_type="reviewing")
     assert admin.post(reverse("route_new"), data).status_code == 302
     assert chain_of("reviewing") == ["echo/echo-text"]

@@ -45,7 +45,7 @@ def test_many_routes_come_in_pages_and_are_found_by_their_names_and_models(admin
 
 @pytest.mark.smoke
 def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) -> None:
-    """Each route shows the requests of its last day with a link to them. Older requests do not count."""
+    """Each route shows the requests of its last day with a link to them. Older requests are not counted."""
     now = timezone.now()
     for number, outcome in enumerate(["ok"] * 8 + ["http_500"] * 2):
         RequestLog.objects.create(
@@ -74,7 +74,9 @@ def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client
 
 
 def test_of_a_long_chain_three_candidates_are_shown_and_the_rest_counted(admin: Client) -> None:
-    """A chain of four is shown whole, since the number of hidden candidates would take as much space as the fourth."""
+    """A chain of four is shown completely, since the number of hidden candidates would take as much space as the
+    fourth.
+    """
     echo = Provider.objects.get(name="echo")
     for name, count in (("long", 7), ("four", 4)):
         row = TaskRoute.objects.create(task_type=name, position=200)

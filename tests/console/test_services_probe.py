@@ -1,4 +1,4 @@
-"""Probing a model service from its page: results are recorded as probed, declared capabilities stay."""
+"""Probing a model service from its page: results are recorded as probed, declared capabilities are kept."""
 
 from __future__ import annotations
 
@@ -85,7 +85,10 @@ VISION_SCRIPT: Script = {
 
 
 def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
-    """A probe records a capability as on if files were read, off if rejected, else as unknown. Undo is offered."""
+    """A probe records a capability as on if files were read, as off if they were rejected, and otherwise as unknown.
+
+    Undo is offered.
+    """
     unknown_service()
     scripted = ScriptedDial(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
@@ -129,7 +132,10 @@ def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None
 
 
 def test_unclear_result_changes_nothing_and_is_listed_beside_proved_ones(admin: Client) -> None:
-    """After an unclear probe the earlier result and its transcript stay. The next conclusive probe replaces both."""
+    """After an unclear probe the earlier result and its transcript are kept.
+
+    The next conclusive probe replaces both.
+    """
     unknown_service()
     for answer in (None, "Yes, I can see it.", None):
         scripted = ScriptedDial({**VISION_SCRIPT, "image/png": answer})

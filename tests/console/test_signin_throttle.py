@@ -86,7 +86,7 @@ def test_throttled_address_does_not_block_another() -> None:
 
 
 def test_other_names_of_the_same_address_go_on_until_fifty_failures_an_hour(alice: User) -> None:
-    """One IP address may fail fifty times an hour in total, whatever names it tries."""
+    """One IP address may fail fifty times an hour in total, no matter what names it tries."""
     for group in range(10):
         assert fail(f"user{group}", 5) == [200] * 5
     assert sign_in("alice", PASSWORD).status_code == 429
@@ -259,7 +259,7 @@ def test_clients_behind_a_trusted_proxy_are_distinguished(settings: Any) -> None
 
 @pytest.mark.parametrize("spelling", ["Alice", "ALICE", "ａｌｉｃｅ"])
 def test_spellings_of_a_name_count_as_one(spelling: str) -> None:
-    """Case and full-width letters of a user name do not avoid the limit."""
+    """Changing the case of a user name, or using full-width letters, does not evade the limit."""
     assert digest_of(spelling) == digest_of("alice")
 
 
@@ -282,7 +282,7 @@ def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
 
 
 def test_the_right_old_password_is_not_counted(alice: User) -> None:
-    """With the right old password, attempts are not counted, however often the new password is invalid."""
+    """With the right old password, attempts are not counted, no matter how often the new password is invalid."""
     form = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
     client = browser_of(alice)
     assert [client.post("/password/", form, REMOTE_ADDR=ADDRESS_A).status_code for _ in range(6)] == [422] * 6

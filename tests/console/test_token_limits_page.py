@@ -27,7 +27,7 @@ def test_the_catalogues_numbers_have_source_and_day(admin: Client, page: str):
 
 
 def test_the_administrators_number_is_set_here(admin: Client, page: str):
-    """The administrator's limit replaces only the same limit of the catalogue."""
+    """An administrator's limit replaces only the corresponding limit in the catalogue."""
     Service.objects.filter(service_id="eyes").update(limits={"contextTokens": 32_000})
     text = admin.get(page).content.decode()
     assert "at most 32,000 tokens" in text

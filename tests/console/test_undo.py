@@ -191,7 +191,7 @@ def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it
 def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_before_it(
     admin: Client, bob: AnotherProcess
 ) -> None:
-    """Undo reverts only its own change. An earlier change of another process stays."""
+    """Undo reverts only its own change. An earlier change by another process is kept."""
     post = SAVES["route"](admin)
     with before_the_change(lambda: bob.save_route("bobs")):
         undo = offered(admin, post)

@@ -109,7 +109,7 @@ def test_a_weak_password_is_refused_and_the_link_stays_good(admin_account: User)
 
 
 def test_an_invitation_keeps_what_was_typed_when_the_name_is_taken_in_any_case(admin_account: User) -> None:
-    """Inviting a name that exists, in any case, is rejected with 422.
+    """Inviting an existing name, in upper or lower case, is rejected with 422.
 
     The message is at the field, and the entry is kept.
     """
@@ -187,7 +187,7 @@ def test_concurrent_role_change_is_a_conflict(admin_account: User, viewer_accoun
 def test_deactivating_ends_sessions_and_links_at_once_and_reactivating_brings_the_person_back(
     admin_account: User, viewer_account: User
 ) -> None:
-    """Deactivation ends sessions and links at once. After reactivation the old password works again."""
+    """Deactivation ends sessions and links immediately. After reactivation the old password works again."""
     session = browser_of(viewer_account)
     assert session.get("/users/").status_code == 200
     link = link_on(browser_of(admin_account).post(f"/users/{viewer_account.pk}/link/"))

@@ -77,7 +77,7 @@ def product() -> Iterator[str]:
         os.environ |= {
             "ROUTING_ADMIN_DATA_DIR": folder,
             "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
-            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # shown on the pages, whatever port is free
+            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # shown on the pages, no matter what port is free
             "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
         }
         command = [sys.executable, str(ROOT / "manage.py")]
@@ -104,7 +104,7 @@ def call(url: str, key: str) -> None:
 
 
 def request_id_of(address: str, key: str, body: bytes) -> str:
-    """Send the call and return its request id, whatever the response."""
+    """Send the call and return its request id, regardless of the response."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     try:
         answer: Any = urllib.request.urlopen(urllib.request.Request(address, body, headers))
@@ -123,7 +123,7 @@ def is_logged(address: str, key: str) -> bool:
 
 
 def addresses() -> dict[str, str]:
-    """Return the URLs of the pages by name. The objects in them are those of the demo."""
+    """Return the URLs of the pages by name. The objects in them belong to the demo."""
     import django
 
     django.setup()

@@ -15,7 +15,7 @@ pytestmark = [
 
 
 def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(admin_page: Any) -> None:
-    """In the matrix, arrow keys move, Space saves, the focus stays on the cell, and Undo restores the value."""
+    """In the matrix, arrow keys move, Space saves, the cell keeps the focus, and Undo restores the value."""
     admin_page.goto("/matrix/")
     admin_page.locator("tbody tr:first-child .cell").first.focus()
     admin_page.keyboard.press("ArrowRight")

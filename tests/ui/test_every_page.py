@@ -186,7 +186,7 @@ class Visitor:
         return str(self.page.locator("#main table a").first.get_attribute("href"))
 
     def address(self, name: str) -> str:
-        """Return the page's URL in this installation. For an object's page it is that of the first object listed."""
+        """Return the page's URL in this installation. For an object's page, use the first object listed."""
         url = EXTRA.get(name) or PAGES[name] or reverse(name)
         if name == "join":
             return self.invitation
@@ -282,7 +282,9 @@ def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
 
 
 def test_every_signed_in_page_is_marked_in_the_navigation() -> None:
-    """A page that has no entry of its own belongs to one. Only Find, opened from everywhere, belongs to none."""
+    """A page without a menu entry belongs to another page's entry. Only Find, which can be opened from everywhere,
+    belongs to none.
+    """
     marked = {name for _label, entries in PLACES for entry in entries for name in (entry.name, *entry.within)}
     assert set(PAGES) - OUTSIDE - marked == {"find"}
 
@@ -347,7 +349,7 @@ def _sizes(page: Any, size: int, largest: int) -> list[str]:
 
 
 def _document(page: Any, answer: Any, language: str, expected: int) -> list[str]:
-    """Return the faults of the page as loaded."""
+    """Return the faults of the page once it is loaded."""
     shifted = page.evaluate("window.shifted")
     facts = {
         f"status {answer.status}": answer.status == expected,

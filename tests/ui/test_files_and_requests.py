@@ -149,7 +149,7 @@ def test_a_refused_file_stays_in_its_row_with_the_reason(admin_page: Any, demo: 
 def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, demo: str) -> None:
     """Chinese input starts a search once the word is chosen, not for every intermediate letter."""
     page = admin_page
-    # The search waits after each letter; with this clock the wait passes at once.
+    # The search waits after each letter; with this clock the wait passes immediately.
     page.clock.install()
     page.goto("/artifacts/")
     urls: list[str] = []
@@ -165,7 +165,9 @@ def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, 
 
 
 def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) -> None:
-    """On a slow connection the bar follows the bytes sent; Cancel removes the row, and no file is stored."""
+    """On a slow connection the progress bar follows the bytes that were sent. Cancel removes the row, and no file is
+    stored.
+    """
     page, before = admin_page, Artifact.objects.count()
     page.goto("/artifacts/")
     session = page.context.new_cdp_session(page)
@@ -295,7 +297,7 @@ def choose(page: Any, label: str, name: str) -> None:
 
 
 def test_two_models_are_compared_side_by_side(admin_page: Any, demo: str) -> None:
-    """A comparison starts on the artifact's page. Choosing another model updates it and the URL at once."""
+    """A comparison starts on the artifact's page. Choosing another model updates it and the URL immediately."""
     page = admin_page
     image = Artifact.objects.filter(kind="image").first()
     assert image is not None

@@ -34,7 +34,7 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(page: Any, admin_accoun
 
 
 def test_wrong_password_shows_one_error_and_keeps_the_name(page: Any, admin_account: Any) -> None:
-    """After a wrong password, an alert names the error; the user name stays and the password field has the focus."""
+    """After a wrong password, an alert names the error; the user name is kept, and the password field has the focus."""
     page.goto("/login/")
     page.fill("#id_username", "admin")
     page.fill("#id_password", "wrong")
@@ -105,7 +105,7 @@ def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> No
 
 
 def test_the_theme_changes_at_once_and_is_there_before_the_next_page_is_drawn(admin_page: Any) -> None:
-    """A new theme applies at once. The server writes it into the next page, which therefore does not flash."""
+    """A new theme applies immediately. The server writes it into the next page, which therefore does not flash."""
     admin_page.goto("/dashboard/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     with admin_page.expect_response("**/theme/"):
@@ -200,7 +200,7 @@ def test_a_file_over_the_limit_is_refused_before_it_is_sent(admin_page: Any) -> 
 
 
 def test_copy_takes_the_text_of_the_code_block(admin_page: Any) -> None:
-    """The button Copy copies the payload as it is shown."""
+    """The button Copy copies the payload exactly as shown."""
     admin_page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     admin_page.goto("/dashboard/")
     admin_page.click("[data-copy=payload]")

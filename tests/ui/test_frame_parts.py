@@ -95,7 +95,7 @@ def test_sizes_are_written_as_in_descriptions(count: int | None, expected: str) 
     [(0, "0 ms"), (35, "35 ms"), (1240, "1.24 s"), (34_100, "34.1 s"), (125_000, "2 min 5 s")],
 )
 def test_durations_use_the_most_readable_unit(milliseconds: float, expected: str) -> None:
-    """Milliseconds are used below a tenth of a second, minutes from sixty seconds on."""
+    """Milliseconds are used below a tenth of a second, and minutes from sixty seconds on."""
     assert duration_text(milliseconds) == expected
 
 
@@ -173,7 +173,7 @@ def test_a_redirect_leaves_the_message_for_the_page_it_leads_to() -> None:
 
 @pytest.mark.urls("frame_urls")
 def test_a_redirect_to_sign_in_moves_the_whole_page_and_back() -> None:
-    """The response is 204 with an HX-Redirect whose return URL is that of the page, not of the fragment."""
+    """The response is 204 with an HX-Redirect whose return URL is the page's, not the fragment's."""
     answer = answered(
         HttpResponseRedirect("/login/?next=/cell/3"), HX_Request="true", HX_Current_URL="http://x/matrix/?provider=a"
     )

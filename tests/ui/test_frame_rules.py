@@ -215,7 +215,7 @@ def test_every_string_of_code_and_templates_is_in_chinese() -> None:
 def test_a_translation_keeps_the_placeholders() -> None:
     """Placeholders and code elements are in both languages.
 
-    Chinese has one form, which may have the placeholders of the plural.
+    Chinese has one form, which may have the plural's placeholders.
     """
     holes = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
     plural_of = plurals()

@@ -36,7 +36,7 @@ PICTURE = {
 
 
 def play(count: int) -> None:
-    """Log requests with an image to `design`, whose first model failed and whose second answered."""
+    """Log requests with an image to `design`, of which the first model failed and the second answered."""
     for number in range(count):
         started_at = timezone.now() - timedelta(minutes=number)
         values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": started_at, "fell_back": True}

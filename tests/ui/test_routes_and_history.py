@@ -43,7 +43,7 @@ def stored(task_type: str = "design") -> list[str]:
 
 
 def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_page: Any) -> None:
-    """The focus stays with the moved card, the save bar names the change, Save is one revision, and Undo reverts it."""
+    """The moved card keeps the focus, the save bar names the change, Save is one revision, and Undo reverts it."""
     admin_page.goto("/routes/design/")
     admin_page.locator("#up-3").focus()
     admin_page.keyboard.press("Enter")
@@ -65,7 +65,9 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
 
 
 def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: Any) -> None:
-    """The first card cannot move up, so its Down button gets the focus; connecting lines stay between cards."""
+    """The first card cannot move up, so its Down button gets the focus; the connecting lines are still between the
+    cards.
+    """
     admin_page.goto("/routes/design/")
     admin_page.locator("#up-2").press("Enter")
     expect(admin_page.locator("#down-2")).to_be_focused()
@@ -75,7 +77,7 @@ def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: An
 
 @pytest.mark.parametrize(("start", "end"), [(0, 2), (2, 0), (1, 2)])
 def test_a_card_is_dragged_to_any_place(admin_page: Any, start: int, end: int) -> None:
-    """A card can be dragged from any position to any other. Connecting lines stay between cards."""
+    """A card can be dragged from any position to any other. The connecting lines are still between the cards."""
     admin_page.goto("/routes/design/")
     names = models_shown(admin_page)
     origin = admin_page.locator("#chain .grip").nth(start).bounding_box()
@@ -194,7 +196,9 @@ def test_chain_shows_losses_and_describer_of_each_candidate(admin_page: Any) -> 
 
 
 def test_consequences_of_an_action_are_shown_before_it(admin_page: Any) -> None:
-    """The consequences are in the dialog before a deletion, and after Save when disabling; a second Save confirms."""
+    """The dialog shows the consequences before a deletion. When an entry is disabled, Save shows them, and a second
+    Save confirms.
+    """
     admin_page.expected_complaints.append("422")
     admin_page.goto("/services/echo-vision/")
     admin_page.get_by_role("button", name="Delete").click()
@@ -210,7 +214,7 @@ def test_consequences_of_an_action_are_shown_before_it(admin_page: Any) -> None:
 
 
 def test_a_route_is_switched_in_its_row(admin_page: Any) -> None:
-    """The switch in a route's row saves at once, with Undo."""
+    """The switch in a route's row saves immediately, with Undo."""
     admin_page.goto("/routes/")
     admin_page.locator("#on-design").focus()
     admin_page.keyboard.press("Space")

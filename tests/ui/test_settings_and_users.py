@@ -25,7 +25,7 @@ NEW = "violet umbrella quarterly sonnet"
 def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) -> None:
     """Adding a language replaces only its section.
 
-    An invalid entry stays in its field, and the toast's Undo restores the value.
+    An invalid entry is left in its field, and the toast's Undo restores the value.
     """
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
@@ -45,7 +45,9 @@ def test_a_language_is_added_in_place_and_undo_takes_it_back(admin_page: Any) ->
 
 
 def test_one_bar_says_what_changed_and_saves_it_with_ctrl_enter(admin_page: Any) -> None:
-    """The bar appears with the first change, disappears with the last, stays visible and saves everything at once."""
+    """The bar appears with the first change, disappears with the last, stays visible and saves everything in one
+    step.
+    """
     page = admin_page
     page.goto("/settings/")
     bar = page.locator("#savebar")
@@ -79,7 +81,7 @@ def test_settings_are_saved_without_scripts(new_page: Callable[..., Any], sign_i
 
 
 def test_a_setting_that_changed_meanwhile_shows_both_versions(admin_page: Any) -> None:
-    """A 409 shows the saved value and the user's own, which stays in its field. Saving again overwrites."""
+    """A 409 shows the saved value and the user's own, which is left in its field. Saving again overwrites."""
     admin_page.expected_complaints.append("409")
     admin_page.goto("/settings/")
     installation.keep(people.Actor("person", "olga"), Keeping(90))

@@ -26,11 +26,11 @@ def name_of(prefix: str, number: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How many objects there are of each kind, including those of the demo.
+    """How many objects there are of each kind, including the demo's.
 
-    `unable` is the number of routes that cannot answer, `calls` that of calls through a served instance, and
-    `route_files` that of imported files with routes. Without `roll_ups`, a served instance has to make them, as after
-    an upgrade.
+    `unable` is the number of routes that cannot answer, `calls` the number of calls through a served instance, and
+    `route_files` the number of imported files with routes. Without `roll_ups`, a served instance has to make them, as
+    after an upgrade.
     """
 
     providers: int = 104

@@ -30,7 +30,9 @@ MARK = "large.json"
 
 
 def environment_of(planned: Planned, folder: Path, port: int) -> dict[str, str]:
-    """Return the environment of this installation: this machine's variables, without those of another installation."""
+    """Return the environment of this installation: this machine's variables, without another installation's
+    variables.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     return {
         **inherited,

@@ -1,4 +1,6 @@
-"""Artifacts of many kinds: the samples of `tests/artifacts/files` under names that people give, and made files."""
+"""Artifacts of many kinds: the samples in `tests/artifacts/files` under names that people would choose, and generated
+files.
+"""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class KeyPlan:
 
 @dataclass(frozen=True)
 class Planned:
-    """All planned entries of the configuration besides the demo. `doomed` are services that are deleted later."""
+    """All planned entries of the configuration except the demo. `doomed` are services that are deleted later."""
 
     size: Size
     seed: int

@@ -113,9 +113,9 @@ def _play(events: Sequence[Event], clock: PastClock) -> None:
 
 
 def make_roll_ups(now: datetime) -> None:
-    """Make the roll-ups that pages read: those of all days, and those of the last hours.
+    """Make the roll-ups that pages read: for all days, and for the last hours.
 
-    A server of the installation makes those of earlier hours.
+    The installation's server makes the roll-ups for earlier hours.
     """
     for span, length in LENGTHS.items():
         oldest = now - HOURS_READ if span == UsageSum.HOUR else datetime.min.replace(tzinfo=UTC)
@@ -145,7 +145,9 @@ def found() -> None:
 
 
 def _alert_rounds(weather: Weather, now: datetime) -> Iterator[Event]:
-    """Yield rounds of alerts: one each day, and those around rejected keys. A server has a round every few seconds."""
+    """Yield the times at which alerts are checked: once a day, and around each incident of rejected keys. A real server
+    checks every few seconds.
+    """
     for day in range(12, 0, -1):
         yield Event(now - timedelta(days=day), partial(_alert_round, day > 1))
     for incident in weather.refusals():

@@ -280,7 +280,7 @@ class History:
     # Changes of every day
 
     def _changes(self, count: int) -> Iterator[Event]:
-        """Yield `count` changes with a revision each, four in a session. Some undo the previous change."""
+        """Yield `count` changes with one revision each, four per session. Some undo the previous change."""
         kinds: Sequence[Callable[[str, int], Callable[[], Any]]] = (
             *(self._tune_route, self._swap_candidates, self._rename_service, self._set_limit, self._point_alias),
             *(self._override, self._set_timeouts),
@@ -341,7 +341,7 @@ class History:
         return partial(_set_timeouts, by(who), names[number * 5 % len(names)], 60 + number)
 
 
-# What an event does.
+# Actions that events perform.
 
 
 def _join(name: str) -> None:

@@ -52,7 +52,7 @@ CALLABLE = frozenset({ProviderState.READY, ProviderState.BUSY, ProviderState.SLO
 
 @dataclass(frozen=True)
 class Place:
-    """A provider without its state. `models` are additional to those of `host` in the catalogue."""
+    """A provider without its state. `models` are models beyond those of `host` in the catalogue."""
 
     name: str
     endpoint: str

@@ -1,6 +1,6 @@
 """Requests of thirty days: real plans and real runs along the chains, with scripted outcomes and a simulated clock.
 
-What is logged is what the product would have logged: the fallback run makes the attempts, the delivery decision the
+The log contains what the product would have logged: the fallback run makes the attempts, the delivery decision the
 files, and the journal writes the entries. Only the providers' answers, their times and their counts are made up.
 """
 
@@ -128,7 +128,7 @@ class Traffic:
         self._clock = Clock()
         self._context = local_context(self._clock, self._rng.random)
         self._pending, self._at = self._moments(history), 0
-        # In a small log each occurs once, in a large one a few times.
+        # In a small log each of these requests occurs once, in a large log a few times.
         self._staged = [*STAGED] * (2 if planned.size.requests > 2000 else 1)
         self._share_staged = min(0.3, 3 * len(self._staged) / max(1, planned.size.requests))
         self._recent: list[Entry] = []
@@ -197,7 +197,7 @@ class Traffic:
         log_entries(entries)
 
     def renew(self) -> None:
-        """Forget results that depend on the configuration and on the stored files, if these have changed."""
+        """Discard cached results that depend on the configuration and on the stored files, if either has changed."""
         if self._callers and snapshot.current() is self._state:
             return
         self._state = snapshot.current()
@@ -231,7 +231,7 @@ class Traffic:
             users = 40 if len(self._callers) % 6 == 2 else 0
             self._callers.append(Caller(agent.id, key, names, terms_of(key.terms).labels, users))
         self._rng.shuffle(self._callers)
-        # Callers rarely keep asking a route that cannot answer.
+        # Callers rarely continue to use a route that cannot answer.
         ready = {route.task_type for route in self._state.configuration.routes if list_ready(self._state, route)}
         doubtful = [not self._can_answer(caller.names[0], ready) for caller in self._callers]
         weights = [(0.02 if doubt else 1) / (rank + 3) for rank, doubt in enumerate(doubtful)]

@@ -114,7 +114,7 @@ class Weather:
             lasts = self._rng.lognormvariate(math.log(1.5 * HOUR), 0.8)
             incident = Incident(name, begins, begins + lasts, self._rng.choice(LASTING), self._rng.uniform(0.4, 1.0))
             self._incidents.setdefault(name, []).append(incident)
-        # Rejected keys and empty accounts, each for some hours until someone fixed it.
+        # Rejected keys and empty accounts. Each incident lasts a few hours, as if someone then fixed it.
         self._refusals: list[Incident] = []
         usable = [name for name in names if self._states[name] is ProviderState.READY]
         for at, name in enumerate(self._rng.sample(usable, min(6, len(usable)))):
@@ -135,7 +135,7 @@ class Weather:
         return self._rng.lognormvariate(math.log(0.7), 0.5), self._rng.uniform(35, 160)
 
     def call(self, call: Call, at: float, stream: bool, staged: Fault | None, drill: DrillWindow | None) -> Outcome:
-        """Return the result of a call at `at`. `staged` is a failure that it must have."""
+        """Return the result of a call at `at`. `staged` is a failure that the call must have."""
         name, rng = call.candidate.provider, self._rng
         if drill is not None and drill.stops(name, at):
             return Outcome(0.0, drill.failure())
