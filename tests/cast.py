@@ -129,7 +129,7 @@ def join_pieces(answer: Any) -> Any:
 
 @dataclass
 class AgentProgram:
-    """A client program of an agent, which calls `/api/v1` with its key."""
+    """An agent's client program, which calls `/api/v1` with the agent's key."""
 
     agent: str
     key: str

@@ -119,7 +119,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 
 @pytest.fixture
 def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
-    """Run a Redis server of its own for a test, which may stop and start it."""
+    """Run a separate Redis server for a test, which may stop and start it."""
     with redis_running(tmp_path) as server:
         yield server
 

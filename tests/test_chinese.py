@@ -138,7 +138,7 @@ TRANSLATED = re.compile(r"\{% blocktranslate.*?\{% endblocktranslate %\}|<script
 def test_templates_leave_signs_to_translators() -> None:
     """Templates insert no Latin commas or brackets between values.
 
-    Sentences contain their own, lists use a middle dot.
+    Sentences contain their own punctuation, and lists use a middle dot.
     """
     misplaced = [
         (path.name, sign[0])

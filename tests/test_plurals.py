@@ -20,7 +20,7 @@ FACT = re.compile(r"%\(\w+\)[sd]")
 
 
 def test_every_singular_of_the_catalogue_is_one() -> None:
-    """The singular form of each counted sentence is correct with the number 1."""
+    """Every sentence with a count is correct in the singular form with the number 1."""
     text = CATALOGUE.read_text(encoding="utf-8")
     counted = re.findall(r'^msgid "(.*)"\nmsgid_plural "(.*)"$', text, re.MULTILINE)
     assert len(counted) > 50

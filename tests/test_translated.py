@@ -136,7 +136,7 @@ def messages() -> list[str]:
 
 
 def test_no_page_uses_internal_terms() -> None:
-    """Messages use words that an outside reader understands at once."""
+    """Messages use words that an outside reader understands immediately."""
     assert [text for text in messages() if HOUSE_WORDS.search(text)] == []
 
 

@@ -246,7 +246,7 @@ def test_scripts_read_alerts_and_send_tests(admin_account: Any, chat: Chat) -> N
 
 
 def test_no_page_log_or_export_has_the_address(admin: Client, chat: Chat, caplog: Any, monkeypatch: Any) -> None:
-    """Of the webhook's URL, pages, logs and exports show only the host and the chat's message format."""
+    """Pages, logs and exports show only the host of the webhook's URL and the chat's message format."""
     monkeypatch.setenv("ROUTING_ADMIN_ALERT_WEBHOOK", f"{chat.base}/hook/0123456789abcdef#secret=SECRETSECRET")
     chat.replies[:] = [(500, b"swordfish-swordfish SECRETSECRET /hook/0123456789abcdef")]
     pages = [admin.post("/alerts/test/").content.decode()]

@@ -134,7 +134,7 @@ def test_alerts_ended_long_ago_are_deleted():
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_concurrent_processes_send_an_alert_once():
-    """Of many threads that report and claim an alert at once, each with its own connection, one sends it."""
+    """Of many threads that report and claim an alert at the same time, each with its own connection, one sends it."""
 
     def find_and_claim(_: int) -> int:
         try:

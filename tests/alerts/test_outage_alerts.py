@@ -126,7 +126,7 @@ def test_the_alert_says_what_kind_of_outage_it_is(chat, monkeypatch, code, error
 
 
 def test_entries_that_wait_in_memory_are_an_alert_at_once(monkeypatch):
-    """Entries that wait in memory raise an alert at once, since a restart would lose them."""
+    """Entries that wait in memory raise an alert immediately, since a restart would lose them."""
     monkeypatch.setattr(journal(), "disk_is_full", True)
     (condition,) = troubles.find_outages(NOON)
     assert (condition.kind, "0 wait in memory" in condition.sentence) == (AlertKind.LOG_WAITING, True)
@@ -208,7 +208,7 @@ def test_pending_alert_is_sent_without_the_database(chat, database_outage, monke
 
 
 def test_hanging_database_is_marked_as_being_queried(chat, monkeypatch):
-    """Claiming alerts is marked as a database query. Waiting for the chat is not, however long it takes."""
+    """Claiming alerts is marked as a database query. Waiting for the chat is not, no matter how long it takes."""
     watch, asking = AlertWatch(), []
     ledger.note_trouble(condition_of(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
@@ -241,9 +241,10 @@ def test_process_with_a_full_disk_sends_an_alert_once(chat, database_outage, mon
 
 
 def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypatch):
-    """Outages of Redis and the store raise an alert within ten seconds, those of log and configuration after a minute.
+    """Outages of Redis and the store raise an alert within ten seconds, outages of the log and the configuration after
+    a minute.
 
-    No outage raises an alert at once.
+    No outage raises an alert immediately.
     """
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
@@ -311,7 +312,7 @@ def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
 def test_overdue_backup_and_prune_are_reported_until_they_run(monkeypatch):
     """Overdue backups and pruning raise an alert until they run.
 
-    A copy before a migration is not a backup. Without any run, neither job is overdue.
+    A copy before a migration is not a backup. If they have never run, neither is overdue.
     """
     assert names(troubles.find_overdue(timezone.now() + 100 * DAY)) == set()
     record_backup(SYSTEM, {"folder": "20261122-before-0030"})
@@ -361,7 +362,7 @@ def test_a_server_takes_room_for_alerts_before_the_disk_is_full():
 
 
 def test_backup_by_another_tool_is_recorded(capsys):
-    """A backup made by another tool counts for the alert and the metric."""
+    """A backup made by another tool is taken into account by the alert and the metric."""
     call_command("backup", "--record")
     assert "another tool" in capsys.readouterr().out
     assert len(list_runs("installation.backup")) == 1

@@ -167,7 +167,7 @@ def test_forbidden_address_is_not_called(chat, monkeypatch):
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_concurrent_senders_send_once(chat):
-    """Of many threads that send at once, each with its own connection, one sends each alert."""
+    """Of many threads that send at the same time, each with its own connection, one sends each alert."""
     now, hook = timezone.now(), hook_of(chat)
     for kind in AlertKind:
         note_trouble(trouble(kind), now)

@@ -92,7 +92,7 @@ def test_failed_call_alerts_once_and_an_answer_ends_it(chat, provider, reply, ki
 
 
 def test_unconfigured_model_named_by_a_caller_raises_no_alert(chat, provider):
-    """A model name that is neither a candidate's nor a service's raises no alert, whatever callers request."""
+    """A model name that is neither a candidate's nor a service's raises no alert, no matter what callers request."""
     provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
     post(key_of("text-agent"), chat_body("hello", model="night-owl/owl-xl"))
     journal().flush()

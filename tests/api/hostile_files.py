@@ -154,7 +154,7 @@ BOMBS: Mapping[str, tuple[str, str, Callable[[], bytes]]] = {
 def pdf_of(
     stream: bytes, stream_entries: bytes = b"", *, catalog: bytes = b"/Pages 2 0 R", pages: bytes = b""
 ) -> bytes:
-    """Return a PDF with one page that draws `stream`."""
+    """Return a PDF with one page, drawn by the content stream `stream`."""
     objects = [
         b"<< /Type /Catalog %s >>" % catalog,
         pages or b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -291,7 +291,7 @@ BROKEN_PDFS: Mapping[str, Callable[[], bytes]] = {
     "a head and noughts": lambda: b"%PDF-1.7" + bytes(100_000),
 }
 
-# Files that look like two formats at once.
+# Files that look like two formats at the same time.
 POLYGLOTS: Mapping[str, Callable[[], bytes]] = {
     "gif.html": lambda: b"GIF89a/*<html><script>alert(1)</script>*/=1;",
     "pdf.zip": lambda: pdf("x") + zip_of({"a": b"b"}),

@@ -71,7 +71,7 @@ def test_a_token_is_shown_once_and_kept_as_a_digest(script: Script, admin_accoun
 def test_action_is_recorded_under_the_owner_of_the_token(script: Script) -> None:
     """The actor of an action is `admin's token deploy` of kind `token`.
 
-    The first use each day has an event of its own.
+    The first use each day has its own event.
     """
     script.call("PUT", "/providers/deepseek", PROVIDER)
     event = AuditEvent.objects.get(action="provider.add")
@@ -91,7 +91,7 @@ def test_the_last_use_is_noted_at_most_once_a_minute(script: Script) -> None:
 
 
 def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Script, settings: Any) -> None:
-    """The first use after a rotation signs the token with the new secret."""
+    """At its first use after a rotation, the token is signed with the new secret."""
     settings.SIGNING_SECRETS = ["a new secret of this installation", *settings.SIGNING_SECRETS]
     assert tokens_behind() == ["admin's token deploy"]
     script.get("/providers")
@@ -102,7 +102,7 @@ def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Scr
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "role", "deactivated"])
 def test_a_token_ends_with_its_time_its_revocation_and_its_owners_role(end: str, script: Script) -> None:
-    """An ended token returns the same 401 in every case. It stays invalid even if the owner gets the role back."""
+    """An ended token returns the same 401 in every case. It remains invalid even if the owner gets the role back."""
     script.get("/providers")
     owner, boss = User.objects.get(username="admin"), person("boss", is_staff=True)
     actor = Actor("person", "boss")
@@ -449,7 +449,7 @@ def test_files_are_exported_and_imported_after_a_dry_run(script: Script) -> None
     assert script.call("POST", "/config/import", file, if_match=response["etag"]).status_code == 409
 
 
-# What else administrators change.
+# Other things that administrators can change.
 
 
 def test_invitation_link_is_shown_only_once(script: Script, client: Client) -> None:
@@ -473,7 +473,7 @@ def test_invitation_link_is_shown_only_once(script: Script, client: Client) -> N
 
 
 def test_role_change_with_a_stale_etag_is_refused(script: Script, viewer_account: User) -> None:
-    """Signing in does not change a user's ETag. A change of role does."""
+    """Signing in does not change a user's ETag. Changing the role does."""
     etag = script.call("GET", "/people/vera")["etag"]
     browser_of(viewer_account)
     assert script.call("PUT", "/people/vera", {"role": "editor"}, if_match=etag).status_code == 200
@@ -484,7 +484,7 @@ KEY_TERMS = {"label": "ci", "team": "ops", "limits": {"models": ["task:planning"
 
 
 def test_a_key_has_its_terms_from_the_start_and_they_are_changed(script: Script) -> None:
-    """Allowed names, rates, labels and expiry apply at once, and Undo restores them."""
+    """Allowed names, rates, labels and expiry apply immediately, and Undo restores them."""
     identity = script.call("POST", "/agents/text-agent/keys", {**KEY_TERMS, "days": 7}).json()["issued"]["id"]
     path = f"/agents/text-agent/keys/{identity}"
     response = script.call("GET", path)

@@ -27,7 +27,7 @@ def test_a_browser_session_means_nothing_here(demo: None) -> None:
 
 
 def test_both_headers_carry_a_key_and_a_revoked_one_is_none(text_agent: Any) -> None:
-    """A key also works in the header `x-api-key`, and its revocation takes effect at once."""
+    """A key also works in the header `x-api-key`, and its revocation takes effect immediately."""
     client = Client()
     assert client.get("/api/v1/services", headers={"x-api-key": text_agent.key}).status_code == 200
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=text_agent.key.split("_")[1]))
@@ -91,7 +91,7 @@ def test_a_packed_body_is_refused(text_agent: Any) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"NaN", b"[" * 90_000, b'{"a":' * 80 + b"1" + b"}" * 80])
 def test_invalid_json_is_refused(body: bytes, text_agent: Any) -> None:
-    """Invalid JSON returns 400 with a message and no traceback, however deeply it nests."""
+    """Invalid JSON returns 400 with a message and no traceback, no matter how deeply it nests."""
     response = text_agent.post("/messages/route", body)
     assert (response.status_code, response.json()["error"]) == (400, "invalid_json")
     assert "Traceback" not in response.content.decode()

@@ -145,7 +145,7 @@ def test_a_text_agent_gets_the_description_and_hands_the_reference_to_a_vision_a
 
 
 def test_run_time_agent_is_suggested_on_the_next_request(text_agent: Any) -> None:
-    """get_artifact and /messages/route name an agent created at run time at once.
+    """get_artifact and /messages/route name an agent created at run time immediately.
 
     The preview does not name it, since the prefix of a conversation must not change.
     """
@@ -188,7 +188,7 @@ def test_an_empty_file_is_kept(text_agent: Any) -> None:
     "text", ["你好，世界", "", "\ufeffmark", "a\x00b\x01\x02", '{"a": 1}', "data:image/png;base64,AAAA"]
 )
 def test_text_is_returned_unchanged(text: str, text_agent: Any) -> None:
-    """JSON `{text, filename}` is stored as text whatever it looks like, and never encoded."""
+    """JSON `{text, filename}` is stored as text no matter what it looks like, and never encoded."""
     created = text_agent.post("/artifacts", {"text": text, "filename": "a.png"}).json()
     assert (created["kind"], created["isBinary"], created["encoding"]) == ("text", False, "utf-8")
     assert text_agent.artifact(created["ref"])["content"] == text
@@ -253,7 +253,7 @@ def test_unreadable_bytes_are_reported_and_never_served(harm: str, warning: str,
 
 
 def test_a_private_artifact_is_not_there_for_others(text_agent: Any, vision_agent: Any) -> None:
-    """Every call of another agent to a private artifact returns 404. Its owner can read it."""
+    """Another agent's calls for a private artifact all return 404. Its owner can read it."""
     ref = text_agent.stored("secret.txt", b"mine", "text/plain", visibility="private")["ref"]
     for call in ("", "/raw", "/info", "/preview"):
         assert vision_agent.get(f"/artifacts/{ref}{call}").status_code == 404

@@ -153,7 +153,7 @@ def test_invalid_configuration_is_refused(body: bytes, text_agent: Any) -> None:
 
 
 def test_both_files_can_be_sent_together(text_agent: Any) -> None:
-    """Parts named `file` are imported as one revision; a form without such a part is an error."""
+    """Parts named `file` are imported as one revision; a form without this part is an error."""
     files = [SimpleUploadedFile(f"{n}.json", (DEMO / f"{n}.json").read_bytes()) for n in ("llmservices", "llm-routing")]
     response = text_agent.client.post("/api/v1/config/import", {"file": files}, headers=text_agent.headers)
     assert (response.status_code, response.json()["changes"]) == (200, [])

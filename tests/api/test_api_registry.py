@@ -133,7 +133,7 @@ def test_the_page_of_agents_lists_so_many_and_says_how_many_more(admin: Client) 
 
 @pytest.mark.requirement("MCR-4.2")
 def test_an_agent_is_made_and_removed_at_run_time(text_agent: Any) -> None:
-    """PUT and DELETE are idempotent, the agent is found by capability at once, and no revision is created."""
+    """PUT and DELETE are idempotent, the agent is found by capability immediately, and no revision is created."""
     revisions = Revision.objects.count()
     for _ in range(2):
         response = text_agent.call("PUT", "/agents/eye-1", {"name": "Eye", "serviceId": "vision-model"})
@@ -239,7 +239,7 @@ def test_invalid_agent_is_refused(agent_id: str, body: Any, path: str, text_agen
 
 
 def test_agent_cannot_change_agents_of_others(text_agent: Any, vision_agent: Any) -> None:
-    """PUT on an agent of an administrator or another program returns 409, DELETE 403."""
+    """For an agent that belongs to an administrator or another program, PUT returns 409 and DELETE returns 403."""
     vision_agent.call("PUT", "/agents/eye-2", {"serviceId": "vision-model"})
     for agent_id in ("eye-2", "multimodal-agent"):
         assert text_agent.call("PUT", f"/agents/{agent_id}", {}).status_code == 409

@@ -109,7 +109,7 @@ def test_what_can_be_measured_is_measured(demo: None) -> None:
     "data", [png(), pdf(), BINARY, b"plain words", b""], ids=["png", "pdf", "bin", "text", "empty"]
 )
 def test_what_is_previewed_is_what_is_sent(data: bytes, demo: None) -> None:
-    """For every service, the preview's payload, length and outcome equal those of the prepared request.
+    """For every service, the preview's payload, length and outcome are the same as in the prepared request.
 
     No payload of a service without the capability contains any of the file's base64.
     """

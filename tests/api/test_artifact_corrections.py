@@ -38,7 +38,7 @@ def unchanging(artifact: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_a_corrected_encoding_is_read_at_once_everywhere(text_agent: Any) -> None:
-    """get_artifact, preview and routed messages use a corrected encoding at once. Bytes and hash do not change."""
+    """get_artifact, preview and routed messages use a corrected encoding immediately. Bytes and hash do not change."""
     stored = text_agent.stored("notes.txt", KOREAN.encode("cp949"), "text/plain")
     miscorrected = corrected(text_agent, stored["ref"], encoding="gb18030")
     assert (miscorrected["encoding"], miscorrected["corrected"]) == ("gb18030", {"encoding": "gb18030"})
@@ -213,7 +213,7 @@ def test_invalid_correction_names_its_field_and_a_valid_value(
 
 
 def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
-    """Whatever the bytes are, a codec that is not a text encoding returns 422.
+    """No matter what the bytes are, a codec that is not a text encoding returns 422.
 
     Any other codec yields text and preview.
     """
@@ -228,7 +228,7 @@ def test_every_encoding_of_python_is_read_or_refused(text_agent: Any) -> None:
 
 
 def test_only_the_owner_corrects_and_finds_a_private_file(caller: Any) -> None:
-    """Agents that may read the file and keys without the scope get 403, others get 404.
+    """Agents that may read the file and keys without the scope get 403; all others get 404.
 
     A bare id is a valid reference.
     """
@@ -270,7 +270,7 @@ def test_correction_of_an_outdated_state_is_a_conflict(db: None) -> None:
 
 
 def test_media_that_comes_again_finds_its_corrected_artifact(db: None) -> None:
-    """Equal bytes of the same owner stay one artifact, with its correction."""
+    """Equal bytes from the same owner are one artifact, with its correction."""
     row = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")
     actions.correct_artifact(SYSTEM, row, mime_type="text/plain")
     repeated = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")

@@ -80,19 +80,19 @@ async def send_chunks(
     ],
 )
 def test_each_address_has_one_limit_for_the_server_and_for_the_call(path: str, limit_mib: int, received: int) -> None:
-    """Limits are in MiB, with uploads of 25 MiB. The server accepts slightly more, so that the view can reject."""
+    """Limits are in MiB, and uploads may have 25 MiB. The server accepts slightly more, so that the view can reject."""
     assert (body_limit(path), received_limit(path)) == (limit_mib * MIB, received * MIB)
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
 def test_a_chat_request_has_room_however_small_uploads_are() -> None:
-    """A chat request may have at least 64 MiB."""
+    """A chat request may always be up to 64 MiB, even if the limit for uploads is smaller."""
     assert body_limit("/v1/chat/completions") == 64 * MIB
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
 async def test_a_body_that_grows_too_large_is_cut_off_while_it_comes() -> None:
-    """The response is 413 once the limit is exceeded, however much would follow and whatever length was announced."""
+    """The response is 413 once the limit is exceeded, no matter how much would follow and what length was announced."""
     (status, body), bytes_read, chunks_taken = await send_chunks("/api/v1/artifacts", [b"x" * MIB] * 50)
     assert status == 413
     assert json.loads(body)["error"] == "too_large"

@@ -29,7 +29,9 @@ SERVICES = ("text-model", "vision-model", "multimodal-model")
 
 
 def sentence_of(answer: Any) -> str:
-    """Return the message of a refusal, and fail if it is a server error or contains base64, a traceback or a path."""
+    """Return a refusal's message. Fail if the response is a server error, or if the message contains base64, a
+    traceback or a path.
+    """
     text = answer.content.decode()
     assert 400 <= answer.status_code < 500, text[:300]
     assert len(text) < 4000

@@ -116,7 +116,7 @@ def test_an_attachment_is_delivered_as_its_artifact_says(key):
 
 
 def test_an_attachment_that_is_gone_is_described_and_the_prompt_is_answered(key):
-    """The prompt tells the model which file is missing. A deleted private artifact of another agent returns 404."""
+    """The prompt tells the model which file is missing. Another agent's deleted private artifact returns 404."""
     from artifacts.library import delete_artifacts, store_bytes
     from capabilities.acts import SYSTEM
 

@@ -204,7 +204,7 @@ async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> Non
 
 
 async def test_tools_return_capabilities_and_capable_agents(installation: Installation) -> None:
-    """The tools' results equal those of the capability registry."""
+    """The tools return the same results as the capability registry."""
     async with installation.client("text-agent") as client:
         capable = await client.call_tool("find_capable_agents", {"capability": "vision"})
         capabilities = await client.call_tool("get_my_capabilities", {})

@@ -86,7 +86,9 @@ async def test_a_large_file_needs_no_key_but_a_link(server: Server, tmp_path: Pa
 
 
 async def test_a_file_over_the_limit_is_refused_and_the_link_stays(server: Server) -> None:
-    """An upload over the limit is rejected by its received size, whatever was declared, and the link stays valid."""
+    """An upload over the limit is rejected by its received size, no matter what was declared, and the link stays
+    valid.
+    """
     link = await link_for(server, "large.bin")
     for content in (b"x" * (LIMIT + 1), (b"x" * 1024 for _ in range(LIMIT // 1024 + 1))):
         refused = httpx2.put(link["uploadUrl"], content=content)

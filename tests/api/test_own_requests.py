@@ -54,7 +54,9 @@ def pages(program: AgentProgram, **filters: Any) -> Iterator[list[str]]:
 
 
 def test_call_is_listed_with_its_outcome(old_key: None, text_agent: AgentProgram) -> None:
-    """A listed request has the same candidates, tokens, cost, times and files as the request's own call returns."""
+    """A listed request has the same candidates, tokens, cost, times and files as in the response for the single
+    request.
+    """
     content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": PNG_URL}}]
     body = {"model": "task:design", "messages": [{"role": "user", "content": content}]}
     answer = post(text_agent.key, body)
@@ -80,7 +82,7 @@ def test_every_request_is_on_one_page(old_key: None, text_agent: AgentProgram) -
         ids_seen += page
         RequestLog.objects.filter(pk="req_late").delete()
         RequestLog.objects.create(id="req_late", started_at=timezone.now(), agent="text-agent", outcome="ok")
-    # Of equal times, the higher id is listed first.
+    # If times are equal, the higher id is listed first.
     assert ids_seen == ["req_0", "req_1", "req_2", "req_4", "req_3", "req_5", "req_6"]
 
 
@@ -160,7 +162,7 @@ def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentPro
 @pytest.mark.sqlite
 @pytest.mark.parametrize("filters", [{}, {"status": "failed"}, {"status": "ok"}, {"since": "2026-01-02"}])
 def test_a_page_goes_along_an_index(old_key: None, text_agent: AgentProgram, filters: dict[str, str]) -> None:
-    """However long the log is, the query reads the agent's newest requests first."""
+    """No matter how long the log is, the query reads the agent's newest requests first."""
     with CaptureQueriesContext(connections[LOGS]) as caught:
         text_agent.get("/requests", **filters)
     list_query = next(query["sql"] for query in caught if "ORDER BY" in query["sql"])

@@ -1,4 +1,4 @@
-"""Concurrent writes: a write's preconditions hold whatever another writer commits first.
+"""Concurrent writes: a write's preconditions hold no matter what another writer commits first.
 
 The other writer, called the rival, changes the entry at the moment at which the first writer begins its transaction.
 """

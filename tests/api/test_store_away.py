@@ -167,7 +167,7 @@ def test_dashboard_shows_since_when_and_why_the_store_is_unavailable(
 def test_monitor_logs_the_start_and_end_of_an_outage_once(
     settings: Any, caplog: pytest.LogCaptureFixture, s3: S3Server
 ) -> None:
-    """The outage of a store, whose bucket is missing at first, is logged once, and so is its end."""
+    """If a store's bucket is missing at first, the outage is logged once, and so is its end."""
     settings.ARTIFACTS_BUCKET, watch = replace(s3.bucket, name="later"), StoreMonitor()
     watch.look()
     outage = byte_store().outage

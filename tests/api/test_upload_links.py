@@ -1,4 +1,7 @@
-"""Upload links: one file of one agent, once, within 15 minutes, authenticated by their secret alone."""
+"""Upload links: one link stores one file for one agent, once, within 15 minutes.
+
+Its secret is the only authentication.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ def test_a_link_past_its_time_is_410(text_agent: AgentProgram) -> None:
 
 @pytest.mark.parametrize("token", ["x", "a" * 72, "%2e%2e"])
 def test_unknown_link_is_404(text_agent: AgentProgram, token: str) -> None:
-    """An unknown link returns 404 in the API's format, even if it is validly signed but was never offered."""
+    """An unknown link returns 404 in the API's format, even if its signature is valid but it was never offered."""
     assert put(PATH + token).status_code == 404
     never = put(PATH + make_token(timezone.now() + timedelta(minutes=5)))
     assert (never.status_code, never.json()["error"]) == (404, "not_found")

@@ -67,7 +67,7 @@ class Something:
 
 
 def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> str:
-    """Return the word for what a model gets if a small, intact file of this type is sent to it."""
+    """Return the word for how a model receives a small, intact file of this type."""
     target = Target("provider", "https://api.example.com/v1", "model")
     reader = model_endpoint(protocol, target, model, content={"policy": policy}).reader
     file = FilePart(kind_of(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=Something())
@@ -78,7 +78,7 @@ def outcome(mime_type: str, protocol: str, model: Capabilities, policy: str) -> 
 
 
 def cells(mime_type: str, protocol: str) -> Cells:
-    """Return what the three models get under each policy, as a single word if all of them get the same."""
+    """Return what the three models get under each policy, or a single word if all of them get the same."""
     words_by_policy = ([outcome(mime_type, protocol, model, policy) for model in MODELS] for policy in FACTUAL_WORDS)
     return tuple(words[0] if len(set(words)) == 1 else " / ".join(words) for words in words_by_policy)
 

@@ -1,4 +1,4 @@
-"""More sample files: written by Pillow and the standard library, or synthetic heads if neither can write the format.
+"""More sample files: written by Pillow or the standard library, or synthetic headers if neither can write the format.
 
 A synthetic head is the beginning of a file, as far as detection reads it, built from the format's published structure.
 The comment above its row names the source. Nothing was copied.

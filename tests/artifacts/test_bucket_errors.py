@@ -116,7 +116,7 @@ def test_every_call_reports_a_service_that_does_not_respond(tmp_path: Path, call
 
 
 def test_during_an_outage_calls_fail_at_once_until_one_succeeds(tmp_path: Path) -> None:
-    """After calls without a response `is_silent` is true, so that further calls fail at once."""
+    """After calls without a response `is_silent` is true, so that further calls fail immediately."""
     bucket = s3_server().place()
     store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
     for _ in range(20):

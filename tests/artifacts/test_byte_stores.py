@@ -39,7 +39,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ByteStore:
 
 @pytest.mark.parametrize("kind", STORES)
 def test_stored_bytes_can_be_read_from_any_offset(tmp_path_factory: pytest.TempPathFactory, kind: str) -> None:
-    """Stored bytes have the hash and size of all blocks together, and can be read from any offset."""
+    """Stored bytes have the hash and size of all blocks combined, and can be read from any offset."""
     store = STORES[kind](tmp_path_factory.getbasetemp() / "roundtrip")
 
     # The bucket is slower and is therefore tested with fewer examples.

@@ -295,7 +295,7 @@ BINARY = st.builds(
 @pytest.mark.requirement("ABR-P1", "ABR-INV2")
 @given(content=st.text(), service=SERVICES)
 def test_any_text_equals_the_content(content: str, service: str) -> None:
-    """For any text and service, the routing is `text` and the content is the same string."""
+    """For any text and any service, the routing is `text` and the content is the unchanged string."""
     result = ROUTER.route_content(text_of(content), service)
     assert (result.content_type, result.routing, result.content) == ("text", "text", content)
 
@@ -317,7 +317,7 @@ def test_text_result_contains_nothing_of_the_bytes(artifact: StoredArtifact, dat
 @pytest.mark.requirement("ABR-INV4", "ABR-INV5", "ABR-7.1", "ABR-7.2")
 @given(artifact=BINARY, service=SERVICES, broken=st.sampled_from([None, "artifact_missing", "artifact_corrupt"]))
 def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: str, broken: str | None) -> None:
-    """Exactly one of content, imageUrl and file is set, namely that to which `routing` refers."""
+    """Exactly one of content, imageUrl and file is set, namely the one that `routing` names."""
     result = ROUTER.route_content(replace(artifact, unreadable=broken), service).as_json()
     assert result["contentType"] in ("image", "binary")
     field = {"text": "content", "image_url": "imageUrl", "file": "file"}[result["routing"]]

@@ -316,7 +316,9 @@ def test_truncated_container_keeps_its_declared_type() -> None:
 
 @pytest.mark.parametrize("subtype", ["presentationml.slideshow", "presentationml.template"])
 def test_template_and_slide_show_keep_their_declared_types(subtype: str) -> None:
-    """Templates and slide shows have the same parts as a presentation, so their declared types are no mismatch."""
+    """Templates and slide shows have the same parts as a presentation, so their declared types do not count as a
+    mismatch.
+    """
     detection = detect(pptx("x"), f"{OOXML}{subtype}", "a.ppsx")
     assert (detection.mime_type, detection.mismatch) == (f"{OOXML}{subtype}", False)
     assert detect(docx("x"), f"{OOXML}{subtype}").mismatch
@@ -354,14 +356,16 @@ def test_jpeg_ls_is_not_detected_as_jpeg() -> None:
 
 
 def test_extension_of_the_same_container_is_no_mismatch() -> None:
-    """An `.mp4` file with only sound is audio without a mismatch. If declared as video, it is a mismatch."""
+    """An `.mp4` file with only sound is detected as audio, and this is not a mismatch. If declared as video, it is a
+    mismatch.
+    """
     sound = iso_media(b"isom", b"soun")
     assert (detect(sound, None, "a.mp4").mime_type, detect(sound, None, "a.mp4").mismatch) == ("audio/mp4", False)
     assert detect(sound, "video/mp4").mismatch
 
 
 def test_declared_encoding_is_used_if_it_decodes() -> None:
-    """A declared encoding that does not decode is ignored."""
+    """A declared encoding that cannot decode the bytes is ignored."""
     data = "Grüße, Öl, Ärger, Straße".encode("cp1252")
     assert DETECT.detect(data, encoding="cp1250").encoding == "cp1250"
     assert DETECT.detect(ZH.encode(), encoding="ascii").encoding == "utf-8"

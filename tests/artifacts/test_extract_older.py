@@ -66,7 +66,7 @@ def test_damaged_locked_or_too_old_file_yields_nothing(read, data: bytes, mime: 
 
 
 def test_circular_chain_of_edits_ends(read) -> None:
-    """In a PowerPoint file, a chain of edits that leads back to itself is followed only once."""
+    """In a PowerPoint file, a cyclic chain of edits is followed only once."""
     data = bytearray(ppt("Title", "Box"))
     edit = data.rindex(struct.pack("<HI", 0xFF5, 28)) - 2
     struct.pack_into("<I", data, edit + 16, edit - 512)

@@ -43,7 +43,7 @@ def test_xls_and_xlsb_are_read(read) -> None:
 
 
 def test_cells_of_opendocument_have_their_values(read) -> None:
-    """Dates and durations are normalized, and repeated cells are repeated so that columns stay aligned."""
+    """Dates and durations are normalized, and repeated cells are repeated so that columns remain aligned."""
     cells = (
         '<table:table-cell office:value-type="date" office:date-value="2026-11-22"><text:p>22.11.</text:p>',
         '<table:table-cell table:number-columns-repeated="2">',

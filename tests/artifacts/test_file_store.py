@@ -53,7 +53,10 @@ def test_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path) -> 
 
 
 def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
-    """A disk that fills up during a write is an error. The test limits the size of files to ten bytes instead."""
+    """If the disk fills up during a write, an error is raised.
+
+    The test simulates this by limiting files to ten bytes.
+    """
     store = FileStore(tmp_path)
     upload, (soft, hard) = store.begin_upload(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))

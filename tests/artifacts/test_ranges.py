@@ -31,7 +31,7 @@ DATA = bytes(range(100))
         ("bytes=9-5", None),
         ("bytes=-", None),
         ("items=0-5", None),
-        # These are digits, but not in ASCII.
+        # These digits are not ASCII characters.
         ("bytes=०-९", None),
     ],
 )
@@ -52,7 +52,7 @@ def test_range_past_the_end_is_an_error(header: str, size: int) -> None:
 
 @given(st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=9), st.integers(1, 90))
 def test_blocks_are_cut_at_the_end_of_the_range(blocks: list[bytes], count: int) -> None:
-    """Whatever the sizes of the blocks, the result is their prefix of the requested length."""
+    """Regardless of the sizes of the blocks, the result is their prefix of the requested length."""
 
     def stream() -> Iterator[bytes]:
         yield from blocks

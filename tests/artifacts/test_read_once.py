@@ -1,4 +1,4 @@
-"""A preview extracts the text of a file only once, however many services it shows."""
+"""A preview extracts the text of a file only once, no matter how many services it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Agents share a few extraction processes fairly: long work for one agent does not delay small files of others."""
+"""Agents share a few extraction processes fairly: long-running work for one agent does not delay other agents' small
+files.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_small_file_is_read_during_long_work_of_another_agent(write_file: Any) -> None:
-    """While one agent holds both long slots, a small file of another agent is read."""
+    """While one agent holds both long slots, another agent's small file is still read."""
     with held_slots(long_slots(), "many", 2):
         token = requester.set("other")
         result = run(write_file(pdf("words")), "text", OPTIONS, max_output=4096)
@@ -65,7 +67,7 @@ def test_small_file_is_read_during_long_work_of_another_agent(write_file: Any) -
 
 
 def test_others_compute_while_an_extraction_waits(write_file: Any) -> None:
-    """While the extraction for one agent waits for a slot, others can use the CPU. It continues later."""
+    """While one agent's extraction waits for a slot, other agents can use the CPU. The extraction continues later."""
     file, done = write_file(pdf("long")), list[Result]()
 
     def work() -> None:

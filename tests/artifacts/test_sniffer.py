@@ -34,7 +34,7 @@ def test_doubtful_type_of_libmagic_is_ignored() -> None:
 
 
 def test_threads_share_no_handle_of_libmagic() -> None:
-    """Four threads that use libmagic at once get the same results as a single thread."""
+    """Four threads that use libmagic at the same time get the same results as a single thread."""
     if describe_sniffer() == "none":
         return
     alone = [sniff(sample.data) for sample in SAMPLES]

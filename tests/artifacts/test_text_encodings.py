@@ -101,7 +101,7 @@ def test_detected_text_decodes_and_has_no_nul(data: bytes) -> None:
 
 @given(st.binary(max_size=2000), st.lists(st.integers(1, 50), min_size=1, max_size=60))
 def test_decoding_never_raises_and_does_not_depend_on_block_boundaries(data: bytes, cuts: list[int]) -> None:
-    """For any encoding, decoding block by block returns the same text as decoding all bytes at once."""
+    """For any encoding, decoding block by block returns the same text as decoding all bytes in one piece."""
     blocks, remaining = [], data
     for cut in cuts:
         blocks.append(remaining[:cut])

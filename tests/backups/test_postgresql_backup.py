@@ -73,7 +73,7 @@ def facts(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def rows_of(url: str) -> dict[str, list[str]]:
-    """Return all rows as PostgreSQL prints them, except those of the migrations and the audit log."""
+    """Return all rows as PostgreSQL prints them, except the rows of the migrations and the audit log."""
     with psycopg.connect(url, autocommit=True) as reader:
         names = {name for (name,) in reader.execute(TABLES)} - {"django_migrations", AUDIT_TABLE}
         return {name: sorted(row for (row,) in reader.execute(f'SELECT t::text FROM "{name}" t')) for name in names}

@@ -1,6 +1,6 @@
-"""`make bench`: run every benchmark and print a table each.
+"""`make bench`: run every benchmark and print one table for each.
 
-The numbers hold for this machine and moment; none can fail.
+The numbers apply only to this machine and moment, and no benchmark can fail.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`python -m tests.bench.bench_content`: delivery decisions, type detection, and a large file in a request body.
 
 Time and memory of a body are measured in a separate process and compared with the minimum: read, encode, write the
-file. Memory is the kernel's peak of resident memory above that of the idle process.
+file. Memory is the kernel's peak of resident memory above the idle process's.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def picture(size: int) -> dict[str, Any]:
 
 
 async def small(target: Target, in_flight: int, name: str = "") -> None:
-    """Send small calls. Each caller sends its next call at once."""
+    """Send small calls. Each caller sends its next call immediately."""
     cpu = target.served.cpu_seconds()
     durations = await closed_loop(target.served.port, target.request("plain"), in_flight, SECONDS)
     target.note(f"rate {name or in_flight}", len(durations) / SECONDS)
@@ -84,7 +84,9 @@ async def steady(target: Target) -> None:
 
 
 async def streams(target: Target) -> None:
-    """Call eight streams at a time: first those whose chunks arrive at once, then those with delays between chunks."""
+    """Call eight streams at a time: first those whose chunks arrive immediately, then those with delays between
+    chunks.
+    """
     durations = await closed_loop(target.served.port, target.request("stream", stream=True), 8, SECONDS)
     target.note("streams", len(durations) / SECONDS)
     cpu = target.served.cpu_seconds()
@@ -103,7 +105,7 @@ async def images(target: Target, megabytes: int, body: dict[str, Any]) -> None:
 
 
 async def failover(target: Target, number: int) -> None:
-    """Measure calls whose first candidate fails at once, and in turn calls whose first candidate answers.
+    """Measure calls whose first candidate fails immediately, and in turn calls whose first candidate answers.
 
     Each route is called once before the measurement, so that it is already planned. No provider fails three times,
     which would start a cooldown.
@@ -223,12 +225,12 @@ def own_target(served: Served) -> Target:
 
 
 def model_of(behaviour: str) -> str:
-    """Return the model name with which our server makes the upstream play a behaviour."""
+    """Return the model name with which our server makes the upstream behave in a given way."""
     return f"task:{behaviour}" if behaviour.startswith("failover") else f"{behaviour}/{NAME}"
 
 
 def main() -> None:
-    """Print the medians of all targets, the comparison of ours with the baseline, and the goals."""
+    """Print the medians of all targets, how ours compares with the baseline, and the goals."""
     logging.disable(logging.CRITICAL)
     with (
         tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name,

@@ -186,7 +186,7 @@ def absent(name: str) -> None:
 
 
 def log_line(name: str, engines: Mapping[str, str], folder: Path) -> list[object]:
-    """Return the table's row for the log with these engines: rows per second, CPU time and size."""
+    """Return the log's row of the table with these engines: rows per second, CPU time and size."""
     plain = {variable: value for variable, value in os.environ.items() if variable not in ("DATABASE_URL", "REDIS_URL")}
     command = [sys.executable, "-m", "tests.bench.log_rows", str(folder), str(LOG_ROWS)]
     result = subprocess.run(command, cwd=ROOT, env={**plain, **engines}, capture_output=True, text=True, check=True)

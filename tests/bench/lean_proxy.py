@@ -1,7 +1,7 @@
 """The baseline for `/v1`: a Django project that only forwards, with a lean ASGI handler and an aiohttp session.
 
 It has no keys, no adaptation of files and no log. Run `uvicorn tests.bench.lean_proxy:application` with the target in
-`BENCH_UPSTREAM`. Its cost is that of Django, an HTTP client and parsing the body as JSON once.
+`BENCH_UPSTREAM`. It costs as much as Django, an HTTP client and parsing the body as JSON once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ urlpatterns = [path("<str:behaviour>/v1/chat/completions", proxy)]
 
 
 class LeanHandler(ASGIHandler):
-    """Django's handler without a thread per request. A caller's disconnect still ends a stream."""
+    """Django's handler without a thread per request. A stream still ends if the caller disconnects."""
 
     async def __call__(self, scope: Any, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
         if scope["type"] != "http":

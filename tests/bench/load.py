@@ -23,7 +23,7 @@ class Connection(asyncio.Protocol):
         self.transport = transport
 
     async def ask(self, request: bytes) -> int:
-        """Send a request. Return the status once the whole response has arrived.
+        """Send a request. Return the status once the complete response has arrived.
 
         Raise `ConnectionError` if the response is incomplete.
         """
@@ -89,7 +89,7 @@ async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float)
 
 
 async def fixed_moments(per_second: float, seconds: float) -> AsyncIterator[int]:
-    """Yield numbers from 0 at a fixed rate. If it is late, the next number follows at once."""
+    """Yield numbers from 0 at a fixed rate. If it is late, the next number follows immediately."""
     began = time.perf_counter()
     for number in range(int(per_second * seconds)):
         await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))

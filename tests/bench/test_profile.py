@@ -24,7 +24,7 @@ def test_every_part_of_a_room_exists(part):
 
 
 def test_no_part_is_in_two_rooms():
-    """A path that is listed in two parts would count only in the first."""
+    """A path that is listed in two parts would be counted only in the first."""
     assert len(set(PARTS)) == len(PARTS)
 
 
@@ -41,7 +41,7 @@ def test_no_part_is_in_two_rooms():
     ],
 )
 def test_file_belongs_to_the_first_area_that_names_it(file, area):
-    """The time in a file without a part, such as one that all parts use, counts for its caller."""
+    """The time in a file without a part, such as one that all parts use, is attributed to its caller."""
     assert area_of(f"{ROOT}/{file}") == area
 
 

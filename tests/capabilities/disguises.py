@@ -24,7 +24,7 @@ def numeric_forms(address: str) -> Iterator[str]:
 
 
 def ipv6_forms(address: str) -> Iterator[str]:
-    """Yield IPv6 addresses that lead to an IPv4 address: mapped, compatible, translated, tunnelled or by NAT64."""
+    """Yield IPv6 addresses that reach an IPv4 address: mapped, compatible, translated, tunnelled or by NAT64."""
     number = int(ipaddress.IPv4Address(address))
     low, inverted = f"{number >> 16:x}:{number & 0xFFFF:x}", f"{~number >> 16 & 0xFFFF:x}:{~number & 0xFFFF:x}"
     yield from (f"::ffff:{address}", f"::ffff:{low}", f"::FFFF:{low}", f"0:0:0:0:0:ffff:{low}")

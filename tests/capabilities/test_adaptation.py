@@ -1,4 +1,6 @@
-"""Adaptation: each candidate gets its own version of one canonical request, and nothing is lost or carried over."""
+"""Adaptation: each candidate gets its own version of one canonical request, and nothing is lost or carried over to
+another candidate.
+"""
 
 from __future__ import annotations
 
@@ -163,7 +165,7 @@ def test_files_of_tool_results_stay_where_the_protocol_takes_them() -> None:
 
 
 def test_files_of_tool_results_at_the_end_are_not_forgotten() -> None:
-    """Files are moved even if the tool results are the last messages of the request."""
+    """Files are moved even if tool results are the last messages in the request."""
     result = adapted(ChatRequest(HISTORY.messages[:5]), reader("openai", "vision", "file"))
     assert result.chat.messages[-1].role is Role.USER
     assert len(result.chat.messages[-1].parts) == 5
@@ -227,7 +229,7 @@ def test_a_converted_image_goes_natively_in_its_new_form() -> None:
     ],
 )
 def test_an_image_that_does_not_convert_is_described_and_says_so(image: Converted | None, code: ReasonCode) -> None:
-    """A converted image goes through the same decision as any other, so it may still be described."""
+    """An image that cannot be converted, or is still too large afterwards, is described, and the reason is given."""
     candidate = reader("openai", "vision", policy="convert")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxBytes": 10}}))
     delivery = adapted(chat_of(replace(TIFF, content=FakeContent(image=image))), candidate).deliveries[0]
@@ -267,7 +269,7 @@ HTML = replace(CSV, mime_type="text/html", filename="page.html")
     ],
 )
 def test_a_web_page_is_read_as_a_browser_shows_it(content: FakeContent, outcome: Outcome, text: str) -> None:
-    """With `extract`, a page is rendered without its markup. One that renders to nothing is inlined as source."""
+    """With `extract`, a page is rendered without its markup. A page that renders to nothing is inlined as source."""
     page = replace(HTML, content=content)
     delivery = adapted(chat_of(page), reader("openai", policy="extract")).deliveries[0]
     assert delivery.delivery.outcome is outcome
@@ -408,7 +410,7 @@ def files_of(chat: ChatRequest) -> list[FilePart]:
 def test_every_file_ends_in_exactly_one_outcome_and_none_is_left(chat: ChatRequest, candidate: Reader) -> None:
     """Deliveries correspond to files one to one and in order.
 
-    The number of native parts equals that of native outcomes.
+    There are as many native parts as native outcomes.
     """
     result = adapted(chat, candidate)
     assert [delivery.file for delivery in result.deliveries] == files_of(chat)

@@ -1,4 +1,4 @@
-"""The model catalogue lists offline what a model reads, with source and date. Unknown models stay unknown."""
+"""The model catalogue lists offline what a model reads, with source and date. Unknown models are left unknown."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def test_the_last_days_of_models_people_use_are_known(hint: str, model: str, day
     ],
 )
 def test_provider_is_recognized_by_name_preset_or_address(hint: str | None, provider: str | None) -> None:
-    """An unknown host has no provider, so its models are looked up by name alone."""
+    """An unknown host belongs to no known provider, so its models are looked up by name alone."""
     assert provider_of(hint) == provider
 
 

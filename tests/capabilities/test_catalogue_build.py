@@ -179,7 +179,7 @@ def test_the_sdks_are_read_for_last_days() -> None:
 
 
 def test_rows_of_many_hosts_are_merged_under_their_maker_or_all() -> None:
-    """If a host has several names for a model, the first counts. A fact that differs between regions is contested."""
+    """If a host has several names for a model, the first is used. A fact that differs between regions is contested."""
     rows = group_rows(
         [
             Listing("openai", "gpt-a", Statement("v")),
@@ -202,7 +202,7 @@ def test_rows_of_many_hosts_are_merged_under_their_maker_or_all() -> None:
 
 
 def test_the_earliest_of_a_hosts_last_days_counts() -> None:
-    """If regions retire a model on different dates, the earliest counts. Unknown hosts are left out."""
+    """If regions retire a model on different dates, the earliest is used. Unknown hosts are left out."""
     last_days = group_ends(
         [
             Listing("azure", "azure/us/gpt-a", Statement(), date(2027, 1, 2)),

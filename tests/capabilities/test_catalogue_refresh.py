@@ -68,7 +68,7 @@ def verdict(document: CatalogueDocument, model: str, name: str) -> FactVerdict:
 def test_models_devs_list_renews_its_own_part_alone() -> None:
     """A new list from models.dev replaces only its own statements.
 
-    LiteLLM's statements stay and may now be contested.
+    LiteLLM's statements are kept and may now be contested.
     """
     new = read_edition(json.dumps(API).encode(), BASE, TODAY)
     assert [note.label for note in new.sources] == ["LiteLLM 1", "models.dev 2026-11-22"]
@@ -186,7 +186,9 @@ def test_a_list_of_names_alone_is_refused() -> None:
 
 
 def test_difference_lists_added_removed_and_changed_models() -> None:
-    """The difference lists added, removed and changed models. A yes that becomes contested is a change."""
+    """The difference lists added, removed and changed models. A confirmed capability that becomes contested is a
+    change.
+    """
     change = compare_editions(BASE, read_edition(json.dumps(API).encode(), BASE, TODAY))
     assert change.added == (("openai", "gpt-c"),)
     assert change.removed == ()

@@ -119,7 +119,7 @@ def test_every_native_url_is_really_in_the_payload(preset: HostPreset) -> None:
 def test_no_string_of_a_payload_holds_a_files_base64(
     preset: HostPreset, capabilities: list[str], chosen: list[FilePart]
 ) -> None:
-    """File data is only in media values, whatever the provider, the capabilities and the files."""
+    """File data is only in media values, for every provider, every set of capabilities and every file."""
     files = [replace(named, content=named.content) for named in chosen]
     _, payload = encode(conversation(files), preset, capabilities)
     text = "\n".join(leaf for leaf in leaves(payload) if isinstance(leaf, str))

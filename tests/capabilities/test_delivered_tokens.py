@@ -1,4 +1,4 @@
-"""What a file costs in tokens depends on how it was delivered."""
+"""A file's cost in tokens depends on how it was delivered."""
 
 from __future__ import annotations
 

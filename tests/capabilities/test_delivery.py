@@ -1,4 +1,6 @@
-"""The delivery decision: kind, capability and protocol of a file give the outcome, limits and policies refine it."""
+"""The delivery decision: a file's kind, capability and protocol determine the outcome, and limits and policies refine
+it.
+"""
 
 from __future__ import annotations
 
@@ -175,7 +177,7 @@ def test_a_document_with_too_many_pages_is_described() -> None:
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini", "echo"])
 def test_what_cannot_be_measured_is_no_reason_to_describe(protocol: str) -> None:
-    """A file whose size, pixels and pages are unknown stays native."""
+    """A file whose size, pixels and pages are unknown is sent natively."""
     for file in (PNG, PDF):
         unknown = replace(file, size=None, width=None, height=None, pages=None)
         assert decide(unknown, reader(protocol, "vision", "file")).outcome is Outcome.NATIVE
@@ -216,7 +218,7 @@ TOOL_RESULTS = [
 def test_media_in_a_tool_result_goes_where_the_protocol_takes_it(
     protocol: str, file: FilePart, tool_media: ToolMedia | None, outcome: Outcome
 ) -> None:
-    """A tool's file stays in the result, moves after the results or is described, by protocol or by `tool_media`."""
+    """A tool's file is left in the result, moves after the results or is described, by protocol or by `tool_media`."""
     candidate = Reader(slots_for(protocol), EVERYTHING, tool_media=tool_media)
     assert decide(file, candidate, Position(Role.TOOL)).outcome is outcome
 
@@ -446,7 +448,7 @@ def test_every_file_has_one_decision_and_native_needs_the_capability(
 
 @given(file=PARTS, candidate=READERS, position=POSITIONS)
 def test_a_capability_never_makes_things_worse(file: FilePart, candidate: Reader, position: Position) -> None:
-    """A file that was native with fewer capabilities stays native with all of them."""
+    """A file that is sent natively with fewer capabilities is sent natively with all of them."""
     capable = replace(candidate, capabilities=EVERYTHING)
     if decide(file, candidate, position).outcome in (Outcome.NATIVE, Outcome.HOISTED):
         assert decide(file, capable, position).outcome in (Outcome.NATIVE, Outcome.HOISTED)

@@ -123,7 +123,7 @@ def test_the_attachment_block_is_the_seeds_to_the_letter(language: str, expected
     ],
 )
 def test_each_kind_names_the_capability_it_takes(kind: str, zh: str, en: str) -> None:
-    """Each kind names the capability it needs: `file` for documents and all other kinds."""
+    """Each kind names the capability it needs. Documents and unknown kinds need `file`."""
     chinese, english = (
         description.attachment_block(kind, "artifact:a", None, None, None, tag, ["b"]) for tag in ("zh", "en")
     )
@@ -175,7 +175,7 @@ def test_a_few_agents_are_named_and_the_others_counted(language: str, last_lines
     ],
 )
 def test_a_text_that_stays_says_that_no_configured_agent_can_read_it(language: str, last_line: str) -> None:
-    """If no agent can read the file, text that stays in the conversation says so of configured agents only."""
+    """If no agent can read the file, text that remains in the conversation says so of configured agents only."""
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, [], only_configured=True)
     assert text.endswith(f"\n{last_line}")
     parsed = description.parse(text)
@@ -240,7 +240,7 @@ def test_an_unreadable_attachment_says_so_and_keeps_its_reference(language: str,
     }
 )
 def test_an_attachment_block_gives_its_fields_back(facts: dict[str, object]) -> None:
-    """Every known fact is in an attachment block and parses back exactly, whatever the names contain."""
+    """Every known fact is in an attachment block and parses back exactly, no matter what the names contain."""
     text = description.attachment_block(**facts)  # type: ignore[arg-type]
     parsed = description.parse(text)
     assert parsed is not None
@@ -304,7 +304,7 @@ def test_without_a_name_the_id_is_shown_and_without_both_that_it_is_unknown() ->
 def test_an_unreadable_block_gives_its_fields_back(
     filename: str, artifact_id: str, mime_type: str, size: int | None, language: str
 ) -> None:
-    """Name, reference, type and size of an unreadable block are parsed back, whatever they contain."""
+    """Name, reference, type and size of an unreadable block are parsed back, no matter what they contain."""
     text = description.unreadable_block(filename, artifact_id, mime_type, size, language)
     parsed = description.parse(text)
     assert parsed is not None
@@ -342,7 +342,7 @@ def test_the_failed_block_is_the_seeds_and_keeps_the_reference_in_messages(
 
 @given(names, maybe_names, languages)
 def test_a_failed_block_gives_its_fields_back(filename: str, artifact_id: str | None, language: str) -> None:
-    """Name and reference of a failed block are parsed back, whatever they contain."""
+    """Name and reference of a failed block are parsed back, no matter what they contain."""
     parsed = description.parse(description.failed_block(filename, artifact_id, language))
     assert parsed is not None
     assert (parsed.block, parsed.language, parsed.filename) == ("failed", language, filename)
@@ -507,7 +507,7 @@ SEED_TYPES = {
 
 @pytest.mark.parametrize(("mime_type", "name"), SEED_TYPES.items())
 def test_the_seeds_table_of_friendly_types_holds(mime_type: str, name: str) -> None:
-    """The Chinese names of file types are those of the requirements."""
+    """The Chinese names of file types match the requirements."""
     assert friendly_type(mime_type, "zh-CN") == name
 
 

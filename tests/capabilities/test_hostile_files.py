@@ -52,7 +52,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def describe(file: FilePart, describer: str, message: int) -> ModelDescription:
-    """Play a describer that repeats what is on the file word for word."""
+    """Play a describer that repeats a file's content word for word."""
     text = HOSTILE[(file.filename or "").removesuffix(".bin")]
     return ModelDescription(DescriptionState.BY_MODEL, describer, quote_words(text, describer, "en"))
 

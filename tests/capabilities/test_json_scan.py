@@ -109,7 +109,7 @@ def test_a_large_document_is_refused_for_what_a_small_one_is(ending: str) -> Non
 
 
 def test_json_within_a_string_is_bounded_too() -> None:
-    """JSON within a string, such as a call's arguments, has its own limit. With too many values it stays text."""
+    """JSON within a string, such as a call's arguments, has its own limit. With too many values it is kept as text."""
     shallow, crowded = '{"a":' + "[" * 9 + "]" * 9 + "}", '{"a":[' + "[]," * 500_000 + "[]]}"
     assert object_of(shallow) == json.loads(shallow)
     assert object_of(crowded) == {"_raw": crowded}

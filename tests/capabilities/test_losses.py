@@ -44,7 +44,7 @@ def test_a_text_that_is_whole_is_as_it_is() -> None:
 
 @pytest.mark.parametrize(("share", "loss"), [(0.25, Loss(LossKind.CUT, 0.75)), (None, Loss(LossKind.CUT)), (1.0, None)])
 def test_an_extraction_that_stopped_says_how_much_is_missing(share: float | None, loss: Loss | None) -> None:
-    """An extraction that stopped reports the missing share as far as the extractor knows it."""
+    """An extraction that stopped reports the missing share if the extractor knows it."""
 
     class Stopped(FakeContent):
         def text(self) -> Text | None:
@@ -56,7 +56,7 @@ def test_an_extraction_that_stopped_says_how_much_is_missing(share: float | None
 
 
 def test_an_extraction_that_stopped_and_is_cut_again_counts_both() -> None:
-    """Half of a document extracted and half of that shown is a loss of three quarters."""
+    """If half of a document is extracted and half of that is shown, three quarters are lost."""
 
     class Stopped(FakeContent):
         def text(self) -> Text | None:

@@ -120,7 +120,7 @@ def test_a_plain_transcript_may_be_anything_but_a_web_page() -> None:
 
 
 def test_a_type_that_a_caller_could_run_is_not_passed_on() -> None:
-    """A content type that a browser could execute is replaced by that of binary data or plain text."""
+    """A content type that a browser could execute is replaced by the type of binary data or plain text."""
     sound = decode("speech", b"<svg>", "image/svg+xml")
     transcript = decode("transcriptions", b"a", "text/xml", answer_format="text")
     assert isinstance(sound, PassedAnswer)
@@ -212,7 +212,7 @@ def test_the_text_of_a_streamed_completion_is_counted_where_its_provider_does_no
     ],
 )
 def test_tokens_are_counted_in_every_host_s_words(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
-    """Usage is read from the fields of every host. A total alone counts as input."""
+    """Usage is read from every host's fields. A total alone counts as input."""
     counted = usage_of(value)
     assert (counted.prompt_tokens, counted.completion_tokens) == counts
 

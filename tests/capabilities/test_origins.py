@@ -1,4 +1,4 @@
-"""Which provider origins may be called, however their URL is spelled."""
+"""Which provider origins may be called, no matter how their URL is spelled."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_a_proxy_is_held_to_the_same_rule_as_an_endpoint(proxy):
 
 
 def test_a_proxy_before_a_plain_endpoint_has_to_be_listed():
-    """A proxy could read the key sent to an endpoint without TLS, so such a proxy has to be listed."""
+    """A proxy could read the key sent to an endpoint without TLS, so a proxy for such an endpoint has to be listed."""
     proxy, endpoint = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
     assert "it would read the key" in proxy_refusal(proxy, CLOSED, endpoint=endpoint)
     assert proxy_refusal(proxy, CLOSED, endpoint="https://api.example/v1") is None

@@ -109,7 +109,7 @@ def test_pages_of_a_scan_stay_below_the_crowd_limit() -> None:
 def test_pages_of_a_tool_result_move_behind_it() -> None:
     """OpenAI accepts no images in tool results, so the pages follow the results.
 
-    The text that introduces them stays.
+    The text that introduces them remains in the result.
     """
     result = adapted(reader("vision"), SCAN, role=Role.TOOL)
     assert [message.role for message in result.chat.messages] == [Role.TOOL, Role.USER]

@@ -1,6 +1,6 @@
 """The prefix of a conversation: what a candidate received for a message stays the same in later turns.
 
-A turn is one request of a client, which ends with the user's text or with all results of the called tools. The
+A turn is one request from a client, which ends with the user's text or with all results of the called tools. The
 next\nturn repeats it and appends an answer and more.
 """
 
@@ -71,7 +71,7 @@ def growing_conversation(*groups: int, size: int = 30) -> list[tuple[Message, ..
 
 
 def forms(messages: Sequence[Message], candidate: Reader) -> str:
-    """Return `N` for a native file and `d` for a described one, in order."""
+    """Return `N` for each native file and `d` for each described one, in order."""
     return "".join("N" if delivery.natives else "d" for delivery in adapted(messages, candidate).deliveries)
 
 
@@ -118,7 +118,7 @@ def test_words_that_fill_the_request_free_half_of_it() -> None:
 
 
 def test_the_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() -> None:
-    """With a limit of 8, the prefix breaks once per four new images, and everything before the break stays."""
+    """With a limit of 8, the prefix breaks once per four new images, and everything before the break is unchanged."""
     candidate, turns = reader({"image": {"maxCount": 8}}), growing_conversation(*(1,) * 14)
     states = [adapted(turn, candidate) for turn in turns]
     breaks = [find_break(*pair) for pair in itertools.pairwise(states)]
@@ -272,8 +272,8 @@ def test_each_turn_begins_with_the_turn_before_it(
     policy: str,
     shape: dict[str, Any] | None,
 ) -> None:
-    """Adapted messages and payload are a prefix of the next turn's. Only a limit breaks it, and all before the break
-    stays.
+    """The adapted messages and payload of a turn are a prefix of the next turn's. Only a limit can break this, and then
+    everything before the break is unchanged.
 
     Where a protocol merges consecutive messages of one role, the last turn may grow.
     """
@@ -300,7 +300,9 @@ def count_breaks(turns: Sequence[Sequence[Message]], candidate: Reader) -> int:
 
 @given(groups=GROUPS, max_count=st.integers(1, 9))
 def test_a_limit_on_files_breaks_the_prefix_once_for_half_of_it(groups: list[int], max_count: int) -> None:
-    """The prefix breaks at most once for every half of the limit in files sent, however many are sent at once."""
+    """The prefix breaks at most once for every half of the limit in files sent, no matter how many are sent
+    together.
+    """
     breaks = count_breaks(growing_conversation(*groups), reader({"image": {"maxCount": max_count}}))
     assert breaks * max_count <= 2 * sum(groups)
 

@@ -134,7 +134,7 @@ def test_invalid_option_is_reported_with_its_path(quirks: Any, field: str, const
     )
 )
 def test_an_option_in_effect_is_always_valid(quirks: dict[str, Any]) -> None:
-    """Whatever is configured, the effective value of a quirk is valid: an invalid one counts as absent."""
+    """No matter what is configured, the effective value of a quirk is valid: an invalid value counts as absent."""
     for protocol in PROTOCOLS:
         effective = {name: quirk(quirks, name, protocol) for name in QUIRKS}
         assert check_quirks(effective) == ()

@@ -137,7 +137,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("name", "text", "reading"), ANSWERS)
 def test_an_answer_counts_as_what_it_says(name: str, text: str, reading: AnswerReading) -> None:
-    """An answer is right if it names the file's word exactly, whatever its politeness, language and case."""
+    """An answer is right if it names the file's word exactly, regardless of its politeness, language and case."""
     assert read_answer(PROBES[name], SECRETS[name], ProbeAnswer(text=text)) is reading
 
 

@@ -114,14 +114,14 @@ def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
 @pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("model", LIARS)
 def test_model_that_cannot_read_is_never_believed(protocol: str, model: str) -> None:
-    """A model that does not read never counts as reading, whatever it says."""
+    """A model that does not read never counts as reading, no matter what it says."""
     assert ProbeOutcome.YES not in probe(protocol, LIARS[model]()).values()
 
 
 @pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("reader", READERS)
 def test_model_that_reads_is_believed(protocol: str, reader: str) -> None:
-    """A model that reads counts as reading every kind with a slot, whatever its wording."""
+    """A model that reads counts as reading every kind with a slot, regardless of its wording."""
     outcomes = probe(protocol, READERS[reader]())
     assert len(outcomes) >= 2
     assert set(outcomes.values()) == {ProbeOutcome.YES}

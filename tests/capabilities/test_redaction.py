@@ -1,4 +1,4 @@
-"""Keys are redacted from messages, whatever surrounds them."""
+"""Keys are redacted from messages, no matter what surrounds them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_no_pattern_finds_anything_that_its_words_did_not_announce(text: str) -> None:
-    """Each pattern is skipped unless one of its marker words occurs. The result equals that of trying all patterns."""
+    """Each pattern is skipped unless one of its marker words occurs. The result is the same as after trying all
+    patterns.
+    """
     for announcing_words, pattern in PATTERNS:
         found = text.isascii() and pattern.search(text)
         assert not (announcing_words and found) or any(announcing in text.lower() for announcing in announcing_words)
@@ -73,7 +75,7 @@ def test_no_pattern_finds_anything_that_its_words_did_not_announce(text: str) ->
 
 @given(text=st.text(max_size=60), secret=st.text(min_size=4, max_size=20))
 def test_a_key_that_is_known_is_gone_whatever_it_looks_like(text: str, secret: str) -> None:
-    """A provider's own key is removed by value, whatever its format."""
+    """A provider's own key is removed by value, regardless of its format."""
     cleaned = redact(f"{text}{secret}{text}", secrets=[secret])
     assert secret not in cleaned or secret in redact("…" + text + "…")
 

@@ -332,7 +332,7 @@ def test_of_two_services_with_one_id_the_second_is_reported() -> None:
 
 @pytest.mark.parametrize("document", [None, [], "services", 7, {}, {"services": None}, {"services": {}}])
 def test_a_document_of_another_shape_is_an_empty_registry_with_one_problem(document: Any) -> None:
-    """A document of another shape gives an empty registry and a problem that says what it should contain."""
+    """A document with another structure gives an empty registry and a problem that says what it should contain."""
     loaded = LlmServiceRegistry.from_document(document)
     assert len(loaded) == 0
     assert len(loaded.problems) == 1

@@ -24,7 +24,7 @@ def test_every_changed_line_of_both_texts_has_a_row(before: str, after: str) -> 
 
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_the_pieces_of_a_line_are_the_line(line: str, other_line: str) -> None:
-    """The parts of a line join to the line, and an equal line has no marks."""
+    """Joined, the parts of a line are the line. Equal lines have no marks."""
     parts = mark_words(line, other_line)
     assert "".join(text for text, _ in parts) == line
     if line == other_line:

@@ -1,4 +1,4 @@
-"""A candidate that refused a file may be asked again without the capability that the file needed."""
+"""A candidate that refused a file may be called again as if it lacked the capability that the file needed."""
 
 from __future__ import annotations
 

@@ -63,7 +63,9 @@ def main() -> int:
 
 
 def _finding_of(name: str, run: Callable[[int], Finding], times: int) -> Finding:
-    """Run a piece and return its finding. An exception counts as a loss, so that the other pieces still run."""
+    """Run one piece of the chaos run and return its finding. An exception counts as a loss, so that the other pieces
+    still run.
+    """
     try:
         return run(times)
     except Exception as error:

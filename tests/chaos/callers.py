@@ -38,7 +38,7 @@ def send(
     body: bytes | Iterable[bytes] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """Send a request and return the whole response. Raise one of `CUT` if there is none."""
+    """Send a request and return the complete response. Raise one of `CUT` if there is none."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
         connection.request(method, path, body, dict(headers or {}))
         response = connection.getresponse()
@@ -123,7 +123,7 @@ def at_once(*works: Callable[[], None]) -> list[BaseException]:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a piece: what was tried, what was acknowledged, and which of the acknowledged was lost."""
+    """The result of one chaos scenario: what was tried, what was acknowledged, and what was lost despite that."""
 
     piece: str
     tries: str

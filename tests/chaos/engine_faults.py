@@ -59,7 +59,7 @@ def stopped_database(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def restarted_database(machines: Machines) -> Iterator[None]:
-    """End PostgreSQL as in a power failure and start it again at once."""
+    """End PostgreSQL as in a power failure and start it again immediately."""
     machines.cluster.stop("immediate")
     machines.cluster.start()
     yield

@@ -1,6 +1,6 @@
 """Play every fault of PostgreSQL, Redis, S3 and our processes under a steady load, and check what was reported of it.
 
-Calls go to three machines, the last of which has two workers. If a machine ends before it has read a call, the call is
+Calls go to three machines. The last machine has two workers. If a machine ends before it has read a call, the call is
 sent to another machine, as a load balancer would do.
 """
 

@@ -25,7 +25,7 @@ SETTLE_SECONDS = 1.0
 class Stage:
     """The target of an attack, and what was recorded: responses by kind, and faults.
 
-    `server` carries the attacker's key, `neighbour` that of another agent.
+    `server` carries the attacker's key, `neighbour` another agent's.
     """
 
     server: Server

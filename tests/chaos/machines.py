@@ -154,7 +154,10 @@ class Machines:
         self.agree("revoked key", lambda server: chat(replace(server, key=key), "").status == 401)
 
     def spend(self, push: Callable[[], None]) -> None:
-        """Spend a budget through all processes at once during `push`. No more than the budget may be granted."""
+        """Spend a budget through all processes at the same time during `push`.
+
+        No more than the budget may be granted.
+        """
         self.spent += BUDGET
         manage(self.environments[0], "shell", "-c", LIMIT % self.spent)
         counts, ends = Counter[str](), time.monotonic() + PATIENCE

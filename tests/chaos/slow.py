@@ -20,7 +20,7 @@ LONGEST = 45.0
 
 
 def hold_open(count: int) -> Finding:
-    """Open many connections at once. The server must close all in time, and answer calls meanwhile."""
+    """Open many connections at the same time. The server must close all in time, and answer calls meanwhile."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Each connection also needs a file descriptor in this process.
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * count)), hard))

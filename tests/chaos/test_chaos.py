@@ -1,4 +1,4 @@
-"""A short run of the chaos tests: the pieces work and find no loss."""
+"""A short run of the chaos tests: each scenario works and finds no loss."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def test_attack_that_exceeds_its_bounds_is_found(capsys):
 
 
 def test_growing_server_is_distinguished_from_a_flat_one():
-    """Growth is measured by comparing the median of the last third with that of the second."""
+    """Growth is measured by comparing the medians of the last and the second third."""
     samples = [Sample(float(second), (100.0 + 3 * second, 50.0, 10.0 + second % 2, 4.0)) for second in range(20)]
     assert [row[3] for row in verdicts(samples)] == ["grown", "flat", "flat", "flat"]

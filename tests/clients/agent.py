@@ -16,7 +16,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, whole or assembled from its stream: text, reasoning, tool calls, and its blocks as received.
+    """An answer, received as a whole or assembled from its stream: text, reasoning, tool calls, and its blocks as
+    received.
 
     `broken` is the error event that ended the stream.
     """

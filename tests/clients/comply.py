@@ -1,6 +1,6 @@
 """llm-comply checks our APIs against their vendors' published schemas, with a model behind each protocol.
 
-llm-comply only warns about a missing endpoint for compaction. In this suite such a warning is a failure, so that
+llm-comply only warns about a missing endpoint for compaction. In this suite the warning is a failure, so that
 `differences.toml` must list it.
 """
 

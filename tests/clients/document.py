@@ -22,7 +22,7 @@ NODE = ("@anthropic-ai/sdk", "@anthropic-ai/claude-code", "@openai/codex", "ai",
 class Suite:
     """A suite: its short name, its title, and the package whose version is shown, which is empty for our own suites.
 
-    If the suite has an environment of its own, `place` is its folder below that of the shared environment.
+    If the suite has its own environment, `place` is its folder within the shared environment's.
     """
 
     name: str

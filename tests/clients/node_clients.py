@@ -39,7 +39,7 @@ def run(case: str, model: str) -> Any:
 
 @pytest.mark.parametrize(("chat_api", "protocol"), product(CHAT_APIS, MODELS))
 def test_whole_and_streamed(chat_api: str, protocol: str) -> None:
-    """A whole and a streamed answer have the same text and token count."""
+    """A complete and a streamed answer have the same text and token count."""
     assert run(f"{chat_api} whole", MODELS[protocol]) == {"text": "You said: hello", "tokens": 7}
     streamed = {"text": "You said: hello", "whole": "You said: hello", "tokens": 7}
     assert run(f"{chat_api} streamed", MODELS[protocol]) == streamed

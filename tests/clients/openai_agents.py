@@ -51,7 +51,7 @@ def double(number: int) -> int:
 
 @function_tool
 def screenshot(window: str) -> ToolOutputImage:
-    """What the window shows."""
+    """A screenshot of the window."""
     return ToolOutputImage(image_url=PNG)
 
 

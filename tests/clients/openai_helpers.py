@@ -1,4 +1,4 @@
-"""Helpers of openai-python that its own tests do not run against a server: `parse`, `stream`, pages, raw responses."""
+"""Helpers in openai-python that its own tests do not run against a server: `parse`, `stream`, pages, raw responses."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ async def test_typed_output_after_a_tool(model: Model, output_mode: Any) -> None
 
     @agent.tool_plain
     def count(name: str) -> int:
-        """How many live there."""
+        """Return how many entries are there."""
         return 443037
 
     result = await agent.run("count the people of 'Zürich': 443037")
@@ -134,7 +134,7 @@ async def test_typed_output_after_a_tool(model: Model, output_mode: Any) -> None
 
 
 async def test_text_is_streamed(model: Model) -> None:
-    """The pieces of a streamed answer join to its text. The stream has the usage and the finish reason."""
+    """Joined, the pieces of a streamed answer are its text. The stream has the usage and the finish reason."""
     async with Agent(model).run_stream("hello, how are you?") as stream:
         pieces = [piece async for piece in stream.stream_text(delta=True, debounce_by=None)]
     assert len(pieces) > 1
@@ -168,7 +168,7 @@ async def test_tool_is_called_in_a_stream(model: Model) -> None:
 
 
 async def test_reasoning_is_kept_in_a_conversation(model: Model) -> None:
-    """The thinking parts of a turn with a tool call are sent back with it, whole and streamed."""
+    """The thinking parts of a turn with a tool call are sent back with it, complete and streamed."""
     settings: Any = {"openai_reasoning_effort": "low", "anthropic_effort": "low"}
     agent = Agent(model, model_settings=settings)
 
@@ -192,7 +192,7 @@ async def test_reasoning_is_kept_in_a_conversation(model: Model) -> None:
 
 @pytest.mark.parametrize("mime_type", ["image/png", "application/pdf"])
 async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
-    """An image and a document that the request contains reach the model whole."""
+    """An image and a document that the request contains reach the model complete."""
     data = {"image/png": PNG, "application/pdf": b"%PDF-1.4\n%%EOF\n"}[mime_type]
     result = await Agent(model).run(["What is this?", BinaryContent(data=data, media_type=mime_type)])
     assert result.output.startswith("You said: What is this?")
@@ -236,7 +236,7 @@ async def test_refusal_is_an_error_with_its_status(name: str, key: str, status: 
 
 
 async def test_answer_has_the_official_type(model: Model) -> None:
-    """The SDK's strict validation accepts the answer, whole and streamed: no field is missing or of a wrong type."""
+    """The SDK's strict validation accepts the answer, complete or streamed: no field is missing or of a wrong type."""
     messages: Any = [{"role": "user", "content": "hello"}]
     async with AsyncOpenAI(base_url=URL, api_key=KEY, _strict_response_validation=True) as client:
         answer = await client.chat.completions.create(model=model.model_name, messages=messages)

@@ -1,4 +1,4 @@
-"""docs/recipes.md names the pinned versions with which its recipes are run, each in a suite of its own."""
+"""docs/recipes.md names the pinned versions with which its recipes are run, each in its own suite."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPLAYED = ", replayed"
 
 
 def pinned() -> dict[str, set[str]]:
-    """Return the pinned versions of every Python and Node package of the clients."""
+    """Return the pinned versions of the clients' Python and Node packages."""
     versions: dict[str, set[str]] = {}
     for path in HERE.glob("requirements*.txt"):
         for name, version in re.findall(r"^([\w.-]+)(?:\[[\w,]+\])?==(\S+)", path.read_text("utf-8"), re.MULTILINE):

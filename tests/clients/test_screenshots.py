@@ -1,7 +1,7 @@
 """A coding agent's tool returns a screenshot, and then the model that reads images fails.
 
 The text-only model that takes over gets a description. The vendors' own clients send what Codex and Claude Code send,
-through both APIs, whole and streamed.
+through both APIs, complete and streamed.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def streamed(request: pytest.FixtureRequest) -> bool:
 
 
 def check(server: Server, lab: Lab, headers: Any) -> None:
-    """Check which models were called, what each received, and what headers and log report."""
+    """Check which models were called, what each received, and what the headers and the log report."""
     first_request, second_request = lab.requests[-2:]
     assert (first_request.name, [media.mime_type for media in first_request.heard.media]) == (SEES, ["image/png"])
     assert (second_request.name, second_request.heard.media, PNG_DATA in second_request.body.decode()) == (

@@ -43,7 +43,7 @@ FILE = "file"
 class FieldRow:
     """The values of a field: `values` generates any of them, and `sample` is a value other than the default.
 
-    `unsaid` maps an export to the reason why it cannot express the field.
+    `unsaid` maps an export that cannot express the field to the reason.
     """
 
     values: st.SearchStrategy[Any]

@@ -1,4 +1,4 @@
-"""A committed change is reported as done, whatever fails afterwards. A deleted user is reported as not found."""
+"""A committed change is reported as done, no matter what fails afterwards. A deleted user is reported as not found."""
 
 from __future__ import annotations
 

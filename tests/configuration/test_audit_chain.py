@@ -100,7 +100,7 @@ def test_swapped_lines_are_found(five_entries: None) -> None:
 
 
 def test_swapped_contents_of_two_lines_are_found(five_entries: None) -> None:
-    """Swapped contents are detected although numbers and hashes stayed in place."""
+    """Swapped contents are detected although numbers and hashes are unchanged."""
     renumbered = [
         AuditEntry(number, "2026-01-01", "person", "ada", "", "", "key.issue", "agent", name)
         for number, name in enumerate(("one", "two"), start=1)

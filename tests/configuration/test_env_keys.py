@@ -122,7 +122,9 @@ def test_env_name_distinguishes_colliding_provider_names() -> None:
 
 @pytest.mark.requirement("MMR-E1")
 def test_an_override_wins_over_the_variable_a_provider_names() -> None:
-    """The variable with the provider's name wins over the one that its key refers to, unless it is unset or empty."""
+    """The variable with the provider's name takes precedence over the variable that its key refers to, unless it is
+    unset or empty.
+    """
     key = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=key)
     shared, named = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
@@ -132,7 +134,9 @@ def test_an_override_wins_over_the_variable_a_provider_names() -> None:
 
 
 def test_processes_that_start_at_once_agree_on_a_secret(tmp_path: Path) -> None:
-    """If several processes generate a secret at once, all use the secret stored first, and no other file remains."""
+    """If several processes generate a secret at the same time, all use the secret stored first, and no other file
+    remains.
+    """
     path, start = tmp_path / "secret_key", threading.Barrier(8)
 
     def begin(number: int) -> str:

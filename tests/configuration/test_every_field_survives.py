@@ -74,7 +74,7 @@ def test_a_full_export_makes_the_same_configuration_in_an_empty_installation(con
 def test_a_configuration_imported_onto_itself_changes_nothing(configuration: Configuration) -> None:
     """Importing the export of the current configuration changes nothing, with or without pruning.
 
-    Stored keys stay stored.
+    Stored keys are kept.
     """
     for prune in (False, True):
         outcome = import_files(configuration, texts(configuration), prune=prune)
@@ -109,7 +109,7 @@ def test_a_revision_keeps_all_of_it(configuration: Configuration) -> None:
 @given(configurations())
 @pytest.mark.django_db
 def test_rows_keep_all_of_it(configuration: Configuration) -> None:
-    """Reading the rows returns the configuration that was written, whatever was stored before."""
+    """Reading the rows returns the configuration that was written, no matter what was stored before."""
     stored = without_stored_keys(configuration)
     rows.write(stored)
     assert diff(stored, rows.read()) == ()
@@ -186,7 +186,7 @@ def _sampled(*exports: str) -> list[tuple[type, str]]:
 
 @pytest.mark.parametrize(("kind", "name"), _sampled(SEED), ids=lambda value: getattr(value, "__name__", value))
 def test_the_seed_export_says_a_field_in_its_files_or_on_stderr(kind: type, name: str) -> None:
-    """A change of any field changes the seed export or its list of what is left out."""
+    """A change to any field changes the seed export or its list of what is left out."""
     before = [export(BASE, file_format, Mode.SEED) for file_format in FileFormat]
     for configuration in with_sample(kind, name):
         assert (

@@ -288,7 +288,7 @@ def test_a_chain_edited_after_the_import_wins_over_how_the_file_wrote_it() -> No
 
 @given(words)
 def test_removing_a_service_that_an_agent_uses_is_refused(name: str) -> None:
-    """An import with pruning that would remove the service of an agent is an error and changes nothing."""
+    """An import with pruning that would remove an agent's service is an error and changes nothing."""
     snapshot = to_json(imported(example("llmservices.json")).configuration)
     snapshot["agents"] = [{"id": name, "name": name, "service_id": "vision-model"}]
     configuration = from_json(snapshot)

@@ -139,7 +139,7 @@ def test_the_provider_that_an_entry_names_wins_over_its_address() -> None:
 
 
 def test_an_entry_that_names_a_new_provider_makes_it() -> None:
-    """A service that names an unknown provider creates a provider with that name, whatever its host is."""
+    """A service that names an unknown provider creates a provider with that name, no matter what its host is."""
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"providerName": "ours"}]}])
     assert [provider.name for provider in outcome.configuration.providers] == ["ours"]
 

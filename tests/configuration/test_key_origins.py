@@ -97,7 +97,7 @@ def test_imported_provider_at_another_host_gets_no_foreign_key(name: str, fields
 
 
 def test_the_name_of_a_deleted_provider_does_not_bring_its_key_to_another_host() -> None:
-    """A variable stays bound to its origin after its provider is deleted."""
+    """A variable remains bound to its origin after its provider is deleted."""
     delete_provider(ADA, Provider.objects.get(name="keyed"))
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     assert value_of("keyed") is None

@@ -42,7 +42,7 @@ def test_a_file_with_one_provider_is_merged_into_what_is_stored(stored: Configur
 
 
 def test_a_route_may_name_a_provider_of_another_file(stored: Configuration) -> None:
-    """A route may name a provider of another file, whatever the order of the files."""
+    """A route may name a provider of another file, regardless of the order of the files."""
     route, provider = {"routing": {"new": {"provider": "b"}}}, {"providers": [{**A, "providerName": "b"}]}
     for files in ([route, provider], [provider, route]):
         assert problems(import_values(stored, files)) == []
@@ -57,7 +57,9 @@ def test_unknown_provider_is_reported(stored: Configuration) -> None:
 def test_colliding_variables_are_reported_across_file_and_database(
     stored: Configuration,
 ) -> None:
-    """If a new provider's variable is also that of a stored provider, this is reported with the new provider's path."""
+    """If a new provider's variable is already used by a stored provider, this is reported with the new provider's
+    path.
+    """
     outcome = import_values(stored, [{"providers": [{**A, "providerName": "A"}]}])
     assert problems(outcome) == [("providers[0].providerName", "duplicate")]
 

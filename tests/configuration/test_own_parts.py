@@ -69,7 +69,7 @@ def test_a_part_that_the_file_has_is_merged_or_made_the_same() -> None:
 
 
 def test_keys_of_agents_are_in_no_file_and_stay_where_they_are() -> None:
-    """Exports contain neither the keys of agents nor their terms, and an import keeps those stored."""
+    """Exports contain neither the keys of agents nor their terms, and an import keeps the stored ones."""
     text = json.dumps(routing_value(CONFIGURATION))
     assert "pk" not in text
     assert import_values(CONFIGURATION, [routing_value(CONFIGURATION)]).configuration.agents[0].keys == AGENT.keys

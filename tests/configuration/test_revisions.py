@@ -1,4 +1,4 @@
-"""A change of the configuration is one transaction that writes one revision and one audit event."""
+"""A change to the configuration is one transaction that writes one revision and one audit event."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_action_inside_a_change_has_the_revision_of_the_outermost_one(demo: N
 
 
 def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
-    """A change that ends with an invalid configuration is rolled back."""
+    """A change that results in an invalid configuration is rolled back."""
     before = rows.read()
     with pytest.raises(InvalidError) as refused, ledger.change(ADA, AuditedAction("test")):
         TaskRoute.objects.create(task_type="hollow", position=99)
@@ -82,7 +82,7 @@ def test_an_invalid_configuration_is_rolled_back_whole(demo: None) -> None:
 
 
 def test_second_creation_of_the_same_name_is_refused(demo: None) -> None:
-    """The second of two users who create an object with the same name gets an error message, not a database error."""
+    """If two users create an object with the same name, the second gets an error message, not a database error."""
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
     save_route(ADA, first, [CandidateSpec("echo")])
     with override("en"):
@@ -96,7 +96,7 @@ def test_second_creation_of_the_same_name_is_refused(demo: None) -> None:
 
 
 def test_a_stale_version_is_refused_and_changes_nothing() -> None:
-    """The second of two users who edit the same version gets a conflict."""
+    """If two users edit the same version, the second gets a conflict."""
     provider = make_provider()
     version = provider.version
     save_provider(ADA, provider, expected=version)
@@ -146,7 +146,7 @@ def test_a_deleted_provider_comes_back_with_its_key() -> None:
 
 
 def test_a_stored_key_does_not_follow_its_provider_to_another_origin() -> None:
-    """A stored key is valid for one origin. After a change of the origin it has to be entered again."""
+    """A stored key is valid for one origin. If the origin changes, the key has to be entered again."""
     provider = make_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     provider.endpoint = "https://elsewhere.example.org"

@@ -47,7 +47,7 @@ def test_parameter_changes_name_their_candidate_or_none() -> None:
 
 
 def test_a_candidates_further_fields_are_seen_by_the_draft_and_in_sentences() -> None:
-    """Changes of a candidate's extra fields are listed and are part of the sentence about the chain."""
+    """Changes to a candidate's extra fields are listed and are part of the sentence about the chain."""
     before, after = route("a"), RouteSpec("design", (CandidateSpec("a", extra_body={"seed": 1}, extra={"x": 2}),))
     assert [change.field for change in route_changes(before, after)] == ["extra_body", "extra"]
     changes = diff(Configuration(routes=(before,)), Configuration(routes=(after,)))

@@ -199,7 +199,7 @@ def test_move_killed_before_or_after_its_rows_is_continued(moment: str, journey:
 
 
 def test_move_killed_among_its_rows_is_continued_with_rows_added_meanwhile(journey: Journey) -> None:
-    """A move that was killed while it copied rows is continued.
+    """A move that was killed while it copied rows can be continued.
 
     Rows that were added after an earlier move are numbered after the moved rows.
     """

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.sqlite
 
 
 def test_new_database_and_its_log_are_private_to_their_owner(tmp_path: Path) -> None:
-    """A new database file is private, whatever the umask of the process."""
+    """A new database file is private, regardless of the umask of the process."""
     usual = os.umask(0)
     try:
         settings = {**connections["default"].settings_dict, "NAME": tmp_path / "new.sqlite3"}

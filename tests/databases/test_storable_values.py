@@ -90,7 +90,7 @@ def test_import_rejects_an_unstorable_value_with_its_path(odd: str, demo: None) 
 
 @pytest.mark.parametrize("odd", ["-0.0", "1e16", r'"\ud83d\ude00"', "5e-324"])
 def test_import_of_an_unusual_value_is_idempotent(odd: str, demo: None) -> None:
-    """An unusual value is stored as it is in the file, so importing the file again changes nothing."""
+    """An unusual value is stored as written in the file, so importing the file again changes nothing."""
     assert import_configuration(SYSTEM, [FILE % odd]).revision
     assert Provider.objects.get(name="odd").extra == {"note": {"deep": [json.loads(odd)]}}
     assert import_configuration(SYSTEM, [FILE % odd]).revision is None

@@ -1,6 +1,7 @@
 """The services in deploy/compose.yaml work when started as processes instead of containers.
 
-No image is downloaded. PostgreSQL, Redis and nginx are those of this machine, and the S3 store belongs to the tests.
+No image is downloaded. PostgreSQL, Redis and nginx are already installed on this machine, and the S3 store belongs to
+the tests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A TLS proxy in front of deploy/nginx.conf: pages use https, and the addresses of callers are known."""
+"""A TLS proxy in front of deploy/nginx.conf: pages use https, and callers' addresses are known."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_sign_in_behind_tls_is_not_redirected_and_logged_with_its_address(tmp_pa
 
 
 def test_only_the_outer_proxy_is_trusted(tmp_path: Path) -> None:
-    """The upstream server gets exactly one address and one scheme, whatever headers were sent."""
+    """The upstream server gets exactly one address and one scheme, no matter what headers were sent."""
     with (
         echoing() as port,
         inner_proxy(tmp_path, {"one": port, "two": port}, OUTER) as inner,

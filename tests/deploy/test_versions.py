@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 def test_another_version_does_not_serve_the_same_data_directory(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process of another version that has ended, even in a crash, does not prevent a start."""
+    """A process of another version that has ended, even by a crash, does not prevent a start."""
     settings.DATA_DIR = tmp_path
     mark = draining.ProcessMark()
     mark.place()

@@ -37,7 +37,7 @@ def describing_lab(
     """Run the lab with the model `seer` on the route `describe`, `blind` on the route `blind`, and both on `both`.
 
     The arguments `seer` and `blind` are the protocols of these models. The process starts and ends with an empty run
-    context. `retries` are those of the describer; set them to 0 if waiting for a retry shows nothing new.
+    context. `retries` are the describer's retries; set them to 0 if waiting for a retry shows nothing new.
     """
     with Lab({"seer": f"say:{WORDS}", **(script or {})}) as lab:
         for name, protocol in (("seer", seer), ("blind", blind)):

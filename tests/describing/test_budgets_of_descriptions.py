@@ -31,8 +31,9 @@ def ask(key: str) -> Any:
 
 
 def test_tokens_of_describer_and_answer_are_both_counted(key: str) -> None:
-    """The tokens of the describer and of the answer count. If the description is cached, only the answer's tokens
-    count.
+    """The describer's and the answer's tokens are counted.
+
+    If the description is cached, only the answer's tokens are.
     """
     limit_agent(tokensPerDay=1_000_000)
     with describing_lab():

@@ -44,7 +44,7 @@ def test_describer_that_reads_no_media_is_refused(demo: None) -> None:
 
 
 def test_route_with_a_describer_that_reads_no_media_is_refused(demo: None) -> None:
-    """The describer is checked whichever of the two routes is saved first."""
+    """The describer is checked no matter which of the two routes is saved first."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     with pytest.raises(InvalidError):
         save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,), content={"policy": POLICY}))

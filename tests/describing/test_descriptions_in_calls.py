@@ -264,7 +264,7 @@ def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> No
 
 
 def test_equal_files_share_one_description(key: str) -> None:
-    """Each file has its own description, and equal files have the same one."""
+    """Each file has its own description, and equal files share one."""
     with describing_lab() as lab:
         answer = ask(key, LOOK, image(), picture("red"), image())
         assert len(bodies_to(lab, "seer")) == 2

@@ -34,7 +34,7 @@ FAILURE = DescriptionOutcome(describer="seer", fault="http_500")
 
 
 def test_description_is_shared_with_other_conversations() -> None:
-    """All conversations use a description that one of them has paid for."""
+    """A description that one conversation paid for is used by all conversations."""
     assert keep_description(KEY, "mine", WORDS) == WORDS
     assert find_description(KEY, "yours") == WORDS
 
@@ -78,7 +78,7 @@ def test_deleting_an_artifact_deletes_its_description() -> None:
 
 
 def age_failures() -> None:
-    """Change the dates of all failures so that their cooldown has ended."""
+    """Backdate all failures so that their cooldown has ended."""
     FileDescription.objects.exclude(fault="").update(created_at=datetime.now(UTC) - ASK_AGAIN)
 
 
@@ -103,7 +103,7 @@ def test_unanswered_conversation_uses_another_ones_description_at_once() -> None
 
 
 class TestConversations(TestCase):
-    """Steps of several conversations about one file, in any order."""
+    """Perform steps of several conversations about one file, in any order."""
 
     databases = {"default", "logs"}
 

@@ -24,7 +24,7 @@ def is_shareable(_: str) -> bool:
 
 
 def test_concurrent_calls_share_one_request() -> None:
-    """A second, concurrent call waits for the result of the first. A later call makes a request of its own."""
+    """A second, concurrent call waits for the result of the first. A later call makes its own request."""
 
     async def run() -> tuple[list[str], list[str]]:
         flights, gate, askers = SingleFlight[str](), asyncio.Event(), list[str]()
@@ -56,7 +56,7 @@ def test_waiting_call_asks_itself_if_the_first_is_cancelled() -> None:
 
 
 def test_result_valid_for_one_caller_only_is_not_shared() -> None:
-    """A result such as an exhausted budget is valid for one caller only, so it is not shared."""
+    """A result such as an exhausted budget applies to one caller only, so it is not shared."""
 
     async def run() -> tuple[list[str], list[str]]:
         flights, gate, askers = SingleFlight[str](), asyncio.Event(), list[str]()

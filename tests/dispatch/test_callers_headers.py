@@ -40,7 +40,7 @@ def headers_received(quirks: Mapping[str, Any], caller: Mapping[str, str] = CALL
 
 
 def test_no_caller_headers_are_forwarded_by_default(demo: None):
-    """Neither the request id, nor the trace headers, nor any other header of the caller is forwarded."""
+    """Neither the request id, nor the trace headers, nor any other header from the caller is forwarded."""
     sent = headers_received({})
     assert not {"x-request-id", "x-client-request-id", "traceparent", "tracestate", "x-secret"} & {*sent}
 

@@ -181,7 +181,7 @@ def test_claude_s_host_refuses_thoughts_that_are_missing_or_forged() -> None:
 
 
 def test_gemini_s_host_refuses_calls_whose_proof_is_missing_or_forged() -> None:
-    """A call made by Gemini itself needs its genuine signature. The placeholder is only for calls of other models."""
+    """A call made by Gemini itself needs its genuine signature. The placeholder is only for other models' calls."""
     host = strict_host("gemini", "gemini")
     question = {"role": "user", "parts": [{"text": "Look."}]}
     call = json.loads(host.answer({"contents": [question]}, stream=False))["candidates"][0]["content"]["parts"][1]

@@ -91,7 +91,7 @@ def streamed(arguments: str, size: int) -> tuple[str, list[Any]]:
 
 
 @given(st.text(), st.booleans(), st.integers(1, 9))
-# In ASCII JSON this is an escaped surrogate pair, which this example splits after every character.
+# In ASCII JSON this is an escaped surrogate pair, which this test splits after every character.
 @example("😀", True, 1)
 def test_streamed_call_is_the_same_text_however_it_is_cut(text: str, is_ascii: bool, size: int) -> None:
     arguments = json.dumps({"input": text}, ensure_ascii=is_ascii)

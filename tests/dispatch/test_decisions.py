@@ -96,8 +96,8 @@ def test_uncallable_and_unknown_names_are_not_cached(state: Snapshot) -> None:
 
 
 def test_full_cache_is_cleared_and_plans_stay_correct(state: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callers choose names and parameters, so their number is unlimited. A full cache is cleared, and the plans stay
-    correct.
+    """Callers choose names and parameters, so their number is unlimited. A full cache is cleared, and the plans are
+    still correct.
     """
     monkeypatch.setattr(decisions, "MAX_DECISIONS", 3)
     cache, route = Decisions(state), RouteSpec("draft", (ECHO,))

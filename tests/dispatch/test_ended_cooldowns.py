@@ -66,7 +66,7 @@ def context(demo: None) -> Iterator[RunContext]:
 def test_command_ends_cooldowns_and_is_audited(
     context: RunContext, providers: tuple[str, ...], remaining: set[str]
 ) -> None:
-    """The command covers all providers, or those it is given, with their candidates and keys."""
+    """The command covers all providers, or the given ones, with their candidates and keys."""
     out = StringIO()
     call_command("try_again", *providers, stdout=out)
     assert "openai" in out.getvalue()

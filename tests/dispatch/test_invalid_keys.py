@@ -29,7 +29,7 @@ TEN_MINUTES = 600
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """A provider with five keys. It rejects one of them."""
+    """A provider with five keys. The provider rejects one of the keys."""
     with Lab({f"pool/{DEAD}": 401}) as lab:
         provider = {
             "providerName": "pool",

@@ -69,7 +69,7 @@ def plane(request: pytest.FixtureRequest, demo: None) -> Iterator[Plane]:
 
 
 def lab(**script: str) -> pytest.MarkDecorator:
-    """Run a test with this script of the lab, which names the fault of each provider."""
+    """Run a test with this script for the lab. It names each provider's fault."""
     return pytest.mark.parametrize("plane", [script], indirect=True, ids=["lab"])
 
 
@@ -179,7 +179,7 @@ def test_next_candidate_is_called_if_both_limit_names_are_refused(plane: Plane) 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 @lab(stern=f"parameter:param={OLD}+maxOutputTokens")
 def test_protocol_with_one_limit_name_never_drops_it(plane: Plane, protocol: str) -> None:
-    """In these protocols, `max_tokens` and `maxOutputTokens` have no other name, so the refusal is final at once."""
+    """In these protocols, `max_tokens` and `maxOutputTokens` have no other name, so the refusal is final."""
     plane.provider("stern", protocol)
     name = {"anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
     for _ in range(2):

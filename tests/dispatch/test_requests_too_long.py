@@ -1,4 +1,4 @@
-"""With `onOverflow`, the models for which a request is too long are skipped, and the attempt of each has the reason."""
+"""With `onOverflow`, the models for which a request is too long are skipped, and each attempt gives the reason."""
 
 from __future__ import annotations
 

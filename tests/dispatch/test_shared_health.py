@@ -57,7 +57,7 @@ def process(redis_server: RedisServer) -> Callable[[], Process]:
 
 
 def test_cooldown_of_a_candidate_is_shared(process):
-    """The processes share a cooldown's failure and remaining time, whatever the offset between their clocks."""
+    """The processes share a cooldown's failure and remaining time, regardless of the offset between their clocks."""
     first, second = process(), process()
     first.fail()
     first.share()

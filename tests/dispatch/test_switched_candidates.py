@@ -205,7 +205,10 @@ class Conversation:
         self.memory = ReasoningCache()
 
     def turn(self, name: str) -> str:
-        """Return the text of the vendor's answer, or "" if it called a tool. The tool result is appended at once."""
+        """Return the text of the vendor's answer, or "" if it called a tool.
+
+        The tool result is appended immediately.
+        """
         endpoint = ENDPOINTS[name]
         call = self.client.parse(json.loads(json.dumps(self.client.body())))
         chat = self.memory.complete("ada", call.chat)

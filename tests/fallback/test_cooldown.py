@@ -64,7 +64,9 @@ def test_exhausted_quota_cools_for_at_least_ten_minutes(cooldowns):
 
 
 def test_after_a_cooldown_one_request_probes_and_others_are_skipped(cooldowns, clock):
-    """The first request claims the probe and releases it if it ends without a result. A success ends the cooldown."""
+    """The first request claims the probe, and releases it if the request ends without a result. A success ends the
+    cooldown.
+    """
     record_failure(cooldowns, Fault.TOO_LARGE)
     clock.now += 30
     assert cooldowns.enter("a", "m") is None
@@ -154,7 +156,7 @@ def test_payment_faults_cool_the_provider_for_ten_minutes(cooldowns, fault):
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_400, Fault.CONTEXT_LENGTH, Fault.HTTP_422, Fault.CAPABILITY_MISMATCH])
 def test_fault_of_the_request_starts_no_cooldown(cooldowns, fault):
-    """A fault of the request starts no cooldown, however often it occurs."""
+    """A fault of the request starts no cooldown, no matter how often it occurs."""
     for _ in range(10):
         record_failure(cooldowns, fault)
     assert cooldowns.look("a", "m") is None

@@ -1,7 +1,7 @@
 """A route's error policy: presets, overrides, and what a caller can see.
 
-An override names a fault, a status or a group of faults by its word. The expected row of each fault is in
-expected_faults.py and tested in test_fault_outcomes.py.
+An override names a fault, a status or a group of faults. The expected row for each fault is in expected_faults.py and
+is tested in test_fault_outcomes.py.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def test_a_caller_never_sees_a_provider_s_401_or_403_as_its_own(fault, status):
 
 
 def test_an_error_can_be_explained():
-    """The explanation has the fault's meaning, what the route does, and the words by which a route can override it."""
+    """The explanation contains the fault's meaning, what the route does, and the words by which a route can override
+    it.
+    """
     explanation = explain(Failure(Fault.HTTP_404, status=404))
     assert explanation.meaning
     assert explanation.verdict.action is Action.RAISE

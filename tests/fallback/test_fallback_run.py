@@ -23,7 +23,7 @@ def outcomes(end: RunResult | RouterError) -> list[str]:
 
 @pytest.mark.requirement("MMR-P8")
 def test_rate_limited_provider_is_retried_then_the_next_one_answers():
-    """By default, a 429 is retried twice, then the next candidate is called. All tries count as one attempt."""
+    """By default, a 429 is retried twice, and then the next candidate is called. All tries together are one attempt."""
     upstream = FakeUpstream({"deepseek": [429], "gemini": ["hello"]})
     end = Stage().run(Plan(chain("deepseek", "gemini")), upstream)
     assert isinstance(end, RunResult)
@@ -34,7 +34,7 @@ def test_rate_limited_provider_is_retried_then_the_next_one_answers():
 
 
 def test_a_retry_that_succeeds_stays_with_its_candidate():
-    """A candidate that answers on its second try is the answering one, with one retry counted."""
+    """A candidate that answers on its second try counts as the one that answered, with one retry."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [503, "late"], "b": ["no"]}))
     assert isinstance(end, RunResult)
     assert (end.candidate.provider, end.attempts[0].retry_attempts) == ("a", 1)
@@ -251,7 +251,9 @@ def test_all_cooling_after_outages_tries_the_first_to_recover_once():
 
 
 def test_the_last_resort_try_is_one_try():
-    """The last resort is tried only once, so that requests do not overload the provider during an outage."""
+    """If only the last resort is left, it is tried only once, so that requests do not overload the provider during an
+    outage.
+    """
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {name: [Failure(Fault.CONNECT_REFUSED)] for name in ("a", "b")}
     stage.run(plan, FakeUpstream(down))
@@ -285,7 +287,7 @@ def test_retry_budget_of_a_failing_provider_runs_out():
 
 
 def test_answer_refunds_the_budget_of_its_retries():
-    """A provider that recovers after a retry keeps its retry budget, however often that happens."""
+    """A provider that recovers after a retry keeps its retry budget, no matter how often that happens."""
     stage = Stage()
     for _ in range(120):
         assert isinstance(stage.run(Plan(chain("a")), FakeUpstream({"a": [500, "ok"]})), RunResult)
@@ -298,7 +300,9 @@ def test_dropped_parameter_is_listed_in_the_attempt():
 
 
 def test_strict_raises_a_400_whatever_its_fault():
-    """`strict` decides by status. It neither retries without a parameter nor moves on after an exhausted quota."""
+    """`strict` decides by status. It does not retry without a rejected parameter, and does not move on after an
+    exhausted quota.
+    """
     for fault in (Fault.HTTP_429_QUOTA, Fault.CAPABILITY_MISMATCH, Fault.UNSUPPORTED_PARAMETER, Fault.CONTEXT_LENGTH):
         upstream = FakeUpstream({"a": [Failure(fault, "", 400, param="vision")], "b": ["ok"]})
         end = Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)

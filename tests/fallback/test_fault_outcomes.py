@@ -76,7 +76,7 @@ def test_failing_candidate_is_called_as_often_as_expected(expected: ExpectedFaul
 
 @EACH_FAULT
 def test_raised_fault_has_the_expected_status_and_code(expected: ExpectedFault) -> None:
-    """A route can raise any fault at once. The agent sees the status and code in the fault's row."""
+    """A route can raise any fault immediately. The agent sees the status and code in the fault's row."""
     upstream = upstream_of(expected)
     end = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={expected.fault: Action.RAISE})), upstream)
     assert "b" not in upstream.called

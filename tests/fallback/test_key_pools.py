@@ -64,8 +64,8 @@ def test_provider_fault_is_retried_with_the_same_key():
 
 
 def test_401_of_every_key_is_raised():
-    """If the provider refuses every key with a 401, the error is raised at once. The next request tries one key and is
-    refused as well.
+    """If the provider refuses every key with a 401, the error is raised immediately. The next request tries one key and
+    is refused as well.
     """
     stage, upstream = Stage(), FakeUpstream({"p/a": [401], "p/b": [401], "p/c": [401], "q": ["hello"]})
     plan = Plan((pooled(0, "p", "a", "b", "c"), pooled(1, "q")))
@@ -86,7 +86,7 @@ def test_dead_key_among_limited_ones_counts_as_a_rate_limit():
 
 
 def test_shortest_wait_of_all_keys_is_waited_out():
-    """If every key's response named a wait, the run waits for the shortest of them and calls that key again."""
+    """If every key's response specified a wait, the run waits for the shortest of them and calls that key again."""
     # This is below the longest wait that a run waits for.
     short, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [short, "hello"], "p/b": [long]}, seconds=0.0)
@@ -148,7 +148,7 @@ def test_a_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, c
 
 
 def test_a_conversation_whose_key_was_refused_goes_on_with_another_and_stays_there():
-    """The conversation stays with its second key, since the provider's prompt cache for that key now has the
+    """The conversation keeps using its second key, since the provider's prompt cache for that key now has the
     conversation.
     """
     clock = Clock()

@@ -114,7 +114,7 @@ def test_limit_name_follows_a_provider_that_changes_it() -> None:
 
 
 def test_limit_refused_under_both_names_is_not_remembered() -> None:
-    """If both names are refused, the failure of the candidate counts. The next request tries both names again."""
+    """If both names are refused, the candidate's failure counts. The next request tries both names again."""
     stage, upstream = Stage(), FakeUpstream({"a": [refusal_of(OLD), refusal_of(NEW)]})
     assert isinstance(stage.run(Plan(chain("a")), upstream), UpstreamRefused)
     assert [call.limit_name for call in upstream.calls] == [None, NEW]

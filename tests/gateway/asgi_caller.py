@@ -72,7 +72,7 @@ class LoopbackProvider(upstream.Provider):
 
 @dataclass
 class Loopback:
-    """Providers on a local socket, served by the running loop without a task of their own."""
+    """Providers on a local socket, served by the running event loop, without a task for each."""
 
     listening: socket.socket
     requested: asyncio.Event = field(default_factory=asyncio.Event)

@@ -154,7 +154,7 @@ def message_of(stream: bytes) -> Any:
 
 @dataclass(frozen=True)
 class SdkApi:
-    """How an SDK reads one API: the type of a whole response, its nullable keys, and the text of a stream."""
+    """How an SDK reads one API: the type of a complete response, its nullable keys, and the text of a stream."""
 
     whole: Any
     nulls: re.Pattern[str]

@@ -161,7 +161,7 @@ def served(
     """Start a server with the demo and the lab's providers.
 
     `configured` returns the configuration to import, `settings` are environment variables without their prefix,
-    `options` are those of `serve`, and `prefix` is a command that runs the server.
+    `options` are options of `serve`, and `prefix` is a command that runs the server.
     """
     with Lab(script) as lab, serving(directory, lab, [configured(lab)], settings, options, prefix) as server:
         yield server

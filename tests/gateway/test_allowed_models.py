@@ -103,7 +103,7 @@ def test_agent_created_at_run_time_has_its_creators_limits(demo: None) -> None:
 
 
 def test_key_of_a_created_agent_is_bound_by_its_creators_limits(demo: None) -> None:
-    """A key of an agent created at run time may use only the names that the key and all its ancestors allow."""
+    """The key of an agent created at run time may use only the names that the key and all its ancestors allow."""
     limit_agent(models=["task:planning", "text-model"])
     put_agent(SYSTEM, "text-agent", "made")
     put_agent(SYSTEM, "made", "made-of-made")

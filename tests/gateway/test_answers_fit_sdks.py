@@ -1,4 +1,4 @@
-"""Whatever a provider sends, the vendors' own SDKs accept the response that each chat API makes of it."""
+"""No matter what a provider sends, the vendors' own SDKs accept each chat API's response."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def is_newer(item: VendorItem) -> bool:
 
 
 def without_newer(events: list[StreamEvent]) -> list[StreamEvent]:
-    """Return the stream. If one of its blocks is newer than the SDK, leave out all events of the vendor's own."""
+    """Return the stream. If one of its blocks is newer than the SDK, leave out all vendor-specific events."""
     if not any(is_newer(item) for event in events if isinstance(event, Delta) for item in event.vendor):
         return events
     return [event._replace(vendor=()) if isinstance(event, Delta) else event for event in events]
@@ -113,7 +113,7 @@ def sse_body(events: list[dict[str, Any]]) -> bytes:
 @pytest.mark.parametrize("protocol", VENDORS)
 @pytest.mark.parametrize("name", NAMES)
 def test_recorded_answer_is_valid_for_the_sdk(name: str, protocol: str, api: str) -> None:
-    """A recorded answer is valid for the SDK, whole and streamed, and both have the same text."""
+    """A recorded answer is valid for the SDK, complete and streamed, and both have the same text."""
     answer = decode_whole(protocol, json.dumps(recording(name, protocol).whole).encode())
     assert isinstance(answer, Answer)
     check_whole(api, WHOLE[api](answer))
@@ -126,7 +126,7 @@ def test_recorded_answer_is_valid_for_the_sdk(name: str, protocol: str, api: str
 @FEW
 @given(case=bodies())
 def test_whole_answer_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
-    """Whatever values a provider sends, the caller receives a response in the vendor's format or an error."""
+    """No matter what values a provider sends, the caller receives a response in the vendor's format or an error."""
     answer = decode_whole(*case)
     if isinstance(answer, Answer):
         answer = replace(answer, vendor=tuple(item for item in answer.vendor if not is_newer(item)))
@@ -137,7 +137,7 @@ def test_whole_answer_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple
 @FEW
 @given(case=streams())
 def test_stream_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
-    """Whatever values a provider streams, every event is valid for the SDK."""
+    """No matter what values a provider streams, every event is valid for the SDK."""
     if stream := encode(STREAMED[api](), without_newer(decode(*case))):
         SDK_APIS[api].read(stream)
 
@@ -149,7 +149,9 @@ def test_stream_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, 
 def test_any_mixture_of_text_reasoning_and_calls_is_valid_for_the_sdk(
     provider: str, api: str, pieces: tuple[list[Call], list[Step]]
 ) -> None:
-    """The SDK's own accumulator returns the text that was streamed, however text, reasoning and calls are mixed."""
+    """The SDK's own accumulator returns the text that was streamed, no matter how text, reasoning and calls are
+    mixed.
+    """
     calls, steps = pieces
     steps = [*steps, ("text", 0, "end")]
     protocol, send = PROVIDERS[provider]
@@ -169,7 +171,7 @@ ERRORS = st.builds(
 @FEW
 @given(error=ERRORS)
 def test_error_is_valid_for_the_sdk(error: GatewayError) -> None:
-    """An error is valid for the SDK, both as a whole response and as the last event of a stream."""
+    """An error is valid for the SDK, both as a complete response and as the last event of a stream."""
     chat = body_of(error, "req_1")
     check_nulls(chat, CHAT_NULLS)
     strictly(openai.types.ErrorObject, chat["error"])

@@ -25,7 +25,7 @@ def chunk(event: bytes) -> dict[str, Any]:
 
 
 def test_log_probabilities_are_part_of_the_choice():
-    """Whole and streamed choices contain the log probabilities, or null if the provider sent none."""
+    """Complete and streamed choices contain the log probabilities, or null if the provider sent none."""
     assert choice_of(Answer("hi", logprobs=PROBABLE))["logprobs"] == PROBABLE
     assert choice_of(Answer("hi"))["logprobs"] is None
     chunks = Chunks("m")

@@ -102,7 +102,7 @@ def test_every_kind_of_tokens_reaches_caller_and_log(client, server, provider, s
 
 @BOTH
 def test_tier_and_fingerprint_reach_the_caller(client, server, stream):
-    """The service tier and the fingerprint are in a whole response and in the last chunk of a stream."""
+    """The service tier and the fingerprint are in a complete response and in the last chunk of a stream."""
     request_id, chunks = ask(client, "one/fault:recorded:name=counts", stream=stream)
     assert (chunks[-1].service_tier, chunks[-1].system_fingerprint) == ("priority", "fp_lab")
     answer = server.timeline(request_id)["answer"]

@@ -53,7 +53,9 @@ async def test_a_body_whose_announced_length_is_too_large_is_not_read(key):
 
 
 async def test_a_body_that_grows_too_large_is_read_no_further(key):
-    """The bytes received count, whatever the Content-Length is. Pieces beyond the limit are not read."""
+    """The bytes that are received are counted, no matter what the Content-Length is. Pieces beyond the limit are not
+    read.
+    """
     block = b" " * (8 * 1024 * 1024)
     needed = received_limit(PATH) // len(block) + 1
     call = Call([block] * (needed + 5), headers(key, 5))

@@ -1,5 +1,6 @@
-"""A body with one wrong value anywhere is accepted, or refused with the place of the value. It causes no internal
-error.
+"""A body with one wrong value anywhere is accepted, or is refused with the path of the value.
+
+No internal error occurs.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ GEMINI: dict[str, Any] = {
 
 
 def parse_gemini(body: Any, find: Callable[[str], None]) -> ChatCall:
-    """Parse the body with a model and with or without streaming, both of which are in the path in Gemini's API."""
+    """Parse the body. The model and whether to stream are parameters, since Gemini's API has them in the path."""
     return gemini.parse({**body, "model": "a", "stream": False}, find)
 
 

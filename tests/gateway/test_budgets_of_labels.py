@@ -65,8 +65,8 @@ async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopb
 
 @pytest.mark.parametrize("provider", ["silent", "stall"])
 async def test_cancelled_call_releases_its_reservations(key, loopback, provider):
-    """A cancelled call releases its reservations for agent, team and end user. Tokens that were streamed before stay
-    counted in all three.
+    """A cancelled call releases its reservations for agent, team and end user. Tokens that were streamed before are
+    still counted in all three.
     """
     await asyncio.to_thread(limit_agent, "text-agent", tokensPerDay=5000)
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", tokensPerDay=5000)
@@ -113,7 +113,7 @@ def test_end_users_beyond_the_maximum_share_one_budget() -> None:
 
 
 def test_budget_applies_at_once_and_can_be_undone(demo: None) -> None:
-    """A new budget applies at once, appears in the history and in the audit log, and can be undone."""
+    """A new budget applies immediately, appears in the history and in the audit log, and can be undone."""
     key = key_of("text-agent", terms={"project": "atlas"})
     revision = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
     assert revision is not None

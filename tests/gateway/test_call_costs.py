@@ -77,8 +77,8 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
 async def cost_of(key: str, provider: str, costs: Costs, **body: Any) -> Call:
     """Make a call after another call has filled the caches. Repeat it if the configuration's stamp was read meanwhile.
 
-    The stamp is read every second, whichever call is running, so the call is not charged for it. Nor is it charged for
-    a share of a limit that arrives late.
+    The stamp is read every second, no matter which call is running, so the call is not charged for it. Nor is it
+    charged for a share of a limit that arrives late.
     """
     loop = asyncio.get_running_loop()
     for _ in range(TRIES):
@@ -134,7 +134,7 @@ async def test_call_within_its_share_of_a_limit_uses_no_rows_or_threads(key, loo
 
 @pytest.mark.parametrize(("provider", "stream"), [("plain", False), ("stream", True)])
 async def test_finished_call_is_freed_without_the_cycle_collector(key, loopback, provider, stream):
-    """A finished call has no reference cycles, so a request of ten megabytes is freed at once."""
+    """A finished call has no reference cycles, so a request of ten megabytes is freed immediately."""
     gc.collect()
     gc.disable()
     try:

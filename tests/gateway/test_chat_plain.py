@@ -10,8 +10,8 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def test_chat_request_is_answered_without_provider_keys(key):
-    """The chain of `task:planning` ends with echo, so the demo answers without provider keys. The headers name the
-    provider and the number of attempts, and the log contains no text of the request.
+    """The chain of `task:planning` ends with the echo provider, so the demo answers without provider keys. The headers
+    name the provider and the number of attempts, and the log contains no text of the request.
     """
     response = post(key, chat_body("Plan a picnic"))
     assert response.status_code == 200, response.content

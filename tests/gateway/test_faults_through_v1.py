@@ -38,7 +38,7 @@ def broken_off(results: list[CaseResult]) -> list[CaseResult]:
 
 
 def test_cases_include_every_fault_of_a_provider() -> None:
-    """The cases include every fault of a provider, and more than 40 faults in each protocol."""
+    """The cases include every fault that a provider can have, and more than 40 faults in each protocol."""
     assert {case.fault for case in CASES} - {None} == {fault.value for fault in Fault} - {Fault.FIRE_DRILL.value}
     plain = {(case.protocol, case.fault) for case in CASES if case.fault and not case.stream}
     for protocol in ("openai", "openai-responses", "anthropic", "gemini"):
@@ -85,8 +85,8 @@ def test_without_a_fault_only_the_first_candidate_is_called(results) -> None:
 
 
 def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
-    """A complete stream has one finish reason and ends with `[DONE]`. A stream that broke off has neither, so that no
-    client takes it for complete.
+    """A complete stream has one finish reason and ends with `[DONE]`. A stream that broke off has neither, so no client
+    mistakes it for a complete one.
     """
 
     def actual(result: CaseResult) -> Any:

@@ -62,7 +62,7 @@ def logged(server: Server, query: str) -> list[Any]:
 
 def test_provider_is_not_called_until_the_drill_expires(server: Server, script: Server) -> None:
     """A drill applies in both workers and in those that replace killed workers. When the drill expires, the provider is
-    called again at once.
+    called again immediately.
     """
     assert providers_reached(server) == ["one"]
     begun = ask(script, "POST", "/api/v1/admin/providers/one/drill", {"seconds": 300})

@@ -392,7 +392,7 @@ def test_signature_issued_by_gemini_is_kept():
 
 
 def test_reasoning_text_appears_only_if_requested():
-    """Without `includeThoughts` there is no reasoning text, whole or streamed."""
+    """Without `includeThoughts` there is no reasoning text, complete or streamed."""
     answer = Answer("Yes", reasoning="Hm.")
     for includes_thoughts in (False, True):
         call = call_of(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": includes_thoughts}}))
@@ -580,7 +580,7 @@ def all_recordings() -> list[tuple[str, Any]]:
     ("protocol", "recording"), all_recordings(), ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recording):
-    """Every whole response and every chunk is valid for google-genai's types, which forbid unknown fields."""
+    """Every complete response and every chunk is valid for google-genai's types, which forbid unknown fields."""
     call = call_of(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": True}}))
     body = json.dumps(recording.whole).encode()
     answer = mend_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)

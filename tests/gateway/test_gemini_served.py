@@ -43,7 +43,7 @@ class Answer(BaseModel):
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_answers_agree_over_each_protocol(google, upstream):
-    """A whole answer and a stream have the same text and the same usage."""
+    """A complete answer and a stream have the same text and the same usage."""
     request: Any = {"model": f"{upstream}/lab", "contents": "hello", "config": {"system_instruction": "Be brief."}}
     whole = google.models.generate_content(**request)
     chunks = list(google.models.generate_content_stream(**request))
@@ -86,7 +86,7 @@ def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(google, server, ups
 
 
 def test_files_and_schemas_reach_a_model(google, server):
-    """An inline image, a stored image and either kind of schema reach the model."""
+    """Inline images, stored images and both kinds of schemas reach the model."""
     stored = httpx.post(
         f"{server.url}/v1/files",
         headers={"authorization": f"Bearer {server.key}"},
@@ -150,7 +150,7 @@ def test_failures_raise_the_clients_errors(google):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(google, server, upstream):
-    """As in Google's API, a blocked prompt is a response without candidates, whole and streamed. The log records an
+    """As in Google's API, a blocked prompt is a response without candidates, complete and streamed. The log records an
     error.
     """
     request: Any = {"model": f"{upstream}/fault:policy", "contents": "hi"}

@@ -1,4 +1,4 @@
-"""A deleted or expired file never ends a conversation, and an agent learns nothing of another agent's private files."""
+"""Deleted and expired files never end a conversation, and an agent learns nothing about other agents' private files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FORMS = {"image_url": as_image, "file_id": as_file, "input_audio": as_audio}
 
 
 def result_of(ref: str) -> dict[str, Any]:
-    """Return a `get_artifact` result in its short form, which names the artifact and has no data."""
+    """Return the short form of a `get_artifact` result, with the artifact's name and without data."""
     metadata = {"id": ref.removeprefix("artifact:"), "filename": "seen.png", "mimeType": "image/png"}
     return {"contentType": "image", "routing": "image_url", "metadata": metadata}
 

@@ -1,4 +1,4 @@
-"""Lone surrogates in any text of a provider never make an API's response fail, whole or streamed."""
+"""Lone surrogates in a provider's text never make an API's response fail, complete or streamed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_surrogates_in_a_whole_answer_are_joined_or_replaced(server: Server, pat
 
 @pytest.mark.parametrize("path", APIS)
 def test_surrogates_in_an_error_are_replaced(server: Server, path: str) -> None:
-    """A surrogate in an upstream error is replaced in the refusal that the caller receives."""
+    """A lone surrogate in an upstream error is replaced in the refusal that the caller receives."""
     server.lab.play({"one": "http_400:message=no \ud83d here"})
     reply = ask(server, "POST", path, {**APIS[path][0], "model": "one/lab"})
     assert reply.status == 400

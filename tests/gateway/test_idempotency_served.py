@@ -29,7 +29,9 @@ def with_key(key: str) -> dict[str, Any]:
 
 
 def test_repeated_calls_of_openais_client_make_one_request(client: openai.OpenAI, server: Server) -> None:
-    """Whichever worker receives the repeated call, the provider receives one request, whole or streamed."""
+    """No matter which worker receives the repeated call, the provider receives one request, for complete and streamed
+    answers.
+    """
     whole = [client.chat.completions.create(model="one/lab", messages=HELLO, **with_key("whole")) for _ in range(6)]
     assert len({answer.id for answer in whole}) == 1
     streams = [
@@ -45,7 +47,8 @@ def test_repeated_calls_of_openais_client_make_one_request(client: openai.OpenAI
 
 
 def test_client_that_repeats_too_early_retries_and_gets_the_answer(client: openai.OpenAI, server: Server) -> None:
-    """A call that is repeated while the first is running is a 409 with Retry-After, which the official client obeys.
+    """A call that is repeated while the first is running returns 409 with Retry-After, which the official client obeys.
+
     The provider receives one request.
     """
     server.lab.play({"one": "delay:seconds=0.5"})

@@ -68,7 +68,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_every_api_beside_chat_is_called_here() -> None:
-    """Every API besides chat is in `CALLS`. A new API must be added there."""
+    """Every API except chat is in `CALLS`. A new API must be added there."""
     assert set(CALLS) == set(CHAT_APIS) - {"/v1/chat/completions", "/v1/messages", "/v1/responses"}
 
 

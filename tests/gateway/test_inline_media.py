@@ -61,7 +61,7 @@ def test_a_web_page_inside_a_request_is_read_as_a_browser_shows_it() -> None:
 
 
 def test_a_file_beyond_the_largest_upload_is_refused_before_it_is_decoded(settings: Any) -> None:
-    """The limit counts the bytes of the file, not the characters of its base64 nor those before it."""
+    """The limit counts the bytes of the file, and not the characters of its base64 or the prefix before it."""
     settings.MAX_UPLOAD_BYTES = 3000
     lead = "data:;base64,"
     assert len(decode_base64(lead + base64.b64encode(bytes(3000)).decode(), "file", len(lead))) == 3000

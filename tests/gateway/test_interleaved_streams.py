@@ -1,4 +1,6 @@
-"""In each chat API, a stream arrives as the same blocks, however the provider interleaves text, reasoning and calls."""
+"""In each chat API, a stream arrives as the same blocks, no matter how the provider interleaves text, reasoning and
+calls.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +172,7 @@ def response_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def gemini_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Send each call whole at the place of its first piece, since Gemini does not split calls."""
+    """Send each call in one piece, in place of its first piece, since Gemini does not split calls."""
     for kind, number, piece in steps:
         if kind == "call" and piece:
             continue
@@ -218,7 +220,7 @@ def transcode(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
 def test_any_mixture_of_text_reasoning_and_calls_arrives_as_the_same_blocks(
     provider: str, api: str, pieces: tuple[list[Call], list[Step]]
 ) -> None:
-    """Text and reasoning arrive whole and in order. Each call arrives once, with its id, name and complete input."""
+    """Text and reasoning arrive complete and in order. Each call arrives once, with its id, name and complete input."""
     calls, steps = pieces
     if not any(kind != "reasoning" for kind, _, _ in steps):
         steps = [*steps, ("text", 0, "end")]

@@ -79,7 +79,7 @@ def test_the_rows_are_written_with_the_log(key: str) -> None:
     # One row has the answer's items, the other the input that they answer.
     assert len({row.owner for row in rows}) == len(rows) == 2
     for row in rows:
-        # Without `msg_` and the item's two digits, the id is that of the answer.
+        # Without `msg_` and the item's two digits, the id is the answer's id.
         assert item["id"][4:-2] not in row.digest
         assert b"picnic" not in bytes(row.ciphertext)
         assert row.size == len(bytes(row.ciphertext))
@@ -256,7 +256,7 @@ def keys_of(kept: KeptAnswers, agent: str, answers: int) -> list[int]:
 
 
 def test_oldest_answers_are_evicted_per_agent_and_in_total(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits count stored bytes. One agent's answers never evict those of another agent that stays within its own
+    """The limits count stored bytes. One agent's answers never evict the answers of another agent that is within its
     limit.
     """
     kept = KeptAnswers()
@@ -293,7 +293,7 @@ def test_referenced_items_count_towards_the_size_limit(key: str, settings: Any) 
 
 
 def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that continues at once with another worker may arrive before the row is written, so the look-up is
+    """A client that continues immediately with another worker may arrive before the row is written, so the look-up is
     retried.
     """
     item = answered_item(key)

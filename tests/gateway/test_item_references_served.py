@@ -46,7 +46,7 @@ def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "")
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
 def test_references_reach_the_provider_as_the_items_would(server: Server, upstream: str, streamed: bool) -> None:
-    """Reasoning with its signature, text and calls reach the provider unchanged, whichever worker responds."""
+    """Reasoning with its signature, text and calls reach the provider unchanged, no matter which worker responds."""
     sent = conversation(server, upstream, streamed=streamed)
     for by in ("reference", "previous") * 3:
         assert without_ids(conversation(server, upstream, streamed=streamed, by=by)) == without_ids(sent)
@@ -56,7 +56,7 @@ def without_ids(value: Any) -> Any:
     """Return the request without call ids, which the lab generates for each answer, and without Gemini's signatures of
     calls.
 
-    The signatures are part of no item, so only the worker that received them knows them.
+    No item contains the signatures, so only the worker that received them knows them.
     """
     if isinstance(value, dict):
         return {

@@ -1,5 +1,5 @@
-"""A stream that waits for its content begins with comments and ends as every stream of its API does, whatever the chain
-does.
+"""A stream that waits for its content begins with comments and ends as every stream of its API does, no matter what the
+chain does.
 
 The provider responds when the test tells it to, so nothing in this module depends on timing.
 """
@@ -45,7 +45,7 @@ EACH_API = pytest.mark.parametrize("path", BODIES)
 @pytest.fixture
 def loopback(loopback: Loopback) -> Loopback:
     """Create providers and routes. In `slow`, a test triggers the response of the first candidate, and a second
-    candidate responds at once. `alone` has only the first candidate. `never` does not begin a stream early.
+    candidate responds immediately. `alone` has only the first candidate. `never` does not begin a stream early.
     """
     add_route("slow", "silent", "stream", seconds=SOON)
     add_route("alone", "silent", seconds=SOON)
@@ -221,7 +221,7 @@ async def test_begun_stream_of_a_failed_chain_ends_with_an_error_event(key, loop
 
 
 async def test_comments_are_repeated_until_content_comes(key, loopback, monkeypatch):
-    """Each comment is sent on its own, so that a proxy forwards it at once."""
+    """Each comment is sent on its own, so that a proxy forwards it immediately."""
     monkeypatch.setattr(keep_alive, "REPEAT_SECONDS", SOON)
     call = call_to("alone", key)
     async with loopback.serve():
@@ -301,8 +301,8 @@ async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monk
 
 @pytest.mark.parametrize("ending", ["stream", "fail"])
 async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopback, ending):
-    """A replay has the same events, its headers are real headers, and it has no comments. A broken stream releases the
-    key.
+    """A replay has the same events as the first response. It has real HTTP headers instead of comments in the stream. A
+    broken stream releases the key.
     """
     idempotency_key = (b"idempotency-key", b"k")
     call = call_to("alone", key, idempotency_key)

@@ -121,7 +121,7 @@ def test_embeddings_rotate_through_all_keys(server, client):
 
 
 def test_refusal_of_every_key_is_upstream_auth(server, client):
-    """If every key is refused, the answer is a 502 `upstream_auth` at once and contains no key."""
+    """If every key is refused, the answer is a 502 `upstream_auth` immediately and contains no key."""
     server.lab.play({"refused": 401})
     with pytest.raises(openai.APIStatusError) as error:
         ask(client, "refused", "hello")

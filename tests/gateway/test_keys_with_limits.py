@@ -1,4 +1,4 @@
-"""Limits on a single key, which narrow those of its agent. They are set when the key is issued, changed later, and
+"""Limits on a single key, which narrow its agent's limits. They are set when the key is issued, changed later, and
 undone.
 """
 

@@ -150,7 +150,7 @@ async def test_each_of_several_answers_counts(key, loopback):
 
 
 async def test_several_answers_are_accepted_together_or_not_at_all(key, loopback):
-    """If the limit does not allow all of the answers, no upstream call is made and no reservation remains."""
+    """If the limit does not allow all of the requested answers, no upstream call is made and no reservation remains."""
     await asyncio.to_thread(several, "plain")
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=2)
     async with loopback.serve():

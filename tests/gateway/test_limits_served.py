@@ -212,8 +212,8 @@ async def test_while_the_database_is_locked_a_share_is_extended_once(server: Ser
 
 
 async def test_killed_processes_lose_no_more_than_their_shares(server: Server) -> None:
-    """The processes that replace the killed ones can use at once what was not drawn from the limit, and the rest after
-    the lease has expired.
+    """The processes that replace the killed ones can use immediately what was not drawn from the limit, and the rest
+    after the lease has expired.
     """
     limit(server, tokensPerDay=400_000)
     await ask_together(server, 8, max_tokens=2000)

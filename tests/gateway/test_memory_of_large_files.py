@@ -1,4 +1,4 @@
-"""A file of 25 MiB passes through a real server without three copies of it in memory at any time."""
+"""A file of 25 MiB passes through a real server, and there are never three copies of it in memory."""
 
 from __future__ import annotations
 

@@ -90,7 +90,9 @@ def test_signature_of_another_vendor_is_never_the_last_block(after, kinds):
 
 
 def test_stream_without_thinking_has_only_text():
-    """If a call requests neither thinking nor tools, the response has only text: its client reads `content[0]`."""
+    """If a call requests neither thinking nor tools, the response has only text, because such clients read
+    `content[0]`.
+    """
     events = MessageEvents("m", ORIGIN, thinks=False)
     deltas_sent = [Delta(reasoning="hm"), Delta(thoughts=(SIGNED, FOREIGN)), Delta("Yes")]
     assert block_kinds(b"".join(map(events.write_delta, deltas_sent)) + events.write_finish(Finish("stop"))) == ["text"]
@@ -152,8 +154,8 @@ deltas = st.lists(
 
 @given(sent=deltas)
 def test_text_and_reasoning_arrive_complete_and_in_order(sent):
-    """In whatever order they are sent, the decoder finds all text, reasoning and signatures. Every block that starts
-    also stops.
+    """Regardless of the order in which they are sent, the decoder finds all text, reasoning and signatures. Every block
+    that starts also stops.
     """
     stream = encode_stream([*sent, Delta("end")])
     received = [event for event in decode(stream) if isinstance(event, Delta)]

@@ -59,8 +59,8 @@ def test_a_picture_for_a_text_model_is_described(key):
 
 
 def test_tool_results_become_separate_messages():
-    """A user message with tool results and text becomes several canonical messages in order. A tool's error stays an
-    error.
+    """A user message with tool results and text becomes several canonical messages in order. A tool's error is kept as
+    an error.
     """
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "42"}], "is_error": True}
     call = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}}
@@ -230,7 +230,7 @@ def test_an_answer_has_its_blocks_in_order():
 
 
 def test_sources_of_other_vendors_become_citations():
-    """Citations of other vendors become citations of Anthropic's format. A source without details is left out."""
+    """Other vendors' citations are converted to Anthropic's format. A source without details is left out."""
     page = {"url": "https://example.org/", "title": "Example", "content": "words"}
     file = {"filename": "a.pdf", "index": 2}
     annotations = [

@@ -39,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_answers_agree_over_each_protocol(claude, upstream):
-    """A whole answer and a stream have the same text and the same usage."""
+    """A complete answer and a stream have the same text and the same usage."""
     request_fields = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO, "system": "Be brief."}
     whole = claude.messages.create(**request_fields)
     with claude.messages.stream(**request_fields) as stream:

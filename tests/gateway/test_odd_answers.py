@@ -1,4 +1,4 @@
-"""Whatever values a provider sends, its response is decoded as an answer or a failure, and can be encoded."""
+"""No matter what values a provider sends, its response is decoded as an answer or a failure, and can be encoded."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def spoil(draw: st.DrawFn, value: Any) -> Any:
-    """Return a copy of the value in which up to three places have odd values."""
+    """Return a copy of the value with unusual values in up to three places."""
     value = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
         *path_to_holder, last = draw(st.sampled_from([*paths_in(value)][1:])) if value else [None]

@@ -91,7 +91,7 @@ def test_a_form_without_a_file_or_a_model_is_refused(key) -> None:
 
 
 def test_private_file_of_another_agent_is_not_found(key, demo) -> None:
-    """For a private file of another agent, the error is the same as for an unknown file."""
+    """For another agent's private file, the error is the same as for an unknown file."""
     other_key = key_of("vision-agent", scopes=["artifacts:write"])
     ref = post_form(other_key, "/v1/files", file=wav(), purpose="user_data").json()["id"]
     Artifact.objects.update(visibility="private")

@@ -1,4 +1,4 @@
-"""The faults of the table in calls other than chat: embeddings as a whole response, transcripts as a stream.
+"""The faults of the table in calls other than chat: embeddings as a complete response, transcripts as a stream.
 
 Each fault has its own provider, with and without a second provider of the same model. The expected results are in
 tests/fallback/expected_faults.py.
@@ -129,7 +129,7 @@ def test_refusal_has_the_status_and_code_of_the_table(results) -> None:
 
 
 def test_second_provider_of_the_same_model_answers(results) -> None:
-    """If the table passes a fault on, the second provider answers, whole and streamed."""
+    """If the table passes a fault on, the second provider answers, with a complete or streamed answer."""
     fell_back = [result for result in results if result.case.falls_back]
 
     def actual(result: CaseResult) -> Any:

@@ -69,8 +69,8 @@ def stored(server: Server, response: Any) -> list[bytes]:
 
 @pytest.mark.smoke
 def test_embeddings_are_decoded_by_the_official_client(client, server):
-    """The client requests base64 and decodes it. The response has the caller's name of the model, and the provider
-    receives its own name of the model.
+    """The client requests base64 and decodes it. The response has the caller's name for the model, and the provider
+    receives its own name for it.
     """
     answer = client.embeddings.create(model="one/embed-1", input=["hello", "你好"])
     assert [item.embedding for item in answer.data] == [vector("hello"), vector("你好")]
@@ -206,7 +206,7 @@ def test_rerank_results_are_passed_on_unchanged(server):
 
 @pytest.mark.parametrize("prompt", ["Once", ["Once", "Twice"]])
 def test_completion_is_passed_on_complete(client, server, prompt):
-    """Every choice of every prompt is returned under the caller's name of the model, and the tokens are logged."""
+    """Every choice of every prompt is returned under the caller's name for the model, and the tokens are logged."""
     raw = client.completions.with_raw_response.create(model="one/instruct", prompt=prompt, n=2, echo=True, suffix="!")
     answer = raw.parse()
     count = 2 * (len(prompt) if isinstance(prompt, list) else 1)
@@ -223,7 +223,7 @@ def test_completion_is_passed_on_complete(client, server, prompt):
 @pytest.mark.parametrize("includes_usage", [True, False])
 @pytest.mark.parametrize("step", ["ok", "unstreamed"])
 def test_completion_is_streamed_with_its_usage(client, server, includes_usage, step):
-    """Each chunk has the caller's name of the model. The usage follows the last text."""
+    """Each chunk has the caller's name for the model. The usage follows the last text."""
     server.lab.play({"one": [step]})
     options = {"stream_options": {"include_usage": True}} if includes_usage else {}
     stream = client.completions.create(model="one/instruct", prompt="Once", n=2, stream=True, **options)
@@ -323,7 +323,7 @@ def test_form_may_name_a_stored_file(client, server, prefix):
 
 
 def test_large_file_is_passed_on_unchanged(client, server):
-    """A file larger than one piece of the request is passed on byte for byte."""
+    """A file larger than one piece of the request is passed on unchanged."""
     data = WAV + bytes(range(256)) * 40_000
     client.audio.transcriptions.create(model="one/whisper-1", file=("long.wav", data, "audio/wav"))
     assert server.lab.requests[0].heard.media[0].data == data
@@ -418,7 +418,7 @@ def test_partial_images_are_passed_on_but_not_stored(client, server, count):
 
 
 def test_unstreamed_answer_to_a_streamed_call_becomes_one_event(client, server):
-    """A provider that does not stream, such as `whisper-1`, may answer a streamed call with a whole response, which
+    """A provider that does not stream, such as `whisper-1`, may answer a streamed call with a complete response, which
     becomes one event.
     """
     server.lab.play({"one": ["unstreamed"]})

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 @pytest.fixture
 def four_slots(settings: Any) -> Iterator[None]:
-    """Limit chat calls and other requests to four, one of them waiting."""
+    """Limit chat calls and other requests to four, of which one has to wait."""
     settings.MAX_CALLS = settings.MAX_REQUESTS = 4
     for semaphore in (calls, requests, lookups):
         renew(semaphore)

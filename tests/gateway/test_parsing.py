@@ -138,7 +138,7 @@ def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
 
 
 def test_user_text_that_looks_like_a_tool_result_stays_text():
-    """A user's text that looks like a tool result stays text. Only tool messages are parsed as results."""
+    """A user's text that looks like a tool result is kept as text. Only tool messages are parsed as results."""
     text = json.dumps({"contentType": "image", "routing": "image_url"})
     assert parse_body(chat_body(text)).chat.messages[0].parts == (TextPart(text),)
 
@@ -235,7 +235,7 @@ def test_text_and_parameters_are_read_unchanged(text, temperature, max_tokens):
 
 @given(st.binary(max_size=300))
 def test_inline_bytes_are_kept_unchanged(data):
-    """Whatever type is detected, the part has the bytes that were sent."""
+    """No matter what type is detected, the part has the bytes that were sent."""
     part = only_file({"type": "file", "file": {"file_data": base64_of(data), "filename": "x.bin"}})
     assert part.content is not None
     assert b"".join(part.content.blob().blocks()) == data

@@ -131,7 +131,7 @@ class PreviewedFile:
     def arrives_inline(self, body: bytes, reader_service: ReaderService) -> bytes:
         """Return what must arrive for the inline file, given what arrives for the reference.
 
-        If an image or a scan is converted as a whole, it is not stored for that, so its text contains no reference.
+        An image or a scan that is converted completely is not stored first, so its text contains no reference.
         """
         return REFERENCE.sub(b"", body) if reader_service.service in self.only_converted else body
 
@@ -171,7 +171,7 @@ def put_back(shown: Any, sent: Any, data: bytes) -> Any:
 
 
 def payloads_on_page(admin: Client, artifact: str, services: Sequence[ReaderService]) -> dict[str, bytes]:
-    """Return the payload that an artifact's page shows for each service, encoded as it is sent upstream."""
+    """Return the payload that an artifact's page shows for each service, encoded as for the provider."""
     opened = {"fragment": "card", "language": "zh"}  # the language of calls without one
     cards = [
         admin.get(f"/artifacts/{artifact}/", {"service": reader_service.service, **opened})

@@ -1,4 +1,6 @@
-"""`previous_response_id`: a call continues from an answer of its agent as if it had sent the whole conversation."""
+"""`previous_response_id`: a call continues from an earlier answer to the same agent as if it had sent the whole
+conversation.
+"""
 
 from __future__ import annotations
 
@@ -202,7 +204,7 @@ TURNS = st.lists(
 def test_every_branch_of_a_conversation_is_found_complete(
     turns: list[tuple[int, list[str], bool]], longest: int
 ) -> None:
-    """Whichever answer is continued, and whether or not it is written yet, no item of the conversation is lost,
+    """No matter which answer is continued, and whether or not it has been written, no item of the conversation is lost,
     repeated or misplaced.
     """
     kept, conversations, usual_maximum = KeptAnswers(), [[]], store.MAX_TURNS  # type: ignore[var-annotated]
@@ -231,7 +233,7 @@ def test_every_branch_of_a_conversation_is_found_complete(
 
 
 def test_conversation_with_a_missing_row_is_refused() -> None:
-    """A conversation of which a row is missing is refused, since the remaining rows would be another conversation."""
+    """A conversation with a missing row is refused, since the remaining rows would be another conversation."""
     kept = KeptAnswers()
     kept.keep("one", Turn.of(["a"]), "0" * 24, [])
     kept.keep("one", Turn.of(["a", "b"], ["0" * 24], 1), "1" * 24, [])

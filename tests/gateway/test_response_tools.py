@@ -53,8 +53,8 @@ NAMESPACE = {
 
 
 def test_tools_of_a_namespace_are_offered_with_joined_names():
-    """Codex groups the tools of other servers in namespaces. The model is offered each tool under a joined name. The
-    client receives the tool's own name, whole, streamed and in the next turn.
+    """Codex groups other servers' tools in namespaces. The model is offered each tool under a joined name. The client
+    receives the tool's own name, whole, streamed and in the next turn.
     """
     call = call_of({"type": "additional_tools", "tools": [NAMESPACE]}, MESSAGE, tools=[TOOL])
     assert [tool.name for tool in call.chat.tools] == ["add", "files__find"]
@@ -73,7 +73,7 @@ def test_tools_of_a_namespace_are_offered_with_joined_names():
 
 
 def test_long_joined_names_are_cut_distinctly_and_stably():
-    """A joined name is cut to the 64 characters that every vendor accepts. The cut names stay distinct and do not
+    """A joined name is cut to the 64 characters that every vendor accepts. The cut names are distinct and do not
     change.
     """
     first, second = (join_name("n" * 60, name) for name in ("find", "list"))

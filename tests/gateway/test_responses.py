@@ -236,7 +236,10 @@ def test_a_cut_answer_is_incomplete_whole_and_streamed(finish_reason, status, re
 
 
 def test_stream_ends_with_the_same_response_as_a_whole_answer():
-    """A stream has events for the start and end of each item. Its last event equals the response of a whole answer."""
+    """A stream has events for the start and end of each item.
+
+    Its last event equals the response of a complete answer.
+    """
     thought = Delta(thoughts=(THOUGHT,))
     calls = [
         ToolCallDelta(0, "c0", "add", '{"x"'), ToolCallDelta(1, "c1", "sub", "{"),

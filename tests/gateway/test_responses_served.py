@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
-    """A whole response and a stream have the same text. The last event has the whole response with its usage."""
+    """A complete response and a stream have the same text. The last event has the complete response with its usage."""
     request_fields = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "store": False}
     whole = client.responses.create(**request_fields)
     with client.responses.stream(**request_fields) as stream:
@@ -106,7 +106,7 @@ def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, serve
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream):
-    """Whole responses, streams and tools work from an event loop and fit the client's types in strict mode."""
+    """Complete responses, streams and tools work in an event loop and match the client's types in strict mode."""
     client_options = {"api_key": server.key, "base_url": server.url + "/v1", "max_retries": 0}
     async with openai.AsyncOpenAI(**client_options, _strict_response_validation=True) as client:
         whole = await client.responses.create(model=f"{upstream}/lab", input="hello")
@@ -127,7 +127,7 @@ class Doubled(BaseModel):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_an_answer_is_parsed_by_its_type(client, upstream):
-    """With `text_format`, the answer follows the schema that the client derives from a type, whole and streamed."""
+    """With `text_format`, the answer follows the schema that the client derives from a type, complete and streamed."""
     request_fields = {"model": f"{upstream}/fault:capable", "input": "the number 4", "text_format": Doubled}
     with client.responses.stream(**request_fields) as stream:
         streamed = stream.get_final_response()

@@ -35,7 +35,7 @@ def model(step: str) -> str:
 
 @pytest.mark.smoke
 def test_the_official_client_gets_an_answer_and_a_stream(client):
-    """`task:planning` answers without provider keys, and a stream's chunks join to the whole answer."""
+    """`task:planning` answers without provider keys, and a stream's chunks, joined, are the complete answer."""
     whole = client.chat.completions.create(model="task:planning", messages=HELLO)
     assert "hello" in (whole.choices[0].message.content or "")
     assert whole.usage
@@ -88,7 +88,7 @@ def test_fallback_receives_the_image_and_the_timeline_shows_the_delivery(client,
 
 
 def test_described_inline_image_has_a_reference_to_its_artifact(client):
-    """An inline image is stored once however often it is sent, and its description has the reference."""
+    """An inline image is stored once, no matter how often it is sent, and its description has the reference."""
     texts = {
         client.chat.completions.create(**chat_body(image(), model="auto")).choices[0].message.content for _ in (1, 2)
     }
@@ -98,8 +98,8 @@ def test_described_inline_image_has_a_reference_to_its_artifact(client):
 
 
 def test_token_limit_is_sent_under_the_name_that_the_provider_accepts(client, server):
-    """A provider that refuses `max_tokens` is called again with `max_completion_tokens`. Later calls use that name at
-    once, and the limit is never dropped.
+    """A provider that refuses `max_tokens` is called again with `max_completion_tokens`. Later calls use that name
+    immediately, and the limit is never dropped.
     """
     scenario(server)
     request = {"model": model("parameter:param=max_tokens"), "messages": HELLO}
@@ -248,7 +248,7 @@ def test_image_for_a_text_model_is_sent_as_a_reference(client, server):
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
 def test_every_protocol_answers_in_openais_shape(client, server, provider):
-    """Text and finish reason have OpenAI's format for every protocol, whole and streamed."""
+    """Text and finish reason have OpenAI's format for every protocol, complete and streamed."""
     scenario(server, **{provider: "say:good morning"})
     whole = client.chat.completions.create(model=f"{provider}/lab", messages=HELLO)
     assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("good morning", "stop")
@@ -259,7 +259,10 @@ def test_every_protocol_answers_in_openais_shape(client, server, provider):
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
 def test_tool_call_and_its_result_pass_through(client, server, provider):
-    """A call has an id, a name and arguments, whole and streamed. Its result reaches the provider in the next turn."""
+    """A call has an id, a name and arguments, complete and streamed.
+
+    Its result reaches the provider in the next turn.
+    """
     tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
     scenario(server, **{provider: "tool_call"})
     request = {"model": f"{provider}/lab", "messages": HELLO, "tools": [tool]}

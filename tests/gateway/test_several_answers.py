@@ -44,7 +44,7 @@ def rows(server: Server, request_id: str, count: int) -> list[dict[str, Any]]:
 
 
 def test_each_of_several_answers_is_a_call_of_its_own(client: openai.OpenAI, server: Server) -> None:
-    """Each answer is made by a call of its own without `n`, and has its index and its log row. The usage is the sum."""
+    """Each answer is made by its own call without `n`, and has its index and its log row. The usage is the sum."""
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=3)
     answer = raw.parse()
     assert [choice.index for choice in answer.choices] == [0, 1, 2]
@@ -64,7 +64,7 @@ def test_each_of_several_answers_is_a_call_of_its_own(client: openai.OpenAI, ser
 
 
 def test_each_call_falls_back_separately(client: openai.OpenAI, server: Server) -> None:
-    """If several answers are requested, each call falls back on its own, even to another protocol."""
+    """If several answers are requested, each call falls back independently, even to another protocol."""
     server.lab.play({"one": [503]})
     raw = client.chat.completions.with_raw_response.create(model="task:crossing", messages=HELLO, n=2)
     assert len(raw.parse().choices) == 2
@@ -99,7 +99,7 @@ def test_chunks_of_all_answers_come_in_one_stream(client: openai.OpenAI, server:
 
 
 def test_stream_of_several_answers_has_one_done(server: Server) -> None:
-    """The bytes of the stream contain one `[DONE]`, as the last event."""
+    """The stream contains exactly one `[DONE]`, as its last event."""
     body = {"model": "task:several", "messages": HELLO, "n": 2, "stream": True}
     answer = httpx.post(
         f"{server.url}/v1/chat/completions", json=body, headers={"authorization": f"Bearer {server.key}"}, timeout=30
@@ -166,9 +166,7 @@ def candidates(count: int) -> types.GenerateContentConfig:
 
 
 def test_each_gemini_candidate_is_a_call_of_its_own(google: genai.Client, server: Server) -> None:
-    """Each candidate is made by a call of its own to a provider of any protocol, and has its index. The usage is the
-    sum.
-    """
+    """Each candidate is made by its own call to a provider of any protocol, and has its index. The usage is the sum."""
     server.lab.play({"one": [503]})
     answer = google.models.generate_content(model="task:crossing", contents="hello", config=candidates(3))
     assert answer.candidates

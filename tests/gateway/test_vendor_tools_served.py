@@ -79,8 +79,8 @@ def ask(server: Server, path: str, model: str, *, stream: bool = False, **header
 def test_route_that_forbids_drops_calls_only_candidates_with_the_tool(
     server: Server, path: str, route: str, stream: bool
 ) -> None:
-    """Candidates of other protocols are skipped, and so is a candidate of the vendor's protocol that does not have the
-    tool. The log names the tool.
+    """Candidates with other protocols are skipped, and so is a candidate with the vendor's protocol that does not have
+    the tool. The log names the tool.
     """
     answer = ask(server, path, f"task:insists-{route}", stream=stream)
     assert answer.status_code == 200, answer.text

@@ -125,7 +125,7 @@ def test_plain_conversation_has_no_unread_fields():
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_dropped_fields_are_in_a_header_and_in_the_log(key):
-    """A header of the response, whole or streamed, lists the dropped fields. The attempt that answered lists them as
+    """A header of the response, complete or streamed, lists the dropped fields. The attempt that answered lists them as
     well.
     """
     body = chat_body({"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}, seed=7)

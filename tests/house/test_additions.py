@@ -71,7 +71,7 @@ def test_protocol_is_in_every_table() -> None:
 
 
 def test_operation_beside_chat_is_in_every_table() -> None:
-    """An endpoint besides chat needs a scope, a name on pages, a row in the documents, and an answer in the lab."""
+    """An endpoint other than chat needs a scope, a name on pages, a row in the documents, and an answer in the lab."""
     paths = {operation.path for operation in OPERATIONS}
     assert {f"POST /v1{path}" for path in paths} <= set(CALL_SCOPES)
     assert set(OPERATION_NAMES) == {f"v1/{operation.name}" for operation in OPERATIONS}

@@ -1,4 +1,4 @@
-"""No module imports itself through others. The import contracts check only packages, and not those of the console."""
+"""No module imports itself through others. The import contracts check only packages, and not the console's."""
 
 from __future__ import annotations
 

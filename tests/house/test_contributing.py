@@ -83,7 +83,10 @@ def unanswered(text: str) -> list[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_named_in_a_document_exist(document: str) -> None:
-    """Whoever moves a file has to update the documents that name it. Modules that documents run exist as well."""
+    """If a file is moved, the documents that name it have to be updated.
+
+    Modules that documents run must exist as well.
+    """
     text = text_of(document)
     assert missing_files(text) == []
     assert missing_modules(text) == []

@@ -36,7 +36,7 @@ def run(source: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_core_module_can_be_imported_with_all_other_imports_refused() -> None:
-    """A process that rejects all other imports can import all core modules, as many as there are files."""
+    """A process that rejects all other imports can import all core modules, and there are as many modules as files."""
     result = run(IMPORT_ALL)
     assert result.returncode == 0, result.stderr
     files = [

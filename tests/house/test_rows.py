@@ -98,7 +98,7 @@ def test_rows_are_used_only_in_their_packages() -> None:
     ],
 )
 def test_planted_query_is_found(source: str, word: str) -> None:
-    """The check finds a planted query, in whichever way it reaches the rows."""
+    """The check recognizes every way to query rows."""
     assert word in row_words(source)
 
 

@@ -81,7 +81,7 @@ class Reader:
     def check_indent(self, kind: str, text: str) -> None:
         """Check the indentation of a line's first token.
 
-        It must align with what it ends or continues, or be indented in what encloses it.
+        It must align with the construct that it ends or continues, or be indented inside the one that encloses it.
         """
         last, self.is_first = self.enclosures[-1], False
         ends = {("control", f"end{last.name}"), ("closing", last.name), ("quote", last.name)}
@@ -183,7 +183,7 @@ def test_each_kind_of_violation_is_found(source: str, complaint: str) -> None:
     ],
 )
 def test_readable_template_passes(source: str) -> None:
-    """Inline elements may share a line, attributes may have lines of their own, and verbatim text is not checked."""
+    """Inline elements may share a line, attributes may have their own lines, and verbatim text is not checked."""
     assert complaints(source) == []
 
 

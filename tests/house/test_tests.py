@@ -1,6 +1,6 @@
 """Tests wait for conditions, use public names and are in a folder named after their subject.
 
-The tests are read as paths and syntax trees, so a planted violation is one more source in the mapping.
+The checks work on paths and syntax trees, so a violation can be planted as one more source.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def waits_for_time(sources: Sources) -> list[str]:
 
 
 def imports_nothing(sources: Sources) -> list[str]:
-    """Return each name that is imported from another test file, even inside a function, but does not exist in it."""
+    """Return each name that is imported from another test file, even inside a function, but does not exist there."""
     found = []
     for path, source in sources.items():
         for node in ast.walk(parsed(source)):
@@ -212,7 +212,7 @@ def test_own_private_names_and_public_conventions_are_allowed(source: str) -> No
 
 
 def test_every_file_listed_for_postgresql_exists() -> None:
-    """Every file listed for PostgreSQL exists. If one had been renamed, pytest would run none of them."""
+    """Every file listed for PostgreSQL exists. If one were missing, pytest would run none of them."""
     assert [path for path in list_files() if not (ROOT / path).is_file()] == []
 
 

@@ -19,7 +19,7 @@ def test_nothing_is_on_until_it_is_configured():
 
 
 def test_what_is_configured_is_offered():
-    """Each configured provider has its name, and OpenID Connect uses PKCE."""
+    """Each configured provider is shown with its name, and OpenID Connect uses PKCE."""
     rules_read = rules(**OIDC_SETTINGS, OIDC_NAME="Acme", FEISHU_CLIENT_ID="cli_1", FEISHU_CLIENT_SECRET="s")
     assert [(provider.id, provider.name) for provider in rules_read.providers] == [
         ("oidc", "Acme"),

@@ -41,7 +41,7 @@ def finish_sign_in(browser: Browser, vendor: str, code: str, page: str = "/login
 
 @pytest.mark.parametrize("vendor", TITLES)
 def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: Server, vendor: str) -> None:
-    """A vendor's account that accepted an invitation signs in from then on with the invited role."""
+    """If a vendor's account accepts an invitation, it signs in with the invited role from then on."""
     link = invite(installation, f"of-{vendor}")
     first = Browser(installation)
     assert finish_sign_in(first, vendor, CODE, link, **fields_of(link)).headers["location"] == "/"

@@ -56,7 +56,7 @@ def wants_thought(request: ReceivedRequest) -> bool:
 def _tools_of(request: ReceivedRequest) -> list[str]:
     """Return the required tool, else the tools that the question mentions or the first tool that was not called.
 
-    Return several tools if the question requests them at once, and none if it requests text or a tool has answered.
+    Return several tools if the question requests them together, and none if it requests text or a tool has answered.
     """
     if request.tool_choice in request.tools:
         return [str(request.tool_choice)]

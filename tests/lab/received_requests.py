@@ -259,7 +259,7 @@ def _gemini_parts(parts: list[dict[str, Any]], request: ReceivedRequest) -> str:
 
 
 def _mime(value: dict[str, Any]) -> str:
-    """Return the MIME type, whose key may have either spelling that the JSON form of protocol buffers allows."""
+    """Return the MIME type. Its key may be in either spelling that protocol buffers allow in JSON."""
     return str(value["mimeType"] if "mimeType" in value else value["mime_type"])
 
 

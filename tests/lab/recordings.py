@@ -1,6 +1,6 @@
-"""Answers beyond plain text in each vendor's format, whole and as the events of a stream.
+"""Answers beyond plain text in each vendor's format, complete and as the events of a stream.
 
-The formats are those of the vendors' documents and SDKs. The contents are ours.
+The formats follow the vendors' documents and SDKs. The contents are ours.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Recording:
-    """An answer in a vendor's format, whole and streamed."""
+    """An answer in a vendor's format, complete and streamed."""
 
     whole: Json
     events: list[Json]

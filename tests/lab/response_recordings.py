@@ -1,4 +1,4 @@
-"""The recordings of recordings.py in the format of OpenAI's Responses, whole and as the events of a stream."""
+"""The recordings of recordings.py in the format of OpenAI's Responses, complete and as the events of a stream."""
 
 from __future__ import annotations
 

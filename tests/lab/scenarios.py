@@ -71,7 +71,7 @@ class ScriptedExchange:
         return dump(self.vendor.plain(reply or self.reply_text(), self.request.model))
 
     async def speak(self, reply: ReplyText) -> None:
-        """Send an answer in the requested form, whole or streamed."""
+        """Send an answer in the requested form, complete or streamed."""
         if self.request.stream:
             await self.stream(self.frames(reply).all())
         else:
@@ -654,7 +654,7 @@ async def reset_after_finish(exchange: ScriptedExchange) -> None:
 
 
 def _without_end_marker(exchange: ScriptedExchange) -> list[bytes]:
-    """Return the frames of a host that omits the end of a stream: `[DONE]`, `message_stop` and usage."""
+    """Return the frames as a host sends them that omits the end of a stream: `[DONE]`, `message_stop` and usage."""
     frames = exchange.frames()
     return [*frames.head, *frames.content, *frames.finish[:1]]
 

@@ -74,7 +74,7 @@ def step_of(word: str | int) -> Step:
 
 
 def key_in(headers: Mapping[str, str]) -> str:
-    """Return the caller's key from whichever header its vendor uses, or an empty string if there is none."""
+    """Return the caller's key from the header that its vendor uses, or an empty string if there is none."""
     bearer = headers.get("authorization", "").removeprefix("Bearer ")
     return bearer or headers.get("x-api-key", "") or headers.get("x-goog-api-key", "")
 
@@ -136,7 +136,7 @@ class Lab:
     def _dead_port(self, fault: str) -> int:
         closed = socket.socket()
         self._extra.append(closed)
-        closed.bind((self.host, 0))  # bound without listening, so the port stays reserved and refuses connections
+        closed.bind((self.host, 0))  # bound without listening, so the port remains reserved and refuses connections
         port: int = closed.getsockname()[1]
         if fault == "connect_timeout":
             closed.listen(0)

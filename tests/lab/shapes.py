@@ -25,7 +25,7 @@ class ReplyText:
 
     @property
     def calls(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return (number in the conversation, name, arguments) of all calls."""
+        """Return number in the conversation, name and arguments of all calls."""
         tools = [self.tool, *self.more] if self.tool else []
         return [(self.call + offset, *tool) for offset, tool in enumerate(tools)]
 
@@ -48,7 +48,7 @@ def pieces(text: str, size: int = 5) -> list[str]:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return the value as JSON. A lone surrogate, which UTF-8 cannot encode, is escaped, as vendors do."""
+    """Return the value as JSON. Like vendors, escape lone surrogates, which UTF-8 cannot encode."""
     try:
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

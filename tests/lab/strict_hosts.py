@@ -1,6 +1,6 @@
 """Hosts that reject what real hosts are known to reject in a conversation with tools.
 
-A host checks the whole history in a request. It calls its tool for three rounds, with reasoning and a signature if the
+A host checks a request's complete history. It calls its tool for three rounds, with reasoning and a signature if the
 real host has them, and then answers with text. It accepts only its own ids and signatures, unchanged, and rejects
 others with the real host's message. The rules are documented by the vendors or known from reports about their APIs.
 """
@@ -89,7 +89,7 @@ def answers_every_call(host: StrictHost, body: Body) -> None:
 
 
 def knows_its_fields_alone(host: StrictHost, body: Body) -> None:
-    """Mistral and Groq reject unknown fields of a message."""
+    """Mistral and Groq reject unknown fields in a message."""
     for message in body["messages"]:
         unknown = set(message) - OPENAI_MESSAGE
         demand(not unknown, f"property {sorted(unknown)} is unsupported")
@@ -316,7 +316,7 @@ def wants_signed_calls(host: StrictHost, body: Body) -> None:
 
 
 def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """Return a tool call with its thought, or the final text, as parts. A streamed thought has a part of its own."""
+    """Return a tool call with its thought, or the final text, as parts. A streamed thought has its own part."""
     parts: list[Body] = [{"text": "done"}]
     if sum("functionCall" in part for content in body["contents"] for part in content["parts"]) < ROUNDS:
         call_id = host.next_call()

@@ -42,7 +42,7 @@ def _named_tools(request: ReceivedRequest) -> list[str]:
 
 
 def _arguments(request: ReceivedRequest, tool: str) -> dict[str, object]:
-    """Return arguments for the tool: null where allowed, and for a reference the first one in the last result."""
+    """Return arguments for the tool: null where allowed, and for a reference, the first one in the last result."""
     schema = request.parameters[tool]
     properties = {
         name: {"const": None} if _is_nullable(subschema) else subschema

@@ -1,6 +1,6 @@
 """Requests that each vendor's service rejects, apart from the rules for conversations with tools.
 
-Fields and types are those of the vendor's SDK. Limits are those of its reference (2026-11) and its error messages.
+Fields and types come from the vendor's SDK. Limits come from its reference (2026-11) and its error messages.
 """
 
 from __future__ import annotations

@@ -104,6 +104,8 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 
 
 def _best(mismatches: Iterable[str]) -> str:
-    """Return an empty string if an alternative fits, else the deepest mismatch, which is that of the intended one."""
+    """Return an empty string if an alternative fits, else the deepest mismatch, since the intended alternative matches
+    furthest.
+    """
     messages = list(mismatches)
     return "" if not all(messages) else max(messages, key=lambda sentence: sentence.partition(":")[0].count("."))

@@ -52,7 +52,7 @@ class Process:
 
 
 def spend(*processes: Process) -> int:
-    """Return the total that all processes use if they take turns until the limit is exhausted."""
+    """Let the processes take turns until the limit is exhausted. Return the total that they use."""
     total = 0
     while taken := sum(process.use(7) for process in processes):
         total += taken
@@ -109,7 +109,7 @@ def test_lowered_limit_applies_at_once():
 
 
 def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
-    """200 orders need about as many SQL statements as one, since a starting process sends many at once."""
+    """200 orders need about as many SQL statements as one, since a starting process sends many orders together."""
     ledger, counts = RowLedger(), []
     for size in (1, 200):
         orders = [Order(f"{size}:{number}", Meter.TOKENS_PER_DAY, DAY, LIMIT, want=1) for number in range(size)]
@@ -123,7 +123,9 @@ def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
 
 
 def test_slots_that_a_killed_process_used_are_free_once() -> None:
-    """When a killed process's lease expires, its slots can be granted again once. Those of other processes count."""
+    """When a killed process's lease expires, its slots can be granted once more. Slots that other processes hold are
+    not granted.
+    """
     killed, living, other = Process("1", MOMENT), Process("2", MOMENT), Process("3", MOMENT)
     for process in (killed, living):
         process.exchange(want=4, limit=9)

@@ -1,4 +1,4 @@
-"""A slow ledger. Calls wait only as long as waiting helps, and only the limit itself rejects them.
+"""A slow ledger. Calls wait only as long as waiting can help, and only the limit itself rejects them.
 
 A ledger grants parts of a limit, called shares, to processes.
 """

@@ -1,4 +1,4 @@
-"""The windows of limits (minute, day, month) follow each other without gaps."""
+"""Limit windows (minutes, days, months) follow each other without gaps."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _judge(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
 
 
 def swap_functions(path: Path, source: bytes) -> bool:
-    """Replace the code of the module's functions by that of the mutated source.
+    """Replace the code of the module's functions with the mutated source's.
 
     Return False if the two sources differ in anything else.
     """

@@ -114,7 +114,7 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
 
 
 def _below(module: str, package: str) -> bool:
-    """Return whether a module is in the package. A whole core or app is too large to count."""
+    """Return whether a module is in the package. A whole core or app is too large and returns False."""
     return package.count(".") > 1 and f"{module}.".startswith(f"{package}.")
 
 

@@ -1,4 +1,4 @@
-"""Which agent a key stands for, and which header it is read from."""
+"""Which agent a key belongs to, and which header it is read from."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> N
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_the_scope_of_a_call_is_all_that_its_key_needs(name: str, client: Client) -> None:
-    """A key with only the call's scope is authorized, whatever the response is."""
+    """A key with only the call's scope is authorized, no matter what the response is."""
     assert call(client, name, key_with(SCOPE_OF[name])).status_code not in (401, 403)
 
 

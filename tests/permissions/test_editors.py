@@ -50,7 +50,9 @@ def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: 
 
 
 def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client, admin: Client) -> None:
-    """An editor can neither undo a change of a provider nor restore over it, and the page says whom to ask."""
+    """An editor can neither undo a change to a provider nor restore a revision before it, and the page says whom to
+    ask.
+    """
     before = newest_revision()
     enable_providers(SYSTEM, [Provider.objects.get(name="echo")], enabled=False)
     switched = newest_revision()
@@ -67,7 +69,9 @@ def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client
 
 
 def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, editor: Client) -> None:
-    """An editor can restore a revision that differs only in routes, whatever was changed and reverted in between."""
+    """An editor can restore a revision that differs only in routes, no matter what was changed and reverted in
+    between.
+    """
     before = newest_revision()
     provider = Provider.objects.get(name="echo")
     save_alias(SYSTEM, "gpt-4o", "task:default")

@@ -216,7 +216,7 @@ def test_fragments_are_refused_like_pages(viewer: Client) -> None:
     assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")
 
 
-# What pages hide from a viewer
+# Parts of pages that are hidden from a viewer
 
 
 @rows
@@ -238,7 +238,7 @@ def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone
 def test_page_of_a_file_shows_viewers_none_of_its_content(
     sample: str, content: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """A viewer's page of a file has none of its text, in whatever form models receive the file."""
+    """A viewer's page of a file has none of its text, regardless of the form in which models receive the file."""
     Service.objects.update(content={"policy": "extract"})
     snapshot.refresh()
     data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"
@@ -272,7 +272,7 @@ def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: 
 def test_a_page_offers_its_changes_to_those_who_may_make_them(
     name: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """In templates, `can_edit` is what the table says about the page."""
+    """In templates, `can_edit` has the table's value for the page."""
     assert admin.get(reverse(name)).context["can_edit"] is True
     assert viewer.get(reverse(name)).context["can_edit"] is False
 

@@ -122,7 +122,7 @@ def test_no_call_makes_a_token_and_no_agents_call_makes_a_key_or_a_person() -> N
 
 
 def test_each_role_is_worth_the_scopes_of_what_its_pages_change() -> None:
-    """The scopes that a role is worth follow from what it may change on pages."""
+    """A role's scopes follow from what the role may change on pages."""
     changed_by = {
         "services:write": "service",
         "routes:write": "route",

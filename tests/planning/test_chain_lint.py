@@ -70,7 +70,7 @@ def test_reason_for_skipping_a_provider_is_a_finding(reason: SkipReason, finding
 
 
 def test_a_disabled_and_a_missing_provider_are_skipped() -> None:
-    """Disabled and missing providers stay in the chain, marked as skipped."""
+    """Disabled and missing providers remain in the chain, marked as skipped."""
     configuration = replace(CONFIGURATION, providers=(replace(PROVIDERS[0], enabled=False), *PROVIDERS[1:]))
     chain = checked("qwen", "gone", "openai", configuration=configuration)
     assert [candidate.skipped for candidate in chain.candidates] == [True, True, False]
@@ -110,8 +110,8 @@ def test_chain_without_callable_candidates_guarantees_nothing() -> None:
 
 @given(st.lists(st.sampled_from(["qwen", "openai", "deepseek", "claude"]), min_size=1, max_size=6))
 def test_chain_guarantees_what_every_callable_candidate_reads(names: list[str]) -> None:
-    """A chain guarantees exactly what all its callable candidates read. Each candidate loses what the candidates before
-    it read and it does not.
+    """A chain guarantees exactly what all its callable candidates read. A candidate's losses are the kinds that the
+    candidates before it read but it does not.
     """
     chain = checked(*names)
     inputs = [set(candidate.capabilities.input) for candidate in chain.callable]

@@ -55,8 +55,8 @@ def sentences_of(after: Configuration, before: Configuration = HERE, **unusable:
 
 
 def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_ones() -> None:
-    """A route whose only model is disabled cannot answer, and both of its agents reach no model. The other route loses
-    its last model that reads images.
+    """A route whose only model is disabled cannot answer, and its two agents cannot reach any model. The other route
+    loses its last model that reads images.
     """
     after = switch_off(HERE, "service", ["qwen-vl"])
     assert sentences_of(after) == [
@@ -91,7 +91,7 @@ def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
 
 
 def test_candidate_that_reads_less_is_reported_though_others_still_read() -> None:
-    """A candidate that no longer reads images is reported even if other candidates of the route still do."""
+    """A candidate that no longer reads images is reported even if the route's other candidates still read them."""
     more = replace(HERE, services=(*HERE.services, service("qwen-plus", "qwen", "vision")), agents=(), aliases=())
     before = replace(more, routes=(route("design", "qwen/qwen-vl", "qwen/qwen-plus"),))
     assert sentences_of(without_items(before, "service", ["qwen-plus"]), before) == [
@@ -106,7 +106,7 @@ def test_disabling_a_provider_without_a_key_has_no_consequences() -> None:
 
 
 def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
-    """After a route is removed, its agents use the default route, and its aliases no longer lead anywhere."""
+    """After a route is removed, its agents use the default route, and its aliases have no target."""
     assert sentences_of(without_items(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",

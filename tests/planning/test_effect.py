@@ -45,7 +45,7 @@ def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_bette
 
 
 def test_few_requests_give_no_verdict() -> None:
-    """If one side has too few requests, there is no verdict, however much the sides differ."""
+    """If one side has too few requests, there is no verdict, no matter how much the sides differ."""
     effect = effect_between([WELL] * 100, [FAILED] * (ENOUGH - 1))
     assert (effect.before, effect.after, effect.lines, effect.worse) == (100, ENOUGH - 1, (), ())
 

@@ -48,7 +48,7 @@ directives = st.sampled_from(sorted(DIRECTIVES.values()))
     ],
 )
 def test_language_is_the_requests_then_the_default_then_english(language, default, expected):
-    """An exact match takes precedence, then the primary subtag, then the default language, then `en`."""
+    """An exact match is preferred, then the primary subtag, then the default language, then `en`."""
     assert resolve_language(language, default) == expected
     assert get_language_directive(language, default) == DIRECTIVES[expected]
 

@@ -73,7 +73,7 @@ def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
 
 
 def test_service_requested_by_name_gives_its_own_capabilities():
-    """If two services have the same provider and model, the capabilities are those of the service that is named."""
+    """If two services have the same provider and model, the named service's capabilities are used."""
     assert resolve_model(PLAIN, "vision-model").service is SERVICE
     assert resolve_model(PLAIN, "planning-alias").service is SERVICE
     assert resolve_model(PLAIN, "silicon/v1").service is None

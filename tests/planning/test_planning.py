@@ -46,7 +46,7 @@ CONFIGURATION = Configuration(
 
 
 def test_uncallable_providers_stay_in_the_plan_with_the_reason():
-    """Providers that are missing, disabled, without a key or forbidden stay in the chain, each with the reason."""
+    """Providers that are missing, disabled, without a key or forbidden remain in the chain, each with the reason."""
     unusable = unusable_of(CONFIGURATION, {}, OriginPolicy())
     plan = make_plan(CONFIGURATION, RoutingQuery(), unusable=unusable)
     assert [candidate.skip for candidate in plan.candidates] == [

@@ -61,7 +61,7 @@ def differences_of(past_request: PastRequest, before: WalkChain, after: WalkChai
 
 
 def test_image_is_kept_for_a_model_that_reads_images() -> None:
-    """A model that reads images receives the file that the model before it received as a description."""
+    """A model that reads images receives the file itself, although the model before it received a description."""
     past_request = request({BLIND: OK, SEEING: OK}, PICTURE)
     comparison = look_back([past_request], chain(BLIND, SEEING), chain(SEEING, BLIND))
     assert set(comparison.differences) == {
@@ -114,8 +114,8 @@ def test_attempt_without_an_outcome_of_the_model_is_unknown(outcome: str) -> Non
 
 
 def test_cooling_model_is_skipped_and_last_resort_is_unknown() -> None:
-    """A model that was on cooldown is skipped. If all models were, the result of the last resort is unknown, since the
-    log does not name it.
+    """A model that was on cooldown is skipped. If all models were on cooldown, the result of the last resort is
+    unknown, since the log does not name it.
     """
     cooling = PastTry(SkipReason.COOLING.value)
     walked = walk(request({SEEING: cooling, BLIND: OK}), chain(SEEING, BLIND))
@@ -140,7 +140,7 @@ def test_skipped_candidate_keeps_its_position() -> None:
 
 def test_draft_that_refuses_drops_skips_a_candidate_that_dropped() -> None:
     """A draft that refuses drops skips a candidate that dropped a parameter in the past. If the draft allows drops, the
-    result of a candidate that was skipped for a drop is unknown.
+    result for a candidate that was skipped for a drop is unknown.
     """
     assert walk(request({BLIND: PastTry("ok", drops=True)}), chain(BLIND, refuses_drops=True)).end is WalkEnd.UNANSWERED
     dropped = request({BLIND: PastTry(SkipReason.WOULD_DROP.value)})
@@ -191,7 +191,7 @@ chains = st.builds(
 
 @given(past, chains)
 def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequest], same: WalkChain) -> None:
-    """A draft without changes has no differences, whatever is in the log."""
+    """A draft without changes has no differences, no matter what is in the log."""
     comparison = look_back(requests, same, same)
     assert not comparison.differences
     assert comparison.ends[0] == comparison.ends[1]
@@ -199,8 +199,8 @@ def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequ
 
 @given(past, chains, chains)
 def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
-    """Each request ends in one way and counts at most once per difference. Swapping the two chains reverses every
-    difference.
+    """Each request ends in exactly one way and is counted at most once per difference. Swapping the two chains reverses
+    every difference.
     """
     forward, backward = look_back(requests, before, after), look_back(requests, after, before)
     assert [side.total() for side in forward.ends] == [len(requests)] * 2
@@ -214,7 +214,7 @@ def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: Walk
 
 @given(past, chains, chains)
 def test_grouped_requests_end_as_single_ones(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
-    """Requests that are grouped for the walk end as they would individually, whatever the size of their files."""
+    """Requests that are grouped for the walk end as they would individually, regardless of the size of their files."""
     comparison = look_back(requests, before, after)
     for chain_walked, ends, forms in zip((before, after), comparison.ends, comparison.files, strict=True):
         single_walks = [walk(past_request, chain_walked) for past_request in requests]

@@ -23,7 +23,7 @@ def find(endpoint: str, model: str, tier: str = "") -> Price:
 
 
 def test_a_host_that_the_package_does_not_know_has_prices() -> None:
-    """A price is found by the host's own name of the model, in upper or lower case."""
+    """A price is found by the host's own name for the model, in upper or lower case."""
     price = find(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo")
     assert price.source.split()[0] in {"LiteLLM", "models.dev"}
     assert price.currency == "USD"

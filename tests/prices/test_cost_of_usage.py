@@ -1,5 +1,5 @@
-"""The cost of a usage in whole nanos. Each kind of token has its own rate, and the cost is None without counts or
-rates.
+"""The cost of a usage in whole nanos. Each kind of token has its own rate, and the cost is None if counts or rates are
+missing.
 
 A nano is a billionth of the currency's unit.
 """
@@ -67,7 +67,7 @@ def test_all_tokens_of_a_long_request_cost_the_higher_tier(count: int, dollars: 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, writes: int, cached: int):
-    """Whatever a provider counts, the cost is at most that of all tokens at the highest rate."""
+    """No matter what a provider counts, the cost is at most the cost of all tokens at the highest rate."""
     cost = cost_of(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
     assert cost is not None
     assert 0 <= cost.nanos <= (reads * 6 + writes * 15) * 1000

@@ -144,7 +144,7 @@ def test_an_attempt_has_its_own_cost(priced: None):
     assert (first.cost_nanos, first.currency) == (
         1_350_000,
         "USD",
-    )  # The cost is that of 500 tokens at 2.5 and 10 tokens at 10.
+    )  # This is the cost of 500 tokens at 2.5 and 10 tokens at 10.
     assert (last.prompt_tokens, last.cost_nanos, last.currency) == (1000, 2_200_000, "CNY")
     assert RequestLog.objects.get(pk="r").cost_nanos == 2_200_000
 
@@ -159,7 +159,7 @@ def test_cost_of_failed_attempts_is_summed_under_their_provider(priced: None):
 
 
 def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
-    """An attempt's cost includes its failed call. The request's cost is only that of the call that answered."""
+    """An attempt's cost includes its failed call. The request's cost is only the cost of the call that answered."""
     tries = (Try(0.0, 5.0, "empty_content", 200, usage=WASTE), Try(9.0, 5.0, "ok"))
     facts = RequestFacts("r", NOON, "v1", usage=COUNTED)
     write([entry_of(facts, (Attempt("own", "m", "ok", tries=tries),))])

@@ -148,7 +148,7 @@ def test_meaningless_amounts_have_no_price() -> None:
 
 
 def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
-    """Prices are stored under the host's names of the models. Names with two prices and URLs in China are left out."""
+    """Prices are stored under the host's names for the models. Names with two prices and URLs in China are left out."""
     first_price, second_price = (Tier(0, Rates(1, 2)),), (Tier(0, Rates(3, 4)),)
     rows = [
         ("mistral", "mistral/Open-Bear", first_price),

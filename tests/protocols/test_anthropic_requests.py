@@ -150,7 +150,7 @@ def test_files_are_images_and_documents_with_bare_base64() -> None:
     ],
 )
 def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], choice: Any) -> None:
-    """`required` becomes `any`, a name becomes `tool`, and `disable_parallel_tool_use` is part of the choice."""
+    """`required` becomes `any`, a tool's name becomes `tool`, and `disable_parallel_tool_use` is part of the choice."""
     payload = encode(tools=(Tool("look"),), **chat).payload
     assert payload["tool_choice"] == choice
     assert payload["tools"] == [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]
@@ -282,7 +282,7 @@ def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> No
 def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -> None:
     """A cache mark lasts five minutes or an hour.
 
-    A tool result is marked as a whole, a turn of calls at its last call.
+    A tool result is marked as a whole, and a turn with calls is marked at its last call.
     """
     hour, plain = CacheMark(3600), CacheMark()
     conversation = (
@@ -396,7 +396,7 @@ def test_text_to_continue_ends_as_the_model_requires(protocol: str, model: str, 
 
 
 def test_request_to_continue_follows_as_a_separate_turn() -> None:
-    """After an unfinished assistant turn, the request to continue it is a user turn of its own."""
+    """After an unfinished assistant turn, the request to continue it is its own user turn."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-8", "k")
     sent_messages = (
         PROTOCOLS["anthropic"].encode(ChatRequest(UNFINISHED_CONVERSATION), target, stream=False).elide()["messages"]

@@ -52,7 +52,7 @@ def test_echo_describes_every_part_of_a_request() -> None:
 
 
 def test_echo_503_always_fails() -> None:
-    """The model echo-503 exists to demonstrate a fallback. It always fails, whole and streamed."""
+    """The model echo-503 exists to demonstrate a fallback. It always fails, complete and streamed."""
     (event,) = stream_of(answer(CHAT, "echo-503"))
     failure = answer(CHAT, "echo-503")
     assert event == failure
@@ -62,7 +62,7 @@ def test_echo_503_always_fails() -> None:
 
 @given(st.lists(st.text(max_size=40).map(lambda text: Message(Role.USER, (TextPart(text),))), max_size=4))
 def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[Message]) -> None:
-    """For any messages, the pieces of a stream join to the whole answer, and its bytes decode to the same answer."""
+    """For any messages, the joined pieces of a stream are the answer, and its bytes decode to the same answer."""
     chat, wire = ChatRequest(tuple(messages)), Echo()
     complete = answer(chat, "echo-text")
     events = stream_of(answer(chat, "echo-text"))

@@ -1,4 +1,4 @@
-"""Stop reasons and usage of every vendor are translated to one vocabulary, in whole answers and in streams."""
+"""Every vendor's stop reasons and usage are translated to one vocabulary, in complete answers and in streams."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_refused_value_is_distinguished_from_a_refused_parameter(sentence: str, 
 
 
 def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
-    """A path into the messages is not a parameter that could be left out."""
+    """A path into the messages does not name a parameter that could be left out."""
     body = openai("Unsupported value", code="unsupported_value", param="messages[0].role")
     assert fail(400, body).fault is Fault.HTTP_400
 
@@ -272,7 +272,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize("protocol", list(VENDORS))
 @given(value=JSON, status=st.sampled_from([200, 400, 429, 500]))
 def test_any_json_is_an_answer_or_one_failure(protocol: str, value: Any, status: int) -> None:
-    """For any JSON made of the protocols' own keys, whole or streamed, decoding does not raise."""
+    """For any JSON made of the protocols' own keys, complete or streamed, decoding does not raise."""
     body = json.dumps(value).encode()
     assert isinstance(PROTOCOLS[protocol].decode(status, {}, body), Answer | Failure)
     decoder = PROTOCOLS[protocol].decoder()

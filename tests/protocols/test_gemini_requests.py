@@ -113,7 +113,7 @@ def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> No
 
 
 def test_a_refused_parameter_is_left_out_under_either_name() -> None:
-    """A refusal names a parameter as the vendor does, an administrator as OpenAI does."""
+    """A refusal uses the vendor's name for a parameter. Administrators use OpenAI's name."""
     for name in ("topP", "top_p"):
         request = encode(top_p=0.5, quirks={"drop_params": [name]})
         assert "generationConfig" not in request.payload
@@ -206,7 +206,7 @@ def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> No
 
 
 def test_thinking_is_counted_with_what_the_model_wrote() -> None:
-    """Completion tokens are those of the candidates plus those of the thoughts."""
+    """Completion tokens are the sum of the candidates' tokens and the thoughts' tokens."""
     usage = '{"promptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":12}'
     answer = decode(f'{{"candidates":[{{"content":{{"parts":[{{"text":"x"}}]}}}}],"usageMetadata":{usage}}}')
     assert isinstance(answer, Answer)

@@ -1,4 +1,4 @@
-"""Generated media and citations: images, audio and citations in answers of each vendor, whole and streamed."""
+"""Generated images and audio, and citations, in each vendor's answers, both complete and streamed."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_invalid_media_is_skipped(protocol: str, body: str, count: int) -> None:
 
 
 def test_a_whole_image_that_comes_instead_of_a_stream_is_one() -> None:
-    """An image in a whole response is read even if a stream was requested."""
+    """An image in a complete response is read even if a stream was requested."""
     body = '{"choices":[{"finish_reason":"stop","message":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = [*decoder.feed(body.encode()), *decoder.close()]

@@ -43,7 +43,7 @@ NUMBERS = st.one_of(
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
 def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: st.DataObject) -> None:
-    """Every count is None or between 0 and MAX_COUNT, whatever the provider sends."""
+    """Every count is None or between 0 and MAX_COUNT, no matter what the provider sends."""
     read_usage, totals, details = READERS[name]
     answered: dict[str, Any] = {key: data.draw(NUMBERS) for key in totals}
     for part, names in details.items():
@@ -84,7 +84,7 @@ def test_a_host_that_counts_the_missed_cache_below_zero_refills_nothing() -> Non
 
 
 def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
-    """A whole answer with invalid token counts is still an answer."""
+    """A complete answer with invalid token counts is still an answer."""
     choice = {"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}
     usage = {"prompt_tokens": -1_000_000, "completion_tokens": 2**80, "total_tokens": "many"}
     reply = PROTOCOLS["openai"].decode(200, {}, json.dumps({"choices": [choice], "usage": usage}).encode())

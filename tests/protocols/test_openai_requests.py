@@ -150,7 +150,7 @@ def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> 
 
 
 def test_text_alone_is_one_string() -> None:
-    """Content of text alone is sent as one string, since some hosts accept nothing else."""
+    """Content that consists only of text is sent as one string, since some hosts accept nothing else."""
     assert encode(user("one", "two")).payload["messages"][0]["content"] == "one\ntwo"
 
 
@@ -178,7 +178,7 @@ def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) ->
     ],
 )
 def test_earlier_reasoning_is_kept_emptied_or_dropped(quirks: dict[str, Any], expected: Any) -> None:
-    """DeepSeek requires its reasoning to be sent back with tool calls. OpenAI does not."""
+    """DeepSeek requires its reasoning to be sent back with tool calls. OpenAI does not require this."""
     answered = Message(Role.ASSISTANT, (TextPart("yes"),), reasoning="hm")
     message = encode(user("hi"), answered, quirks=quirks).payload["messages"][1]
     assert message == {"role": "assistant", "content": "yes", **expected}
@@ -292,7 +292,7 @@ def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(
 
 
 def test_host_without_cache_marks_drops_them_visibly() -> None:
-    """If a host has no cache marks, the dropped mark is reported and the content stays one string."""
+    """If a host has no cache marks, the dropped mark is reported and the content is sent as one string."""
     path = "messages[0].content[0].cache_control"
     request = encode(Message(Role.USER, (TextPart("hi", CacheMark(path=path)),)), inner=(path,))
     assert (request.payload["messages"][0]["content"], request.dropped_params) == ("hi", (path,))

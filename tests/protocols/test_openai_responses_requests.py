@@ -154,7 +154,7 @@ def test_tools_are_flat_and_strict_only_on_request() -> None:
 
 
 def test_response_format_is_set_beside_the_verbosity() -> None:
-    """The schema is flat. Verbosity, effort and summary are in objects of their own. The token limit is at least 16."""
+    """The schema is flat. Verbosity, effort and summary are in their own objects. The token limit is at least 16."""
     shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA, "strict": True}}
     extra = {"verbosity": "low", "reasoning_effort": "high", "reasoning_summary": "auto", "logprobs": True}
     payload = encode(response_format=shape, extra=extra, max_tokens=5).payload
@@ -221,7 +221,7 @@ def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault
     assert outcome.fault is fault
     streamed = read_stream({"type": f"response.{response['status']}", "response": response})
     assert isinstance(streamed, Failure)
-    states = ("cancelled", "in_progress")  # No event ends a stream with these statuses.
+    states = ("cancelled", "in_progress")  # There is no event for these statuses at the end of a stream.
     assert streamed.fault is {Fault.BAD_SHAPE: Fault.EMPTY_CONTENT}.get(fault, fault) or response["status"] in states
 
 

@@ -22,7 +22,9 @@ def blob(blocks: list[bytes]) -> Blob:
 
 @given(BLOCKS)
 def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
-    """Whatever the block sizes, the base64 of the blocks joins to that of all bytes, and can be read repeatedly."""
+    """Regardless of the block sizes, the base64 of the blocks, joined, is the base64 of all bytes. It can be read
+    repeatedly.
+    """
     content = blob(blocks)
     expected = base64.b64encode(b"".join(blocks))
     assert b"".join(base64_blocks(content)) == expected

@@ -36,7 +36,7 @@ def imported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("vendor", list(PROTOCOLS))
 def test_a_protocol_knows_no_other(vendor: str) -> None:
-    """No file of a vendor's folder imports another vendor's."""
+    """No file in a vendor's folder imports from another vendor's folder."""
     files = sorted(folder_of(vendor).glob("*.py"))
     assert len(files) > 1
     for path in files:
@@ -45,7 +45,7 @@ def test_a_protocol_knows_no_other(vendor: str) -> None:
 
 @pytest.mark.parametrize("vendor", list(PROTOCOLS))
 def test_a_protocol_has_its_modules(vendor: str) -> None:
-    """Requests, whole answers and streams are in separate modules."""
+    """Requests, complete answers and streams are in separate modules."""
     modules = {path.stem for path in folder_of(vendor).glob("*.py")}
     assert modules >= {"requests", "replies", "stream"}
 

@@ -152,7 +152,7 @@ def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: b
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_google_s_proofs_pass_through_its_openai_interface(stream: bool) -> None:
-    """`extra_content` is kept on calls and on text, whole and streamed."""
+    """`extra_content` is kept on calls and on text, complete and streamed."""
     host = "https://generativelanguage.googleapis.com/v1beta/openai"
     call = {
         "id": "c1",
@@ -227,7 +227,7 @@ ITEMS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_reasoning_items_are_returned_whole_and_in_position(stream: bool) -> None:
-    """Each item is sent with summary and encrypted content, before the text or call that followed it."""
+    """Each reasoning item is sent with its summary and encrypted content, before the text or call that followed it."""
     response = {"status": "completed", "output": ITEMS}
     if stream:
         text_delta = {"type": "response.output_text.delta", "output_index": 1, "delta": "I look."}

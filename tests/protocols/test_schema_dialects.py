@@ -312,7 +312,7 @@ def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> No
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
 def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> None:
-    """Strict mode would require all properties, so `strict` is dropped and optional properties stay optional."""
+    """Strict mode would require all properties, so `strict` is dropped and optional properties remain optional."""
     loose = obj(required=False, a={"type": "string", "minLength": 1})
     tool = Tool("look", "", loose, strict=True)
     request = encode(protocol, response_format=schema_format(loose, strict=True), tools=(tool,))

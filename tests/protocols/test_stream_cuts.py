@@ -38,7 +38,7 @@ def cut(data: bytes, offsets: list[int]) -> list[bytes]:
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
 @given(reply=st.sampled_from(REPLIES), offsets=st.lists(st.integers(0, 10_000), max_size=12))
 def test_cuts_change_nothing(protocol: str, line_end: bytes, reply: ReplyText, offsets: list[int]) -> None:
-    """For any splits and each kind of line end, the events add up to the same answer."""
+    """No matter how the stream is split and which line ends it has, the events add up to the same answer."""
     data = b"".join(VENDORS[protocol].frames(reply, "m").all()).replace(b"\n", line_end)
     answer = assembled(played(protocol, cut(data, offsets)))
     assert isinstance(answer, Answer)
@@ -61,7 +61,7 @@ def test_every_single_cut_changes_nothing(protocol: str) -> None:
 @given(length=st.integers(0, 10_000))
 @example(length=0)
 def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int) -> None:
-    """If the end is missing, the result is the whole text or one failure, never a shorter answer."""
+    """If the end is missing, the result is the complete text or one failure, never a shorter answer."""
     frames = VENDORS[protocol].frames(REPLIES[0], "m")
     data = b"".join(frames.all())
     events = played(protocol, [data[: length % len(data)]])
@@ -220,7 +220,7 @@ END_OF_STREAM = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": 
     ids=["as due", "id and name repeated", "no index", "every index 0", "name late", "interleaved"],
 )
 def test_tool_calls_are_separated_whatever_their_index(calls) -> None:
-    """Two calls stay two calls with their own arguments, whatever the host does with ids and indexes."""
+    """Two calls remain separate, each with its own arguments, no matter what the host does with ids and indexes."""
     answer = assembled(played("openai", [*(call_piece(*block) for block in calls), END_OF_STREAM]))
     assert isinstance(answer, Answer)
     assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == [
@@ -230,7 +230,7 @@ def test_tool_calls_are_separated_whatever_their_index(calls) -> None:
 
 
 def test_a_whole_message_in_one_event_is_an_answer() -> None:
-    """Some hosts send the whole answer in one event, as `message` instead of `delta`."""
+    """Some hosts send the complete answer in one event, as `message` instead of `delta`."""
     event = {"choices": [{"index": 0, "message": {"content": "all"}, "finish_reason": "stop"}]}
     answer = assembled(played("openai", [b"data: " + json.dumps(event).encode() + b"\n\n"]))
     assert isinstance(answer, Answer)

@@ -1,6 +1,6 @@
 """A fast path reads stream events that resemble a known one (the frame) and extracts only their text.
 
-The result equals that of full parsing.
+The result is the same as with full parsing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def played(events: list[str], name: str = "") -> list[StreamEvent]:
 @example([("c", True), ("d", True), ("", True), ('"', True)], [({}, {"id": "c"})])
 @example([("a", False)] * 3, [({"role": "assistant"}, {}), ({}, {"usage": {"completion_tokens": 3}})])
 def test_a_stream_is_the_same_with_its_frames_and_without(texts: list[tuple[str, bool]], kinds: list[Any]) -> None:
-    """The fast path yields the same events, whatever surrounds the text and however it is escaped."""
+    """The fast path yields the same events, no matter what surrounds the text and how it is escaped."""
     events = [
         json.dumps(chunk(text, *kinds[index % len(kinds)]), ensure_ascii=escaped)
         for index, (text, escaped) in enumerate(texts)
@@ -80,7 +80,7 @@ def test_text_that_occurs_twice_gives_no_frame() -> None:
 
 
 def learned(frame: TextFrame, number: int, text: str) -> None:
-    """Let the frame learn from an event with this text and padding of its own."""
+    """Let the frame learn from an event with this text and its own padding."""
     value: Chunk = {"pad": f"{number:040x}", "delta": {"content": text}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
 

@@ -61,7 +61,7 @@ BASIC = {"role", "content"}
 
 
 def test_every_parameter_of_openais_is_in_the_table():
-    """Every parameter in the SDK, including those of streams, has a row in the table."""
+    """Every parameter in the SDK, including parameters of streams, has a row in the table."""
     names = fields(completion_create_params.CompletionCreateParamsBase)
     names |= fields(completion_create_params.CompletionCreateParamsStreaming)
     assert names - set(PARAMETERS) == set()

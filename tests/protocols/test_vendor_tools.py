@@ -87,7 +87,7 @@ def test_every_tool_and_block_of_an_sdk_is_in_the_table(union: Any) -> None:
 
 
 def test_every_tool_of_gemini_is_in_the_table() -> None:
-    """Each tool has one name, as a field of `Tool` and as the type of its calls in a conversation."""
+    """Each tool has one name, which is both a field of `Tool` and the type of its calls in a conversation."""
     tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
     words_of_fields = {name: word_of_field(str(name)) for name in tools - {"functionDeclarations"}}
     words_of_fields |= {kind: word_of_field(kind) for kind in gemini_types.ToolType if kind != "TOOL_TYPE_UNSPECIFIED"}
@@ -276,7 +276,7 @@ def claude_events() -> bytes:
 
 
 def rebuilt(stream: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the blocks that a client assembles, and how the message ended."""
+    """Return the blocks that a client assembles, and the reason why the message ended."""
     content: list[dict[str, Any]] = []
     end: dict[str, Any] = {}
     inputs: dict[int, str] = {}
@@ -689,7 +689,7 @@ def kinds_in(model: type[BaseModel], kinds: dict[str, set[str]]) -> dict[str, se
 
 
 def test_every_field_of_a_geminis_sources_is_known_by_its_type() -> None:
-    """Fields of an invalid type are dropped, since a client rejects a whole answer that contains one."""
+    """Fields of an invalid type are dropped, since a client rejects a complete answer that contains one."""
     kinds_found: dict[str, set[str]] = {}
     for name in ("GroundingMetadata", "UrlContextMetadata", "CitationMetadata"):
         kinds_in(getattr(gemini_types, name), kinds_found)

@@ -87,7 +87,7 @@ def test_message_of_an_outage_is_sent_afterwards(process, own_redis):
 
 
 def test_process_without_a_background_thread_sends_at_once(process):
-    """A process without a background thread, such as a management command, sends messages at once."""
+    """A process without a background thread, such as a management command, sends messages immediately."""
     sender, receiver = process(), process()
     sender.news.wake = None
     sender.tell("a")

@@ -149,7 +149,7 @@ def test_calls_succeed_and_usage_is_exact_while_redis_fails_and_recovers(pair: P
 
 
 def test_budget_is_never_exceeded_while_redis_fails_and_recovers(pair: Pair) -> None:
-    """If the budget is used up, a call is a 429. A locked database may cause a 503."""
+    """If the budget is used up, a call returns 429. If the database is locked, it may return 503."""
     budget = used(pair.one) + 3000
     limit(pair, budget)
     with Load(pair, "three/lab") as load:

@@ -126,7 +126,7 @@ def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
 def test_batch_is_written_in_a_few_statements(entries: int, statements: int):
     """Rows are written in bulk, and nothing is read before.
 
-    After each statement the writer has to wait for the GIL. With a statement per row it fell thousands of entries
+    After each statement, the writer has to wait for the GIL. With a statement per row it fell thousands of entries
     behind a busy process, and the queue overflowed. Each entry in this test has two attempts.
     """
     journal = Journal()
@@ -143,7 +143,7 @@ def test_batch_is_written_in_a_few_statements(entries: int, statements: int):
 
 
 def described(content: Any = None) -> Prepared:
-    """Return a request as it is sent to a model that gets a description instead of the image."""
+    """Return the request that is sent to a model that gets a description instead of the image."""
     file = FilePart(Kind.IMAGE, "image/png", "点.png", 70, "0123abcd", content=content)
     reason = because(ReasonCode.NO_CAPABILITY, capability="vision")
     delivery = PartDelivery(0, 1, file, Delivery(Outcome.DESCRIBED, reason), "a picture")
@@ -214,7 +214,7 @@ def test_rows_equal_those_of_the_orm():
 
 @pytest.mark.parametrize("value", [[], {"a": "é€\ud83d\ude00"}, "\ud800", 2**70, [1.5, None, True]])
 def test_json_is_valid_in_every_alphabet(value):
-    """JSON for the log can be encoded as UTF-8, whatever the value contains."""
+    """JSON for the log can be encoded as UTF-8, no matter what the value contains."""
     assert json_text(value).encode()
 
 

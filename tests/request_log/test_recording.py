@@ -33,7 +33,10 @@ SECRET = "sk-" + "abcdefgh12345678"
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 @pytest.mark.parametrize("stream", [False, True])
 def test_text_is_in_the_log_only_while_it_is_recorded(key, stream):
-    """Recording is off by default, and a change applies at once. Responses are recorded as well, streamed or not."""
+    """Recording is off by default, and a change applies immediately.
+
+    Responses are recorded as well, streamed or not.
+    """
     chat = chat_body({"type": "text", "text": f"Meet at noon, {SECRET}"}, image(), model="auto", stream=stream)
     send = lambda: logged(_drained(post(key, chat)).headers["x-request-id"])  # noqa: E731
     assert send().body is None
@@ -106,7 +109,7 @@ def test_generated_media_are_recorded_as_facts_and_their_reference():
 
 
 def test_long_body_is_cut_from_its_oldest_end():
-    """The body is limited in bytes, whatever the script. The newest messages and the answer are kept."""
+    """The body is limited in bytes, regardless of the script. The newest messages and the answer are kept."""
     long = tuple(Message(Role.USER, (TextPart(f"{number} " + "字 " * 4000),)) for number in range(60))
     body = clean_body(body_of(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer")))
     assert len(json.dumps(body, ensure_ascii=False).encode()) <= BODY_BYTES

@@ -77,7 +77,7 @@ def test_entries_of_a_locked_log_are_spooled_and_written_afterwards(journal: Jou
 
 
 def test_flush_waits_for_the_lock_only_once(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flush waits for a locked database only once. Later batches and new entries are spooled at once."""
+    """A flush waits for a locked database only once. Later batches and new entries are spooled immediately."""
     monkeypatch.setattr("routing_admin.request_log.journal.AGAIN_SECONDS", 3600.0)
     statements: list[str] = []
 
@@ -173,7 +173,7 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
 
 
 def test_batch_being_written_counts_as_waiting(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batch that is being written counts as waiting. On a full disk it is most of the backlog."""
+    """The batch that is being written counts as waiting. If the disk is full, this batch is most of the backlog."""
     counts = list[int]()
     monkeypatch.setattr(Spool, "append", lambda *_: counts.append(len(journal.waiting)))
     with locked():

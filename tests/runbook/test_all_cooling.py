@@ -1,4 +1,4 @@
-"""docs/runbook/all-cooling.md: exhausted accounts put every candidate in cooldown, which can be ended at once."""
+"""docs/runbook/all-cooling.md: exhausted accounts put every candidate in cooldown, which can be ended immediately."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def degraded(installation: Installation) -> list[str]:
 
 
 def is_whole(installation: Installation) -> bool:
-    """Return whether every dependency works again, since they recover one after another."""
+    """Return whether every dependency works again. They recover one after another."""
     return send(installation.server, "GET", "/readyz?full").status == 200
 
 
@@ -68,7 +68,7 @@ def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Install
         installation.play("database-away", "over")
         assert installation.server.timeline("meanwhile")["outcome"] == "ok"
         installation.stop()
-    # A single alert for the whole outage.
+    # A single alert covers the whole outage.
     assert [notice.body["kind"] for notice in chat.received].count("database") == 1
 
 

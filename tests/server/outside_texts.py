@@ -40,9 +40,9 @@ def sources() -> Mapping[str, ast.Module]:
 
 
 class PatternUse(dict[tuple[Any, int], tuple[re.Pattern[Any], str, set[str]]]):
-    """Maps text and flags of each pattern to the compiled pattern, its location, and the methods used with it.
+    """Maps each pattern's text and flags to the compiled pattern, its location, and the methods used with it.
 
-    The methods are `match`, `fullmatch`, and `sub`, which represents all methods that search.
+    The methods are `match`, `fullmatch` and `sub`. `sub` covers every method that searches within a text.
     """
 
     def note(self, where: str, value: Any, methods: set[str], depth: int = 0) -> None:

@@ -234,7 +234,7 @@ def rows_in(path: Path, *excluded: str) -> bytes:
 
 
 def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
-    """After all features were used, no key, token, password or session key is found where it does not belong."""
+    """After all features have been used, no key, token, password or session key is found where it does not belong."""
     data, published = tmp_path / "data", tmp_path / "published"
     data.mkdir()
     settings = {"ADMIN_PASSWORD": PASSWORDS["admin"], "PUBLISH_DIR": str(published), "ALLOWED_ORIGINS": "*"}

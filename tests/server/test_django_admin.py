@@ -62,7 +62,7 @@ def test_pages_show_no_password_hash_and_no_key_digest(visited: Any) -> None:
 
 
 def test_nothing_can_be_changed(visited: Any) -> None:
-    """On the pages of Django's admin nothing can be changed: a POST returns 405, the form to add a row 403."""
+    """Django's admin pages cannot change anything: a POST returns 405, and the form to add a row returns 403."""
     assert visited["writes"] == [405]
     assert visited["forms"] == [403]
 

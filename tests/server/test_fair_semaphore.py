@@ -14,7 +14,7 @@ SHORT, LONG = 0.01, 60.0
 
 
 def admitted(semaphore: FairSemaphore, callers: str) -> str:
-    """Return the callers that got a slot at once."""
+    """Return the callers that got a slot immediately."""
     return "".join(name for name in callers if semaphore.take(name))
 
 
@@ -37,7 +37,7 @@ def test_caller_without_a_slot_gets_one_while_any_is_free(callers: list[str]):
 
 
 async def test_released_slot_goes_to_the_waiting_caller_that_holds_fewest():
-    """A released slot goes to the waiting caller that holds the fewest slots, whatever the order of the queue."""
+    """A released slot goes to the waiting caller that holds the fewest slots, regardless of the order of the queue."""
     semaphore = FairSemaphore(4, 8, LONG)
     assert admitted(semaphore, "aaab") == "aaab"
     waiting = [asyncio.create_task(semaphore.wait(name)) for name in "ac"]
@@ -68,7 +68,7 @@ async def test_cancelled_waiter_gets_no_slot():
 
 
 async def test_caller_beyond_the_queue_is_rejected():
-    """A caller is rejected at once if the queue is full, and later if it has waited too long."""
+    """A caller is rejected immediately if the queue is full, and later if it has waited too long."""
     semaphore = FairSemaphore(1, 4, LONG)
     assert semaphore.take("a")
     waiting = [asyncio.create_task(semaphore.wait(name)) for name in "aaa"]

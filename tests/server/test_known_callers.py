@@ -90,7 +90,9 @@ async def test_body_with_a_valid_key_is_read_whole(key: str) -> None:
 
 
 async def test_small_bodies_of_unauthenticated_callers_are_read(demo: None) -> None:
-    """Small bodies without a valid key are read: those of a sign-in form and of a request that returns 401."""
+    """Small bodies without a valid key are read: for example a sign-in form's, and one of a request that returns
+    401.
+    """
     assert (await send("/login/", {}, 4))[0] != 413
     assert (await send(CHAT, {}, 4))[0] == 401
 

@@ -176,7 +176,7 @@ def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_no_function_of_a_text_and_other_arguments_is_slow(name: str) -> None:
-    """Functions that require further arguments besides the text are not slow for repeated text."""
+    """Functions that require further arguments in addition to the text are not slow for repeated text."""
     assert [unit for unit in UNITS if is_slow(BY_HAND[name], repeated(unit))] == []
 
 

@@ -114,7 +114,7 @@ def test_metrics_of_the_installation_and_the_process_are_reported():
 
 
 def test_invented_names_share_one_series():
-    """Routes and models that do not exist share one series. A new service has its own series at once."""
+    """Routes and models that do not exist share one series. A new service has its own series immediately."""
     journal = Journal()
     journal.record(entry("known", "counted"))
     journal.flush()

@@ -63,7 +63,7 @@ def busy() -> Iterator[None]:
 
 
 def test_process_computes_at_most_two_hashes_at_once(settings: Any) -> None:
-    """The hasher in the product's settings computes at most two hashes at once, whatever calls it."""
+    """The hasher in the product's settings computes at most two hashes at the same time, no matter what calls it."""
     from routing_admin import settings as product
 
     assert product.PASSWORD_HASHERS[0] == ARGON2
@@ -178,7 +178,7 @@ def test_password_change_answers_503_while_too_many_passwords_are_hashed(viewer_
 def test_invitation_answers_503_while_too_many_passwords_are_hashed_and_stays_valid(
     admin_account: User, settings: Any, request: pytest.FixtureRequest
 ) -> None:
-    """If too many passwords are being hashed, accepting an invitation returns 503 and can be repeated."""
+    """If too many passwords are being hashed, accepting an invitation returns 503 and can be tried again."""
     link = invite(admin_account)
     settings.PASSWORD_HASHERS = [ARGON2]
     request.getfixturevalue("busy")

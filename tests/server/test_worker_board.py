@@ -76,7 +76,7 @@ def test_scrape_sums_the_metrics_of_all_processes(tmp_path: Path, other_process:
 def test_counters_of_a_killed_process_stay_and_its_gauges_disappear(
     tmp_path: Path, other_process: subprocess.Popen[bytes]
 ) -> None:
-    """Counters of a killed process stay, even after another process takes its slot. Its gauges disappear."""
+    """A killed process's counters are kept, even after another process takes its slot. Its gauges disappear."""
     board, after = WorkerBoard([families]), WorkerBoard([families])
     board.start(str(tmp_path))
     other_process.send_signal(signal.SIGKILL)
@@ -120,7 +120,7 @@ def test_process_without_the_shared_folder_reports_its_own_metrics(
 
 
 def test_server_removes_its_folder_and_those_of_killed_servers() -> None:
-    """A server removes its own directory and those of killed servers, but not that of a running server."""
+    """A server removes its own directory and killed servers' directories, but not a running server's."""
     with shared_folder() as first:
         orphan = first.with_name(f"{PREFIX}left")
         orphan.mkdir()

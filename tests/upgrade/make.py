@@ -52,7 +52,7 @@ def command(*arguments: str) -> str:
 
 
 class Maker:
-    """Creates data with the browser of an administrator and the key of an agent."""
+    """Creates data with an administrator's browser and an agent's key."""
 
     def __init__(self, folder: Path) -> None:
         from django.test import Client

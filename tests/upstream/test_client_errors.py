@@ -67,7 +67,7 @@ KINDS = raised_by(aiohttp)
 
 
 def bare(kind: type[BaseException]) -> BaseException:
-    """Return an instance of an empty subclass of `kind`, whatever arguments its constructor requires."""
+    """Return an instance of an empty subclass of `kind`, no matter what arguments its constructor requires."""
     instance: BaseException = type("New", (kind,), {"__init__": lambda self: None, "__str__": lambda self: "new"})()
     return instance
 
@@ -122,7 +122,7 @@ def test_excluded_exceptions_exist_in_the_client() -> None:
     ids=lambda value: value.__name__ if isinstance(value, type) else value,
 )
 def test_exact_exception_class_decides_the_fault(kind: type[BaseException], fault: Fault) -> None:
-    """The exact class is looked up before its bases, whatever the order of inheritance."""
+    """The exact class is looked up before its bases, regardless of the order of inheritance."""
     assert fault_of(bare(kind)) is fault
 
 

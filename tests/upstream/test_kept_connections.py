@@ -92,7 +92,7 @@ async def test_request_on_a_closed_connection_is_repeated_on_a_new_one(upstream:
 
 
 async def test_connections_closed_at_once_lose_no_answer(upstream: Upstream) -> None:
-    """If a host closes all kept connections at once, each affected request is repeated on a new connection."""
+    """If a host closes all kept connections at the same time, each affected request is repeated on a new connection."""
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(2):
             answers = await asyncio.gather(*(call(upstream, host) for _ in range(20)))

@@ -36,8 +36,8 @@ def chunk(data: bytes) -> bytes:
 
 @asynccontextmanager
 async def serving_parts(*parts: bytes, go_on: asyncio.Event, close: bool = False) -> AsyncIterator[str]:
-    """Serve the first part at once and the others after `go_on`. Then keep the connection open, or close it if `close`
-    is set.
+    """Serve the first part immediately and the others after `go_on`. Then keep the connection open, or close it if
+    `close` is set.
     """
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -159,7 +159,7 @@ async def test_connection_has_one_callback_for_all_its_answers() -> None:
 
 
 async def test_body_of_a_closed_connection_fails_at_once() -> None:
-    """Reading a body fails at once if its connection was closed before the body was registered."""
+    """Reading a body fails immediately if its connection was closed before the body was registered."""
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop)
     end_with(None, content)

@@ -107,7 +107,7 @@ def test_total_time_ends_every_wait(total, seconds, expected):
 
 
 def test_wait_after_the_total_time_ends_at_once():
-    """If the total time has passed between two waits, the second wait ends at once."""
+    """If the total time has passed between two waits, the second wait ends immediately."""
 
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(2)

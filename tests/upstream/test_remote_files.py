@@ -48,7 +48,7 @@ async def test_remote_file_is_read_in_a_thread(count: int) -> None:
 
 @pytest.mark.parametrize("size", [300, 6_000_000], ids=["in one piece", "block by block"])
 async def test_storage_error_is_not_the_providers_fault(size: int) -> None:
-    """An error of the artifact store is raised unchanged and is not recorded as a fault of the provider."""
+    """An error from the artifact store is raised unchanged and is not recorded as the provider's fault."""
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"

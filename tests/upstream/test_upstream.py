@@ -97,7 +97,7 @@ async def test_file_is_sent_in_blocks_with_flat_memory(lab, upstream):
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 5, 7), (0, 4), (3,), (), (196608, 1), (196609, 196607)])
 def test_base64_in_blocks_is_the_base64_of_the_whole(sizes):
-    """Whatever the sizes of the blocks, there is no padding between them."""
+    """Regardless of the sizes of the blocks, there is no padding between them."""
     blocks = [bytes([index % 256]) * size for index, size in enumerate(sizes)]
     whole = b"".join(blocks)
     assert b"".join(media_blocks(Blob(len(whole), lambda: iter(blocks)))) == base64.b64encode(whole)
@@ -334,7 +334,7 @@ def test_failure_message_has_no_key_and_no_line_break(lab):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_next_candidate_is_called_without_delay(lab, stream):
-    """After a fault that is not retried, the next candidate is called at once. `make bench` measures the time."""
+    """After a fault that is not retried, the next candidate is called immediately. `make bench` measures the time."""
     lab.requests.clear()
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     network_run = NetworkRun(urls, protocol("openai"), stream)
@@ -346,7 +346,7 @@ async def test_next_candidate_is_called_without_delay(lab, stream):
 
 
 def test_blobs_in_memory_can_be_read_more_than_once():
-    """A blob in memory can be read repeatedly, since each try of a candidate reads it from its start."""
+    """A blob in memory can be read repeatedly, since each attempt reads it from the start."""
     blob = blob_of(b"abcd")
     assert list(media_blocks(blob)) == list(media_blocks(blob))
 

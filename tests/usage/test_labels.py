@@ -52,7 +52,7 @@ def _fresh_label_names() -> Iterator[None]:
     ],
 )
 def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, expected: Labels) -> None:
-    """A key's label takes precedence over the request's, whatever the request contains.
+    """A key's label takes precedence over the request's, no matter what the request contains.
 
     A user id with a session part, which changes each session, is reduced to the user.
     """
@@ -119,7 +119,7 @@ def test_cost_of_a_label_equals_a_manual_sum(admin: Client, priced: None) -> Non
 
 
 def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
-    """An agent sees usage of its own calls only, by label, and can filter by a label."""
+    """An agent sees only its own calls' usage, by label, and can filter by a label."""
     key = key_of("text-agent", terms={"team": "ops"})
     for user in ("eve", "ada", "eve"):
         post(key, chat_body("hi", model="task:planning", user=user))
@@ -134,7 +134,7 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
     """The first labels of a day are kept, even across a restart.
 
-    Further labels are summed up as others, so no request is lost.
+    Later labels are summed under `others`, so no request is lost.
     """
     write([entry(f"a{number}", Labels(user=f"u{number}")) for number in range(MAX_USERS + 5)])
     renew(sum_labels)

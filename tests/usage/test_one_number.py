@@ -170,7 +170,7 @@ PRICE = {"currency": "CNY", "input": 2, "output": 8}
 
 
 def priced(outcome: str, at: datetime, *, fell_back: bool, is_streamed: bool) -> Entry:
-    """Make a request as the gateway logs it, with tokens if a model finished and those of a billed failed call."""
+    """Make a request as the gateway logs it, with the tokens of a finished answer and of a billed failed call."""
     facts = RequestFacts(f"o-{outcome}", at, "v1", agent="text-agent", task_type="planning", stream=is_streamed)
     facts.outcome = outcome
     facts.first_content_ms = 30.0 if is_streamed else None
@@ -236,7 +236,7 @@ def expand() -> list[Any]:
 
 
 def test_a_row_written_by_the_orm_has_the_ending_of_its_outcome() -> None:
-    """One function determines the ending of a request, whatever code writes the row."""
+    """One function determines the ending of a request, no matter what code writes the row."""
     for outcome in OUTCOMES:
         RequestLog.objects.create(id=outcome, started_at=timezone.now(), surface="v1", outcome=outcome)
     assert dict(RequestLog.objects.values_list("outcome", "ending")) == {name: ending_of(name) for name in OUTCOMES}

@@ -35,7 +35,9 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
 
 
 def fill(now: datetime, rows: int = 400, seed: int = 7) -> None:
-    """Create daily and hourly sums with every column filled, names shared between columns, and several currencies."""
+    """Create daily and hourly sums with a value in every column, the same names in several columns, and several
+    currencies.
+    """
     draw = random.Random(seed)
     names = ["", "a", "b", "中", "(other)", "x" * 60]
     sums = {}
@@ -91,7 +93,9 @@ def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -
 
 
 def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
-    """A month costs only the rows of its roll-ups, whatever the number of sums. The current hour and day have none."""
+    """A month costs only the rows of its roll-ups, regardless of the number of sums. The current hour and day have
+    none.
+    """
     fill(now)
     fold_all(now)
     marks = UsageRollup.objects.filter(dimension="", span=UsageSum.DAY)
@@ -119,7 +123,7 @@ def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime
 
 
 def test_request_in_time_costs_no_query_of_roll_ups(now: datetime) -> None:
-    """Writing a request of the current hour makes no query of roll-ups."""
+    """Writing a request in the current hour does not query roll-ups."""
     with CaptureQueriesContext(connections[LOGS]) as queries:
         write([entry("now", now)])
     assert not [query for query in queries if "usagerollup" in query["sql"]]

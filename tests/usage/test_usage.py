@@ -97,7 +97,7 @@ def test_a_short_time_is_read_by_the_hour(noon: datetime):
 
 @pytest.mark.parametrize("by", ["agent", "route", "provider", "model", "day"])
 def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
-    """The page Usage shows a viewer the sums, whatever the grouping."""
+    """The page Usage shows a viewer the sums, regardless of the grouping."""
     write([entry("a", noon, fell_back=True), entry("b", noon, "dollars"), entry("c", noon, "unpriced")])
     page = text_of(viewer.get("/usage/", {"by": by, "days": "7"}))
     for text in ("0.0022 CNY", "0.0045 USD", "excluding 1 request with unknown price", "0.0006 CNY"):

@@ -90,7 +90,7 @@ def test_each_metric_can_be_chosen(viewer: Client, noon: datetime) -> None:
 
 
 def test_currencies_are_chosen_or_converted() -> None:
-    """Without rates one currency is shown, by default that of the largest sum. With rates, all are converted."""
+    """Without rates one currency is shown, by default the one with the largest sum. With rates, all are converted."""
     total = Counts(costs={"USD": 2_000_000_000, "CNY": 5_000_000_000})
     rates = ExchangeTable((ExchangeRate("CNY", "USD", "0.2", "2026-11-01", "bank"),))
     assert list_currencies(total, ExchangeTable()) == {"CNY": "CNY", "USD": "USD"}

@@ -37,7 +37,7 @@ class KnownDifferences:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Mark known differences as expected failures. Raise `pytest.UsageError` for a pattern without a test."""
+        """Mark known differences as expected failures. Raise `pytest.UsageError` if a pattern matches no test."""
         whole = not config.getoption("keyword") and not any("::" in argument for argument in config.args)
         for row in self.rows:
             for pattern in row["tests"]:
