@@ -6,6 +6,7 @@ import atexit
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -128,25 +129,89 @@ def bootstrap(environment: dict[str, str], directory: Path) -> None:
     """Fill a data directory as the command `bootstrap` does. If possible, copy a directory made earlier with the same
     settings.
     """
-    has_own_database = environment.get("DATABASE_URL") != database_of(directory).get("DATABASE_URL")
-    if has_own_database or "ROUTING_ADMIN_ARTIFACTS_URL" in environment:
+    if is_of_its_own(environment, directory):
         manage(environment, "bootstrap", "--no-traffic")
-        return
-    own = ("ROUTING_ADMIN_DATA_DIR", "ROUTING_ADMIN_ALLOWED_ORIGINS")
-    variables = ((name, value) for name, value in environment.items() if name.startswith("ROUTING_ADMIN_"))
-    template = _make_template(frozenset(variable for variable in variables if variable[0] not in own))
-    shutil.copytree(template, directory, dirs_exist_ok=True)
-    copy_database(template, directory)
+    else:
+        copy_template(_make_template(written_settings(environment)), directory)
+
+
+def prepare(environment: dict[str, str], directory: Path, files: Iterable[Any]) -> str:
+    """Fill a data directory, import the files in order, and return a key of the text agent.
+
+    What was prepared from the same files and settings is copied, with its key.
+    """
+    contents = tuple(json.dumps(file) for file in files)
+    if is_of_its_own(environment, directory):
+        bootstrap(environment, directory)
+        return import_files(environment, directory, contents)
+    template = _make_template(written_settings(environment), contents)
+    copy_template(template, directory)
+    return template.key
+
+
+def is_of_its_own(environment: dict[str, str], directory: Path) -> bool:
+    """Return whether the installation has a database or bytes outside its directory, which no copy would have."""
+    return (
+        environment.get("DATABASE_URL") != database_of(directory).get("DATABASE_URL")
+        or "ROUTING_ADMIN_ARTIFACTS_URL" in environment
+    )
+
+
+def import_files(environment: dict[str, str], directory: Path, contents: Iterable[str]) -> str:
+    """Import files in order and return a new key of the text agent."""
+    commands = []
+    for number, content in enumerate(contents):
+        file = directory / f"import-{number}.json"
+        file.write_text(content)
+        commands.append(("import_config", str(file)))
+    return manage_all(environment, *commands, ("issue_agent_key", "text-agent"))[-1]
+
+
+ONLY_SERVED = frozenset(
+    f"ROUTING_ADMIN_{name}"
+    for name in (
+        *("BODY_SECONDS", "CONNECTIONS_PER_ADDRESS", "CORS_ORIGINS", "DRAIN_SECONDS", "HEAD_SECONDS"),
+        *("KEEP_ALIVE_SECONDS", "LOG_FORMAT", "MAX_JSON_BYTES", "MAX_UPLOAD_BYTES", "METRICS_PORT"),
+        *("ALERT_WEBHOOK", "NEWCOMERS", "NEWCOMER_DOMAINS", "PUBLIC_URL", "TRUSTED_PROXIES"),
+        *("ALLOWED_ORIGINS", "DATA_DIR"),  # the template has its own
+    )
+)
+"""Settings on which nothing depends that `bootstrap` or `import_config` writes."""
+
+
+def written_settings(environment: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (name, value)
+        for name, value in environment.items()
+        if name.startswith("ROUTING_ADMIN_") and name not in ONLY_SERVED
+    )
+
+
+@dataclass(frozen=True)
+class Template:
+    """A prepared data directory that is never served, and a key of its text agent if files were imported."""
+
+    directory: Path
+    key: str = ""
+
+
+def copy_template(template: Template, directory: Path) -> None:
+    shutil.copytree(template.directory, directory, dirs_exist_ok=True)
+    copy_database(template.directory, directory)
 
 
 @cache
-def _make_template(settings: frozenset[tuple[str, str]]) -> Path:
+def _make_template(settings: frozenset[tuple[str, str]], contents: tuple[str, ...] = ()) -> Template:
     folder = Path(tempfile.mkdtemp(prefix="routing-admin-served-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    own = {"ROUTING_ADMIN_DATA_DIR": str(folder), **database_of(folder)}
-    manage({**inherited, **dict(settings), **own}, "bootstrap", "--no-traffic")
-    return folder
+    own = {"ROUTING_ADMIN_DATA_DIR": str(folder), "ROUTING_ADMIN_ALLOWED_ORIGINS": "*", **database_of(folder)}
+    environment = {**inherited, **dict(settings), **own}
+    if not contents:
+        manage(environment, "bootstrap", "--no-traffic")
+        return Template(folder)
+    copy_template(_make_template(settings), folder)
+    return Template(folder, import_files(environment, folder, contents))
 
 
 @contextmanager
@@ -163,8 +228,26 @@ def served(
     `configured` returns the configuration to import, `settings` are environment variables without their prefix,
     `options` are options of `serve`, and `prefix` is a command that runs the server.
     """
-    with Lab(script) as lab, serving(directory, lab, [configured(lab)], settings, options, prefix) as server:
+    with (
+        Lab(script, port=usual_port()) as lab,
+        serving(directory, lab, [configured(lab)], settings, options, prefix) as server,
+    ):
         yield server
+
+
+def usual_port() -> int:
+    """Return the same port for each lab of this process, so that files that name it are equal. 0 if it is taken.
+
+    It is below the ports that systems give to those who ask for any.
+    """
+    port = 20_000 + os.getpid() % 10_000
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return 0
+    return port
 
 
 @contextmanager
@@ -178,13 +261,7 @@ def serving(
 ) -> Iterator[Server]:
     """Start a server with the demo and import these files in order."""
     environment = environment_of(directory, lab) | {f"ROUTING_ADMIN_{name}": value for name, value in settings.items()}
-    bootstrap(environment, directory)
-    commands = []
-    for number, content in enumerate(files):
-        file = directory / f"import-{number}.json"
-        file.write_text(json.dumps(content))
-        commands.append(("import_config", str(file)))
-    *_, key = manage_all(environment, *commands, ("issue_agent_key", "text-agent"))
+    key = prepare(environment, directory, files)
     server = listening(environment, key, lab, directory, options, prefix=prefix)
     try:
         yield server
