@@ -4,6 +4,12 @@ import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
+
+SHARED_MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
+if "TMPDIR" not in os.environ and SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > ROOM:
+    # The tests commit and store files tens of thousands of times, and each waits for the disk. Memory does not.
+    os.environ["TMPDIR"] = tempfile.tempdir = str(SHARED_MEMORY)
 
 DIRECTORY = tempfile.mkdtemp(prefix="routing-admin-test-")
 atexit.register(shutil.rmtree, DIRECTORY, ignore_errors=True)
