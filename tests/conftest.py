@@ -19,12 +19,10 @@ from hypothesis import HealthCheck, settings
 
 from capabilities.core.permissions import SCOPES
 from capabilities.runtime import renew
-from routing_admin.configuration import rows
 from routing_admin.configuration.audit import NOTED
 from routing_admin.limits.reservations import keeper
 from routing_admin.platform.databases.append_only import statements_to_allow
 from tests.cast import AgentProgram, browser_of, key_of, load_demo, person
-from tests.configurations import read_once
 from tests.engines.redis import RedisServer, redis_running
 
 if TYPE_CHECKING:
@@ -122,13 +120,6 @@ def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
     ):
         renew()
         (Path(configured.DATA_DIR) / NOTED).unlink(missing_ok=True)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _configurations_read_once() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "read", read_once(rows.read))
-        yield
 
 
 @pytest.fixture(scope="session")
