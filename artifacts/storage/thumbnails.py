@@ -64,7 +64,7 @@ def _make(sha256: str) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    # Two processes may write it at the same time, so a complete file is renamed.
+    # Two processes may write it at the same time, so a complete file is renamed into place.
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f"{secrets.token_hex(8)}.part")
     try:

@@ -38,7 +38,7 @@ Abandon = Callable[[BaseException], None]
 
 
 async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Make as many calls as answers are requested, each with its own limits and log entry."""
+    """Make one call per requested answer, each with its own limits and log entry."""
     choices = Choices(admitted.parsed.count)
     first = replace(admitted, parsed=replace(admitted.parsed, choice=AnswerChoice(0, choices)))
     recorder.add_facts(choice=(1, choices.count, call.request_id))

@@ -84,7 +84,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 
 def list_files(request: HttpRequest) -> HttpResponse:
-    """List the agent's files, newest first, or oldest with `order=asc`; `limit`, `after` and `purpose` select.
+    """List the agent's files, newest first, or oldest with `order=asc`; `limit`, `after` and `purpose` filter the list.
 
     Raise `BadRequestError` if `after` is not one of the agent's files.
     """

@@ -192,7 +192,7 @@ async def test_reasoning_is_kept_in_a_conversation(model: Model) -> None:
 
 @pytest.mark.parametrize("mime_type", ["image/png", "application/pdf"])
 async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
-    """An image and a document that the request contains reach the model complete."""
+    """An image and a document in the request reach the model intact."""
     data = {"image/png": PNG, "application/pdf": b"%PDF-1.4\n%%EOF\n"}[mime_type]
     result = await Agent(model).run(["What is this?", BinaryContent(data=data, media_type=mime_type)])
     assert result.output.startswith("You said: What is this?")

@@ -1,4 +1,4 @@
-"""Names, call ids and numbers of tools. Some vendors' limits are stricter than others'."""
+"""Tool names, call ids and tool counts. Some vendors' limits are stricter than others'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call with a known key uses no database, no thread and no task of the gateway's own, counted over a real socket."""
+"""A call with a known key makes no database queries and starts no threads or tasks. Measured over a real socket."""
 
 from __future__ import annotations
 

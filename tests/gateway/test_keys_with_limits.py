@@ -33,7 +33,7 @@ def row_of(key: str) -> AgentKey:
 
 
 def forbids(key: str) -> bool:
-    """Return whether the key may not use a model outside the planning route."""
+    """Return whether the key is barred from using models outside the planning route."""
     return bool(post(key, chat_body("hi", model="text-model")).status_code == 403)
 
 

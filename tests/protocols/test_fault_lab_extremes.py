@@ -84,7 +84,7 @@ def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:
 
 
 def test_a_body_that_is_not_of_the_protocol_is_refused() -> None:
-    """The lab rejects what the vendor that it plays would reject."""
+    """The lab rejects what the vendor it emulates would reject."""
     with Lab() as lab:
         body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}
         assert opened(lab, body).status == 400

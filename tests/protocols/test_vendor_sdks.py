@@ -36,7 +36,7 @@ def gemini_client(lab: Lab) -> genai.Client:
 
 
 def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
-    """Text, tool call, usage and stream are read by the SDK; image and question are read by the lab."""
+    """The SDK reads the text, the tool call, the usage and the stream; the lab reads the image and the question."""
     parts = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},

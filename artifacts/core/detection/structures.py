@@ -26,7 +26,7 @@ def le(data: bytes, offset: int, size: int) -> int:
 
 
 def png(data: bytes) -> bool:
-    # Valid if IHDR is first and has 13 bytes, both sides are positive, and the bit depth is allowed.
+    # Valid if IHDR is first and has 13 bytes, width and height are positive, and the bit depth is allowed.
     return (
         data[8:16] == b"\0\0\0\rIHDR"
         and be(data, 16, 4) > 0

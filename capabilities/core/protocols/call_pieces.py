@@ -46,7 +46,7 @@ def call_in(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
 
 
 def text_of(arguments: Any) -> str:
-    """Return the arguments as a JSON string, serialising an object."""
+    """Return the arguments as a JSON string, serialising them if they are an object."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""

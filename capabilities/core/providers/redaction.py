@@ -119,7 +119,7 @@ def _fit(text: str, limit: int) -> str:
     size = len(text.encode())
     if size <= limit:
         return text
-    # Cut only the longest fact, so that the sentence itself stays complete.
+    # Cut only the longest value inserted into the sentence, so that the sentence itself stays complete.
     longest = max(_facts_in(text), key=lambda fact: len(fact.encode()), default="")
     remaining = max(0, len(longest.encode()) - (size - limit))
     shorter = text.change_texts(lambda fact: _cut(fact, remaining) if fact == longest else fact)

@@ -72,7 +72,7 @@ class AgentRow:
 
     @property
     def uses(self) -> str:
-        """The service's id, `task:` and the task type, or an empty string."""
+        """Either the service's id, `task:` followed by the task type, or an empty string."""
         if self.agent.service:
             return self.agent.service.service_id
         return f"task:{self.agent.task_type}" if self.agent.task_type else ""

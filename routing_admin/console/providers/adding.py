@@ -162,7 +162,7 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def keep_models(row: Provider, data: QueryDict) -> dict[str, Any]:
-    """Return the table of models that a page posted with a test, so that a failure does not lose it."""
+    """Return the model table that was submitted along with a connection test, so that it survives a failed test."""
     if "model" in data:
         return {"lines": read_lines(row, data)}
     return {"offer": read_offer(row, data)} if any(data.getlist("names")) else {}

@@ -77,7 +77,7 @@ def further_keys_from_file(
     return tuple(keys), tuple(plaintexts)
 
 
-# Warnings about keys and endpoints that depend on the environment.
+# Warnings about keys and endpoints that are read from environment variables.
 
 
 def never_refused(endpoint: str) -> str | None:

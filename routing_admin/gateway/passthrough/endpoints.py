@@ -1,4 +1,4 @@
-"""POST /v1/embeddings and the other operations except chat: an API for each row of the operations table."""
+"""POST /v1/embeddings and the other operations except chat: one endpoint per row of the operations table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convert items of OpenAI's Responses to canonical messages, joining a model's consecutive items into one turn."""
+"""Convert items of OpenAI's Responses API to canonical messages, joining a model's consecutive items into one turn."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
 
 
 def list_unknown(applied: Iterable[Migration]) -> list[Migration]:
-    """Return the migrations of our own apps that this program does not have."""
+    """Return the applied migrations of our own apps that this program does not have."""
     known = {app: _names(app) for app in OURS}
     return [(app, name) for app, name in applied if app in known and name not in known[app]]
 

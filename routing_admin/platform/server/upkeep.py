@@ -53,7 +53,7 @@ class Upkeep:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the rounds and write everything noted; what cannot be written is logged."""
+        """Stop the rounds and flush everything pending; what cannot be written is logged."""
         self._thread.stop()
         self.refusals.write()
         session_activity().write()

@@ -33,7 +33,7 @@ from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, F
 
 # What an answer contains in addition to its text: images (OpenRouter), audio (OpenAI) and citations.
 
-# The fields with this content. A `content` that is a list may also contain images.
+# Fields of a message with such content. A `content` that is a list may also contain images.
 PLACES = frozenset({"images", "audio", "annotations"})
 
 
