@@ -19,7 +19,7 @@ HOOKS = {
 
 @pytest.mark.parametrize("text", HOOKS)
 def test_shape_follows_from_the_host_unless_given(text):
-    """The host determines the message format unless `shape=` does. The format determines the language of the message."""
+    """The host determines the message format unless `shape=` does. The format determines the message's language."""
     webhook = parse_webhook(text)
     assert (webhook.shape, webhook.language) == HOOKS[text]
 
