@@ -1,74 +1,61 @@
-"""A page whose elements are found by role and accessible name, not by tags and classes."""
+"""A page whose elements are found by role and accessible name, not by tags and classes.
+
+The finders of `Page(answer)` work in a part of it as well, such as `Page(answer).region("Keys").row("deploy")`. What
+may be absent is None if it is. `row`, `region` and `fact`, in which a test looks further, raise LookupError instead,
+and name those that exist.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from html.parser import HTMLParser
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 EMPTY = frozenset({"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr", "path", "use"})
 """Elements without an end tag."""
 
+UNSEEN = frozenset({"head", "script", "style", "template"})
+"""Elements whose text is not shown. That of a dialog is seen, since a button opens it."""
 
-@dataclass
-class Control:
-    """A heading, link, button, field or label: its tag, attributes and text with collapsed white space."""
+FIELDS = ("input", "select", "textarea")
+REGIONS = frozenset({"section", "aside", "nav", "form", "fieldset", "dialog", "ul", "ol"})
+"""Elements that are regions if they have a name."""
 
-    tag: str
-    attributes: dict[str, str | None]
-    words: list[str] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """The accessible name: `aria-label` if present, else the text."""
-        return self.attributes.get("aria-label") or " ".join("".join(self.words).split())
-
-    @property
-    def is_off(self) -> bool:
-        return "disabled" in self.attributes
-
-    @property
-    def is_on(self) -> bool:
-        return "checked" in self.attributes
-
-    @property
-    def value(self) -> str:
-        return self.attributes.get("value") or " ".join("".join(self.words).split())
+Found = TypeVar("Found")
 
 
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[Control] = []
-        self.controls: list[Control] = []
+class Part:
+    """The finders, of a whole page or of an element of it."""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        control = Control(tag, dict(attrs))
-        self.controls.append(control)
-        if tag not in EMPTY:
-            self.open.append(control)
+    children: list[Control | str]
 
-    def handle_endtag(self, tag: str) -> None:
-        if any(element.tag == tag for element in self.open):
-            while self.open.pop().tag != tag:
-                pass
+    @cached_property
+    def controls(self) -> list[Control]:
+        """All elements within this one, in the order of the page, without those of templates that scripts fill."""
+        return [
+            each
+            for child in self.children
+            if isinstance(child, Control) and child.tag != "template"
+            for each in (child, *child.controls)
+        ]
 
-    def handle_data(self, data: str) -> None:
-        for element in self.open:
-            element.words.append(data)
+    @cached_property
+    def text(self) -> str:
+        """The visible text, with collapsed white space."""
+        return " ".join("".join(self.words()).split())
 
+    def words(self) -> Iterator[str]:
+        for child in self.children:
+            if isinstance(child, str):
+                yield child
+            elif child.is_seen:
+                yield from child.words()
 
-class Page:
-    """The controls of a response, found by role and name. The result is None if there is no such control."""
-
-    def __init__(self, answer: Any) -> None:
-        reader = _Reader()
-        reader.feed(answer if isinstance(answer, str) else answer.content.decode())
-        self.controls = reader.controls
-
-    @property
-    def is_whole(self) -> bool:
-        return any(control.tag == "html" for control in self.controls)
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.text!r}>"
 
     def button(self, name: str) -> Control | None:
         return self._named(name, "button", "summary")
@@ -76,13 +63,27 @@ class Page:
     def link(self, name: str) -> Control | None:
         return self._named(name, "a")
 
+    @property
+    def addresses(self) -> list[str]:
+        """The URLs of its links, in the order of the page."""
+        return [control.attributes.get("href") or "" for control in self.controls if control.tag == "a"]
+
     def heading(self, name: str) -> Control | None:
         return self._named(name, "h1", "h2", "h3", "h4")
 
+    def code(self, text: str) -> Control | None:
+        return self._named(text, "code")
+
+    def quotation(self, text: str) -> Control | None:
+        return self._named(text, "q")
+
     def field(self, label: str) -> Control | None:
+        """Return the field that has this label, or this `aria-label`."""
         named = self._named(label, "label")
-        target = named.attributes.get("for") if named else None
-        return self.control(target) if target else None
+        if named is None:
+            return self._named(label, *FIELDS)
+        target = named.attributes.get("for")
+        return self.control(target) if target else next((one for one in named.controls if one.tag in FIELDS), None)
 
     def control(self, element_id: str) -> Control | None:
         return next((control for control in self.controls if control.attributes.get("id") == element_id), None)
@@ -100,9 +101,6 @@ class Page:
             control for control in self.controls if control.tag == "img" and control.attributes.get("alt") == name
         ]
         return next(iter([*icons, *photos]), None)
-
-    def quotation(self, text: str) -> Control | None:
-        return self._named(text, "q")
 
     def error(self, label: str) -> str:
         """Return the error message that a screen reader reads with the field, or an empty string."""
@@ -124,8 +122,158 @@ class Page:
         )
         return next((input_.value for input_ in inputs if input_.attributes.get("name") == name), "")
 
+    def form(self, action: str) -> Control | None:
+        """Return the form that is posted to this URL."""
+        forms = (control for control in self.controls if control.tag == "form")
+        return next((form for form in forms if form.attributes.get("action") == action), None)
+
+    def loading(self, url: str) -> Control | None:
+        """Return the element that gets its content from this URL."""
+        return next((control for control in self.controls if control.attributes.get("hx-get") == url), None)
+
+    @property
+    def polling(self) -> list[str]:
+        """The URLs that are asked again and again."""
+        triggered = [control for control in self.controls if "every " in (control.attributes.get("hx-trigger") or "")]
+        return [control.attributes.get("hx-get") or "" for control in triggered]
+
+    @property
+    def alert(self) -> str:
+        """The text that is announced at once."""
+        return " ".join(control.text for control in self._of_role("alert") if control.text)
+
+    @property
+    def status(self) -> str:
+        """The text that is announced when the reader is idle, such as that of a toast."""
+        return " ".join(control.text for control in self._of_role("status") if control.text)
+
+    def region(self, name: str) -> Control:
+        """Return the section, form, group, list or dialog with this name."""
+        labels = {control.attributes.get("id"): control.name for control in self.controls}
+        regions = {}
+        for control in reversed(self.controls):
+            if control.tag in REGIONS or control.attributes.get("role") in {"region", "group"}:
+                legend = next((child.name for child in control.controls if child.tag == "legend"), "")
+                label = labels.get(control.attributes.get("aria-labelledby") or "", legend)
+                regions[control.attributes.get("aria-label") or label] = control
+        return _required(name, regions)
+
+    @property
+    def rows(self) -> list[str]:
+        """The names of the rows of tables, without the rows of column headings."""
+        return [row.first_words for row in self._rows]
+
+    def row(self, name: str) -> Control:
+        """Return the row that begins with this name, such as that of a link in its heading."""
+        return _required(name, {row.first_words: row for row in reversed(self._rows)})
+
+    def fact(self, term: str) -> Control:
+        """Return what is beside a term of a list of facts."""
+        pairs = [control for control in self.controls if control.tag in {"dt", "dd"}]
+        return _required(term, {each.name: fact for each, fact in pairwise(pairs) if each.tag == "dt"})
+
+    @property
+    def items(self) -> list[Control]:
+        return [control for control in self.controls if control.tag == "li"]
+
+    def shows(self, words: str) -> Control | None:
+        """Return the innermost visible element whose text contains these words, which may be this one."""
+        for child in self.children:
+            if isinstance(child, Control) and child.is_seen and words in child.text:
+                return child.shows(words)
+        return self if isinstance(self, Control) and words in self.text else None
+
+    @property
+    def _rows(self) -> list[Control]:
+        heads = {id(row) for head in self.controls if head.tag == "thead" for row in head.controls}
+        return [control for control in self.controls if control.tag == "tr" and id(control) not in heads]
+
     def _of_role(self, role: str) -> list[Control]:
         return [control for control in self.controls if control.attributes.get("role") == role]
 
     def _named(self, name: str, *tags: str) -> Control | None:
         return next((control for control in self.controls if control.tag in tags and control.name == name), None)
+
+
+def _required(name: str, found: dict[str, Found]) -> Found:
+    if name not in found:
+        raise LookupError(f"There is no {name!r} among {list(found)}")
+    return found[name]
+
+
+@dataclass(eq=False, repr=False)
+class Control(Part):
+    """A heading, link, button, field, row or any other element: its tag, attributes and what is in it."""
+
+    tag: str
+    attributes: dict[str, str | None]
+    children: list[Control | str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The accessible name: `aria-label` if present, else the text."""
+        return self.attributes.get("aria-label") or self.text
+
+    @property
+    def first_words(self) -> str:
+        """The text of the first child that has any; for a row, the first words of its first cell that has any."""
+        for child in self.children:
+            if isinstance(child, str):
+                words = child
+            elif child.tag in {"th", "td"}:
+                words = child.first_words
+            else:
+                words = child.text if child.is_seen else ""
+            if words.strip():
+                return " ".join(words.split())
+        return ""
+
+    @property
+    def is_seen(self) -> bool:
+        return self.tag not in UNSEEN and "hidden" not in self.attributes
+
+    @property
+    def is_off(self) -> bool:
+        return "disabled" in self.attributes
+
+    @property
+    def is_on(self) -> bool:
+        return "checked" in self.attributes
+
+    @property
+    def value(self) -> str:
+        return self.attributes.get("value") or self.text
+
+
+class Page(Part):
+    """A response, or the text of one."""
+
+    def __init__(self, answer: Any) -> None:
+        reader = _Reader()
+        reader.feed(answer if isinstance(answer, str) else answer.content.decode())
+        self.children = reader.root.children
+
+    @property
+    def is_whole(self) -> bool:
+        return any(control.tag == "html" for control in self.controls)
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Control("", {})
+        self.open = [self.root]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        control = Control(tag, dict(attrs))
+        self.open[-1].children.append(control)
+        if tag not in EMPTY:
+            self.open.append(control)
+
+    def handle_endtag(self, tag: str) -> None:
+        if any(element.tag == tag for element in self.open):
+            while self.open.pop().tag != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        self.open[-1].children.append(data)

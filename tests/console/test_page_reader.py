@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.console.page import Page
 
 HTML = """
@@ -30,3 +32,46 @@ def test_what_is_not_there_under_that_name_or_role_is_not_found() -> None:
     """`Page` does not find a link as a button, nor a control by a part of its name."""
     page = Page(HTML)
     assert page.button("Back") is page.link("Save") is page.field("Save") is page.heading("Routes") is None
+
+
+PARTS = """
+<head><title>Keys</title></head>
+<div role="status">Saved.</div><template><div role="status">A draft</div><button>Restore</button></template>
+<section aria-labelledby="k"><h2 id="k">Keys</h2>
+<table><thead><tr><th>Key</th><th>State</th></tr></thead><tbody>
+<tr><td><input type="checkbox"></td><th><a href="/1/">deploy</a><span>ra_1</span></th>
+<td><b>Ready</b> since 9:00</td></tr>
+<tr><th>team <span>of ada</span></th><td>Refused</td></tr></tbody></table></section>
+<aside aria-label="About"><dl><dt>Asked for</dt><dd><code>gpt</code></dd><dt>Tokens</dt><dd>1 in,
+  2 out</dd></dl><span hx-get="/poll/" hx-trigger="load, every 2s"></span></aside>
+<form action="/limits/"><label><input type="checkbox" value="9" checked> Daily</label></form>
+"""
+
+
+def test_a_part_is_found_by_name_and_looked_into() -> None:
+    """A row has the name that its heading begins with. Templates and the head are not shown."""
+    page = Page(PARTS)
+    keys = page.region("Keys")
+    assert page.rows == keys.rows == ["deploy", "team"]
+    assert keys.row("deploy").link("deploy")
+    assert not keys.row("team").link("deploy")
+    assert page.region("About").fact("Asked for").code("gpt")
+    assert page.fact("Tokens").text == "1 in, 2 out"
+    assert (page.status, page.button("Restore")) == ("Saved.", None)
+    assert page.polling == ["/poll/"]
+    assert page.form("/limits/")
+    daily = page.field("Daily")
+    assert daily
+    assert daily.is_on
+
+
+def test_words_are_found_in_the_innermost_element_that_shows_them() -> None:
+    page = Page(PARTS)
+    found = [page.shows("Ready"), page.shows("Ready since"), page.shows("nothing"), page.row("team").shows("of ada")]
+    assert [element.tag if element else "" for element in found] == ["b", "td", "", "span"]
+
+
+def test_a_part_that_is_missing_is_named_with_those_there_are() -> None:
+    for find in (Page(PARTS).region, Page(PARTS).row, Page(PARTS).fact):
+        with pytest.raises(LookupError, match="'missing'"):
+            find("missing")

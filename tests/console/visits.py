@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from routing_admin.configuration import snapshot
 from routing_admin.models import Installation, Revision
+from tests.console.page import Page
 
 STAMP = f'FROM "{Installation._meta.db_table}"'
 """Part of the query that checks once a second whether another process changed something."""
@@ -41,8 +42,9 @@ def text_of(answer: Any) -> str:
 
 def undo_in(client: Client, answer: Any) -> int:
     """Return the revision that the newest toast of a response offers to undo."""
-    page = text_of(client.get(answer["Location"]) if answer.status_code == 302 else answer)
-    return int(page.split("/undo/")[-1].split("/")[0])
+    page = Page(client.get(answer["Location"]) if answer.status_code == 302 else answer)
+    undone = [one.attributes["action"] or "" for one in page.controls if one.tag == "form" and one.button("Undo")]
+    return int(undone[-1].split("/")[2])
 
 
 def newest_revision() -> int:
