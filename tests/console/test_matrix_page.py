@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
-
 import pytest
 from django.test import Client
 
@@ -16,7 +13,7 @@ from routing_admin.console.services.actions import fill_from_catalogue, save_ser
 from routing_admin.models import Revision
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import queries_of, text_of
+from tests.console.visits import queries_of
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -37,9 +34,10 @@ def test_one_switch_saves_one_cell_at_once(admin: Client) -> None:
     """A switch saves its cell as declared immediately, and the toast offers Undo."""
     row = Service.objects.get(service_id="text-model")
     answer = admin.post(cell_at(row), {"on": "1"}, headers=HTMX)
-    (switch,) = Page(answer).switches
+    switch = Page(answer).switch("text-model reads vision, declared")
+    assert switch
     assert switch.is_on
-    assert 'data-source="declared"' in text_of(answer)
+    assert switch.attributes["data-source"] == "declared"
     assert "/undo/" in answer["HX-Trigger"]
     spec = snapshot.current().configuration.service("text-model")
     assert spec is not None
@@ -69,12 +67,14 @@ def test_undo_takes_one_cell_back(admin: Client) -> None:
 def test_unknown_capability_is_shown_as_unknown(admin: Client) -> None:
     """A service that declares nothing counts as text only. Its other cells are unknown, and a filter finds them."""
     row = new_service("mystery", "unknown-model-1")
-    page = text_of(admin.get("/matrix/?show=unknown"))
-    assert "mystery" in page
-    assert "vision-model" not in page
-    assert page.count('data-source="unknown"') >= 8
+    page = Page(admin.get("/matrix/?show=unknown"))
+    assert page.rows == ["mystery"]
+    assert {switch.attributes["data-source"] for switch in page.switches} == {"unknown"}
+    assert len(page.switches) >= 8
     admin.post(cell_at(row, name="audio"), {"on": "1"}, headers=HTMX)
-    assert 'data-source="unknown"' in text_of(admin.get("/matrix/?q=mystery"))
+    page = Page(admin.get("/matrix/?q=mystery"))
+    assert page.switch("mystery reads vision, unknown")
+    assert page.switch("mystery reads audio, declared")
 
 
 def test_catalogue_fills_undeclared_and_unprobed_cells(admin: Client) -> None:
@@ -105,7 +105,7 @@ def test_a_column_is_switched_for_every_service_shown(admin: Client, act: str, c
 
 def test_a_row_is_switched_whole(admin: Client) -> None:
     row = Service.objects.get(service_id="text-model")
-    assert "All on" in text_of(admin.get(f"/matrix/row/{row.pk}/", headers=HTMX))
+    assert Page(admin.get(f"/matrix/row/{row.pk}/", headers=HTMX)).button("All on")
     admin.post("/matrix/fill/", {"act": "on", "service": [str(row.pk)], "side": "input"})
     assert row.capabilities.filter(side="input", supported=True).count() == 5
 
@@ -113,23 +113,30 @@ def test_a_row_is_switched_whole(admin: Client) -> None:
 def test_any_word_can_become_a_column(admin: Client) -> None:
     """Adding a custom capability adds its column, which is kept if a service has the capability."""
     row = Service.objects.get(service_id="text-model")
-    assert "smell" in text_of(admin.get("/matrix/?add_name=smell&add_side=input"))
-    assert "smell" not in text_of(admin.get("/matrix/"))
+    column = "Actions for the column: reads smell"
+    assert Page(admin.get("/matrix/?add_name=smell&add_side=input")).button(column)
+    assert not Page(admin.get("/matrix/")).button(column)
     admin.post(cell_at(row, name="smell"), {"on": "1"}, headers=HTMX)
-    assert "smell" in text_of(admin.get("/matrix/"))
+    assert Page(admin.get("/matrix/")).button(column)
 
 
 @pytest.mark.parametrize(
     ("query", "expected", "hidden"),
     [("provider=echo", "echo-vision", "multimodal-model"), ("q=multi", "multimodal-model", "echo-vision"),
-     ("show=routed", "echo-text", "multimodal-model"), ("provider=unknown", "No model service matches.", "echo-text")],
+     ("show=routed", "echo-text", "multimodal-model")],
 )  # fmt: skip
 def test_the_matrix_is_filtered_by_provider_words_and_use(
     admin: Client, query: str, expected: str, hidden: str
 ) -> None:
-    page = text_of(admin.get(f"/matrix/?{query}", headers=HTMX))
-    assert expected in page
-    assert hidden not in page
+    rows = Page(admin.get(f"/matrix/?{query}", headers=HTMX)).rows
+    assert expected in rows
+    assert hidden not in rows
+
+
+def test_a_matrix_without_a_match_says_so(admin: Client) -> None:
+    page = Page(admin.get("/matrix/?provider=unknown", headers=HTMX))
+    assert page.shows("No model service matches.")
+    assert page.rows == []
 
 
 def test_the_matrix_takes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
@@ -141,9 +148,10 @@ def test_the_matrix_takes_the_same_queries_for_six_and_for_sixty_services(admin:
 
 
 def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Client) -> None:
-    page = text_of(viewer.get("/matrix/"))
-    assert "hx-post" not in page
-    assert "Only editors and administrators can change this." in page
+    page = Page(viewer.get("/matrix/"))
+    assert page.switches
+    assert all(switch.is_off and "hx-post" not in switch.attributes for switch in page.switches)
+    assert page.shows("Only editors and administrators can change this.")
     row = Service.objects.get(service_id="text-model")
     assert viewer.post(cell_at(row), {"on": "1"}).status_code == 403
 
@@ -162,12 +170,9 @@ def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
     row = new_service('<b>"x"</b>', "m")
     name = 'a&b <i>"c"</i> +#'
     set_cell(SYSTEM, row, ("input", name), supported=True)
-    page = text_of(admin.get("/matrix/?provider=echo"))
-    assert "<b>" not in page.split("<tbody")[1].split("</tbody>")[0]
-    assert "<i>" not in page
-    address = re.search(rf'hx-post="(/matrix/cell/{row.pk}/\?side=input&amp;name=a%26b[^"]+)"', page)
-    assert address is not None
-    admin.post(html.unescape(address[1]), headers=HTMX)
+    switch = Page(admin.get("/matrix/?provider=echo")).row('<b>"x"</b>').switch(f'<b>"x"</b> reads {name}, declared')
+    assert switch
+    admin.post(switch.attributes["hx-post"], headers=HTMX)
     assert not row.capabilities.get(side="input", name=name).supported
 
 
@@ -177,10 +182,11 @@ def test_many_services_come_in_pages_and_the_columns_stay(admin: Client) -> None
         new_service(f"more-{number:02}", f"m{number}", declares=True)
     last = Service.objects.get(service_id="more-59")
     set_cell(SYSTEM, last, ("input", "smell"), supported=True)
-    first, second = (text_of(admin.get(f"/matrix/?rows=50&page={number}")) for number in (1, 2))
-    assert (first.count('<tr id="row-'), "smell" in first) == (50, True)
-    assert "more-59" in second
-    assert "51 to 66 of 66" in second
+    first, second = (Page(admin.get(f"/matrix/?rows=50&page={number}")) for number in (1, 2))
+    assert len(first.rows) == 50
+    assert first.button("Actions for the column: reads smell")
+    assert "more-59" in second.rows
+    assert second.region("Pages").shows("51 to 66 of 66")
 
 
 def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
@@ -195,14 +201,17 @@ def test_the_catalogue_fills_every_page_of_what_is_shown(admin: Client) -> None:
 def test_a_row_is_probed_in_its_place(admin: Client) -> None:
     """Probing a row returns the updated row with what the model reads. Without scripts it redirects."""
     row = Service.objects.get(service_id="echo-vision")
-    answer = text_of(admin.post(f"/matrix/probe/{row.pk}/", headers=HTMX))
-    assert answer.startswith(f'<tr id="row-{row.pk}"')
-    assert "echo-vision reads:" in answer
+    answer = Page(admin.post(f"/matrix/probe/{row.pk}/", headers=HTMX))
+    assert answer.rows == ["echo-vision"]
+    assert answer.row("echo-vision").attributes["id"] == f"row-{row.pk}"
+    assert answer.shows("echo-vision reads:")
     assert admin.post(f"/matrix/probe/{row.pk}/").status_code == 302
 
 
 def test_every_row_shown_is_probed_one_after_the_other(admin: Client, viewer: Client) -> None:
     """Rows request their probes one by one after the page loads. A viewer's rows request none."""
-    page = text_of(admin.get("/matrix/?provider=echo&probe=1"))
-    assert page.count('hx-sync="closest table:queue all"') == page.count('<tr id="row-')
-    assert 'hx-sync="closest table' not in text_of(viewer.get("/matrix/?probe=1"))
+    page = Page(admin.get("/matrix/?provider=echo&probe=1"))
+    assert len(page.rows) > 1
+    assert all(page.row(name).attributes["hx-sync"] == "closest table:queue all" for name in page.rows)
+    page = Page(viewer.get("/matrix/?probe=1"))
+    assert not any("hx-post" in page.row(name).attributes for name in page.rows)

@@ -16,7 +16,7 @@ from routing_admin.console.services.actions import save_service
 from routing_admin.dispatch import provider_checks as dial
 from routing_admin.dispatch.provider_checks import CheckResult
 from routing_admin.models import Revision
-from tests.console.visits import text_of
+from tests.console.page import Page
 from tests.lab.reading_model import word_in
 from tests.lab.received_requests import Media
 
@@ -101,10 +101,10 @@ def test_what_the_model_answers_is_recorded_as_probed(admin: Client) -> None:
     assert (cells["video"].supported, cells["video"].source) == (False, "probed")
     assert "file" not in cells
     assert Revision.objects.count() == before + 1
-    page = text_of(admin.get(answer["Location"]))
-    assert "new reads: text, vision" in page
-    assert "unclear, left unchanged: file" in page
-    assert "/undo/" in page
+    page = Page(admin.get(answer["Location"]))
+    assert page.shows("new reads: text, vision")
+    assert page.shows("unclear, left unchanged: file")
+    assert page.button("Undo")
 
 
 def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None:
@@ -113,12 +113,12 @@ def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None
     scripted = ScriptedDial(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
     admin.post("/probe/new/")
-    page = text_of(admin.get("/services/new/"))
+    probes = Page(admin.get("/services/new/")).region("Probes")
     vision = ProbeTranscript.objects.get(capability="vision")
     words = [exchange["word"] for exchange in vision.exchanges]
     assert len(set(words)) == 3
     assert words[2] == ""
-    assert all(f"<strong>{word}</strong>" in page for word in words[:2])
+    assert all(probes.shows(word) for word in words[:2])
     for sentence in (
         "Which word is written in this image?",
         "It named exactly what both files contain, and found nothing in the empty one.",
@@ -128,7 +128,7 @@ def test_the_page_shows_what_was_asked_and_what_came_back(admin: Client) -> None
         "NONE. I cannot see any video.",
         "A call failed for another reason.",
     ):
-        assert sentence in page
+        assert probes.shows(sentence)
 
 
 def test_unclear_result_changes_nothing_and_is_listed_beside_proved_ones(admin: Client) -> None:
@@ -159,7 +159,7 @@ def test_a_declared_cell_stays_and_the_page_says_that_the_model_disagrees(admin:
     before = Revision.objects.count()
     answer = admin.post("/probe/new/")
     assert Revision.objects.count() == before
-    assert "declared otherwise, kept: vision" in text_of(admin.get(answer["Location"]))
+    assert Page(admin.get(answer["Location"])).shows("declared otherwise, kept: vision")
 
 
 def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> None:
@@ -167,9 +167,9 @@ def test_a_provider_that_does_not_answer_is_not_asked_further(admin: Client) -> 
     unknown_service()
     model = ScriptedDial({"text": CheckResult(ms=40, fault="http_401", status=401, message="invalid key")})
     dial.provider_checker = lambda: model
-    page = text_of(admin.post("/probe/new/"))
+    page = Page(admin.post("/probe/new/"))
     assert model.asked == []
-    assert "The key was refused. Store a valid one." in page
+    assert "The key was refused. Store a valid one." in page.alert
     assert not Service.objects.get(service_id="new").declares_capabilities
 
 
