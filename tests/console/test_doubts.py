@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -20,7 +19,8 @@ from routing_admin.console.services.actions import save_service
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.models import AuditEvent
 from routing_admin.request_log.journal import journal
-from tests.console.visits import text_of
+from tests.console.page import Page
+from tests.console.visits import undo_in
 from tests.gateway.plane import chat_body, image, post
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.server import Lab
@@ -71,14 +71,15 @@ def test_a_refusal_flags_the_service_with_the_request_as_evidence(
     drift = Drift.objects.get()
     assert (drift.capability, drift.kind, drift.request, drift.status) == ("vision", "refused", request_id, 400)
     for address in ("/services/eyes/", "/"):
-        page = text_of(admin.get(address))
-        assert SENTENCE in page
-        assert f'href="/requests/{request_id}/"' in page
-        assert "Requests are handled as before until you or a probe decides." in page
-    cell = re.search(rf'<input[^>]*id="c-{vision_service.pk}-input-vision"[^>]*>', text_of(admin.get("/matrix/")))
-    assert cell is not None
-    assert " data-doubt" in cell[0]
-    assert "doubtful" in cell[0]
+        doubt = Page(admin.get(address)).shows(SENTENCE)
+        assert doubt
+        assert doubt.shows("Requests are handled as before until you or a probe decides.")
+        request = doubt.link("The request")
+        assert request
+        assert request.attributes["href"] == f"/requests/{request_id}/"
+    cell = Page(admin.get("/matrix/")).switch("eyes reads vision, declared, doubtful")
+    assert cell
+    assert "data-doubt" in cell.attributes
     lab.requests.clear()
     refuse_once(key)
     assert [len(request.heard.media) for request in lab.requests] == [1, 0]
@@ -89,8 +90,8 @@ def test_the_chain_says_that_a_candidate_is_doubtful(admin: Client, key: str, vi
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("lab", "x-1"),)))
     refuse_once(key)
     sentence = "It is declared to read images, but that is in doubt. See its model service."
-    assert f"Candidate 1: {sentence}" in text_of(admin.get("/routes/"))
-    assert sentence in text_of(admin.get("/routes/look/"))
+    assert Page(admin.get("/routes/")).row("look").shows(f"Candidate 1: {sentence}")
+    assert Page(admin.get("/routes/look/")).shows(sentence)
 
 
 def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
@@ -98,15 +99,14 @@ def test_one_click_says_that_it_does_not_read_it_and_undo_brings_the_doubt_back(
 ) -> None:
     """One click declares the doubtful capability as absent. Undo restores it and the doubt."""
     refuse_once(key)
-    page = text_of(admin.post("/doubt/eyes/", {"capability": "vision", "act": "off"}, follow=True))
-    assert "eyes no longer reads vision" in page
-    assert SENTENCE not in page
+    answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "off"}, follow=True)
+    page = Page(answer)
+    assert "eyes no longer reads vision" in page.status
+    assert not page.shows(SENTENCE)
     cell = vision_service.capabilities.get(side="input", name="vision")
     assert (cell.supported, cell.source) == (False, "declared")
-    undo = re.search(r'action="(/undo/\d+/)"', page)
-    assert undo is not None
-    admin.post(undo[1])
-    assert SENTENCE in text_of(admin.get("/services/eyes/"))
+    admin.post(f"/undo/{undo_in(admin, answer)}/")
+    assert Page(admin.get("/services/eyes/")).shows(SENTENCE)
 
 
 def test_dismissed_doubt_is_shown_again_after_a_week(admin: Client, key: str, vision_service: Service) -> None:
@@ -118,11 +118,11 @@ def test_dismissed_doubt_is_shown_again_after_a_week(admin: Client, key: str, vi
     assert answer["Location"] == "/"
     assert AuditEvent.objects.filter(action="drift.dismiss", object_name="eyes").exists()
     refuse_once(key)
-    assert SENTENCE not in text_of(admin.get("/"))
+    assert not Page(admin.get("/")).shows(SENTENCE)
     assert vision_service.capabilities.get(side="input", name="vision").supported
     Drift.objects.update(dismissed_at=timezone.now() - timedelta(days=8), at=timezone.now() - timedelta(days=8))
     refuse_once(key)
-    assert SENTENCE in text_of(admin.get("/"))
+    assert Page(admin.get("/")).shows(SENTENCE)
 
 
 def test_a_request_without_files_and_one_that_fails_otherwise_flag_nothing(
@@ -141,14 +141,15 @@ def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, vision
     """A probe that contradicts a declaration raises a doubt. The declaration is kept until a user decides."""
     admin.post("/probe/eyes/")
     assert dict(Drift.objects.values_list("capability", "kind")) == {"vision": "denied", "audio": "denied"}
-    page = text_of(admin.get("/services/eyes/"))
-    assert "eyes is declared to read images, but a probe found that it cannot." in page
+    page = Page(admin.get("/services/eyes/"))
+    assert page.shows("eyes is declared to read images, but a probe found that it cannot.")
+    assert page.button("It does not read images")
 
 
 def test_a_viewer_sees_the_doubt_and_decides_nothing(viewer: Client, key: str, vision_service: Service) -> None:
     """A viewer sees a doubt without buttons, and a POST returns 403."""
     refuse_once(key)
-    page = text_of(viewer.get("/services/eyes/"))
-    assert SENTENCE in page
-    assert "/doubt/eyes/" not in page
+    page = Page(viewer.get("/services/eyes/"))
+    assert page.shows(SENTENCE)
+    assert not page.form("/doubt/eyes/")
     assert viewer.post("/doubt/eyes/", {"capability": "vision", "act": "off"}).status_code == 403

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from routing_admin.console.drills.actions import DrillRefusedError, note_drill_e
 from routing_admin.models import AttemptLog, AuditEvent, FireDrill, RequestLog, Revision
 from routing_admin.request_log.drill_results import find_result
 from routing_admin.request_log.health import provider_health
-from tests.console.visits import text_of
+from tests.console.page import Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -53,12 +54,12 @@ def end_drill(drill: FireDrill) -> FireDrill:
 def test_page_lists_routes_without_a_fallback_before_a_drill(admin: Client) -> None:
     """Before a drill the page shows routes that would fail, recently answered calls, and 60 seconds as default."""
     log_calls(FireDrill(started_at=timezone.now()))
-    page = text_of(admin.get(PAGE))
-    assert "planning has no model left that can be called." in page
-    assert "recently answered calls per minute: 0.1" in page
-    html = admin.get(PAGE).content.decode()
-    assert 'value="60" checked' in html
-    assert 'id="drills"' not in html
+    page = Page(admin.get(PAGE))
+    assert page.shows("planning has no model left that can be called.")
+    assert page.shows("recently answered calls per minute: 0.1")
+    choices = {name: page.field(name) for name in ("30 s", "60 s", "300 s")}
+    assert [name for name, choice in choices.items() if choice and choice.is_on] == ["60 s"]
+    assert not page.heading("Fire drills so far")
 
 
 def test_drill_is_shown_on_every_page_until_it_ends(admin: Client, viewer: Client) -> None:
@@ -68,17 +69,16 @@ def test_drill_is_shown_on_every_page_until_it_ends(admin: Client, viewer: Clien
     """
     assert admin.post(PAGE, {"seconds": "30"}).status_code == 302
     for url in ("/", "/routes/", "/providers/echo/"):
-        page = text_of(admin.get(url))
-        assert "Fire drill by admin:" in page
-        assert "fails on purpose." in page
-        assert "30 s left" in page or "29 s left" in page
-        assert "End now" in page
-    assert "Fire drill by admin" in text_of(viewer.get("/drill/"))
-    assert "End now" not in text_of(viewer.get("/"))
+        page = Page(admin.get(url))
+        assert re.fullmatch(r"Fire drill by admin: \w+ fails on purpose\.", page.status)
+        assert page.shows("30 s left") or page.shows("29 s left")
+        assert page.button("End now")
+    assert "Fire drill by admin" in Page(viewer.get("/drill/")).status
+    assert not Page(viewer.get("/")).button("End now")
     assert viewer.post("/drill/end/").status_code == 403
     assert viewer.post(PAGE, {"seconds": "30"}).status_code == 403
-    assert "is over" in text_of(admin.post("/drill/end/", follow=True))
-    assert "fails on purpose" not in text_of(admin.get("/"))
+    assert "is over" in Page(admin.post("/drill/end/", follow=True)).status
+    assert not Page(admin.get("/")).shows("fails on purpose")
     acts = AuditEvent.objects.order_by("number").values_list("action", "actor", "object_name")
     assert list(acts)[-2:] == [("provider.drill", "admin", "echo"), ("provider.drill_stop", "admin", "echo")]
 
@@ -94,12 +94,12 @@ def test_drill_is_no_revision_and_not_in_the_configuration(admin: Client) -> Non
 def test_second_drill_is_refused(admin: Client) -> None:
     """A second drill, an invalid duration, a disabled provider and ending no drill are rejected with a message."""
     start_drill(SYSTEM, "echo", 60)
-    page = text_of(admin.post("/providers/openai/drill/", {"seconds": "30"}, follow=True))
-    assert "is running a fire drill of echo until" in page
-    assert "Only one can run at a time." in page
+    toast = Page(admin.post("/providers/openai/drill/", {"seconds": "30"}, follow=True)).status
+    assert "is running a fire drill of echo until" in toast
+    assert "Only one can run at a time." in toast
     stop_drill(SYSTEM)
-    assert "lasts 30, 60 or 300 seconds" in text_of(admin.post(PAGE, {"seconds": "7"}, follow=True))
-    assert "lasts 30, 60 or 300 seconds" in text_of(admin.post(PAGE, {"seconds": "½"}, follow=True))
+    for seconds in ("7", "½"):
+        assert "lasts 30, 60 or 300 seconds" in Page(admin.post(PAGE, {"seconds": seconds}, follow=True)).status
     admin.post("/switch/providers/", {"name": "openai", "enabled": "0", "confirmed": "1"})
     with pytest.raises(DrillRefusedError, match="openai is disabled"):
         start_drill(SYSTEM, "openai", 60)
@@ -115,23 +115,24 @@ def test_result_of_a_drill_is_on_the_page_and_in_the_audit_log(admin: Client) ->
     start_drill(SYSTEM, "echo", 60)
     drill = end_drill(FireDrill.objects.get())
     log_calls(drill)
-    page = text_of(admin.get(PAGE))
+    (result,) = Page(admin.get(PAGE)).region("Fire drills so far").items
     for expected in (
         "5 calls were affected.",
         "3 were answered by two (2), three (1).",
         "1 failed.",
         "1 was left or refused.",
+        "Median: 121 ms slower than the provider",
     ):
-        assert expected in page
-    assert "Median: 121 ms slower than the provider" in page
-    assert 'href="/requests/met3/"' in admin.get(PAGE).content.decode()
+        assert result.shows(expected)
+    failed = result.link("planning")
+    assert failed
+    assert failed.attributes["href"] == "/requests/met3/"
     for _ in range(2):
         note_drill_ends()
     event = AuditEvent.objects.get(action="provider.drill_end")
     assert (event.actor_kind, event.object_name, event.details["met"]) == ("system", "echo", 5)
-    assert "5 calls were affected. 3 were answered by two (2), three (1). 1 failed." in text_of(
-        admin.get("/history/audit/")
-    )
+    audit_log = Page(admin.get("/history/audit/"))
+    assert audit_log.shows("5 calls were affected. 3 were answered by two (2), three (1). 1 failed.")
     assert snapshot.current().drill is None
 
 
@@ -147,7 +148,7 @@ def test_drill_without_calls_says_so(admin: Client) -> None:
     start_drill(SYSTEM, "echo", 30)
     drill: Any = FireDrill.objects.get()
     assert find_result("echo", drill.started_at, drill.ends_at).met == 0
-    assert "No call was affected." in text_of(admin.get(PAGE))
+    assert Page(admin.get(PAGE)).region("Fire drills so far").shows("No call was affected.")
 
 
 def test_an_unknown_provider_has_no_drill(admin: Client) -> None:

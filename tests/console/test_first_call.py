@@ -23,7 +23,7 @@ from routing_admin.platform.server.rejected_calls import (
 )
 from routing_admin.request_log.journal import journal
 from tests.cast import key_of
-from tests.console.visits import text_of
+from tests.console.page import Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 
@@ -53,54 +53,55 @@ def test_page_polls_until_the_first_call(admin: Client, key: str) -> None:
 
     A poll without changes returns 204, so that nothing is announced twice.
     """
-    page = text_of(panel(admin, key))
-    assert "Waiting for the first call" in page
-    assert "/v1</code>" in page
-    poll_url = re.search(r'hx-get="([^"]+)"\s+hx-trigger="every 2s"', page)
-    assert poll_url is not None
-    assert admin.get(poll_url[1].replace("&amp;", "&")).status_code == 204
+    page = Page(panel(admin, key))
+    assert page.heading("Waiting for the first call")
+    assert page.code("http://127.0.0.1:8000/v1")
+    (poll_url,) = page.polling
+    assert admin.get(poll_url).status_code == 204
 
 
 def test_answered_call_is_shown_with_its_model(admin: Client, viewer: Client, key: str) -> None:
     """After an answered call the panel shows model, candidate, tokens and request, and stops polling."""
     assert call(key) == 200
     for client in (admin, viewer):
-        page = text_of(panel(client, key, mark="old"))
-        assert "The first call arrived and was answered" in page
-        assert "<code>task:planning</code>" in page
-        assert "The route planning puts this line before the system prompt of each call: “请使用中文回答。”" in page
-        assert "echo/echo-text" in page
-        assert re.search(r"\d+ in, \d+ out", page)
-        assert f'href="/requests/{RequestLog.objects.get(key=key[3:11]).pk}/"' in page
-        assert "every 2s" not in page
+        page = Page(panel(client, key, mark="old"))
+        assert page.heading("The first call arrived and was answered")
+        assert page.fact("Asked for").text == "task:planning"
+        assert page.fact("Answered by").text == "echo/echo-text"
+        assert re.fullmatch(r"\d+ in, \d+ out", page.fact("Tokens").text)
+        assert page.shows("The route planning puts this line before the system prompt of each call: “请使用中文回答。”")
+        request = page.link("The request")
+        assert request
+        assert request.attributes["href"] == f"/requests/{RequestLog.objects.get(key=key[3:11]).pk}/"
+        assert page.polling == []
     assert call(key, "task:planing") == 200
-    assert "There is no route for task:planing" in text_of(panel(admin, key))
+    assert Page(panel(admin, key)).shows("There is no route for task:planing")
 
 
 def test_a_refused_call_is_explained_and_waiting_goes_on(admin: Client, key: str) -> None:
     """A call with an unknown model is listed with similar names. The panel waits until a call is answered."""
     assert call(key, "text-modle") == 404
-    page = text_of(panel(admin, key))
-    assert "A call arrived and got no answer" in page
-    assert "An alias can map it to one." in page
-    assert "<code>text-model</code>" in page
-    assert "every 2s" in page
+    page = Page(panel(admin, key))
+    assert page.heading("A call arrived and got no answer")
+    assert page.shows("An alias can map it to one.")
+    assert page.code("text-model")
+    assert len(page.polling) == 1
     assert call(key) == 200
-    assert "was answered" in text_of(panel(admin, key))
+    assert Page(panel(admin, key)).heading("The first call arrived and was answered")
 
 
 def test_failed_call_naming_the_key_is_attributed_to_it(admin: Client, key: str) -> None:
     """A call with this key that failed is explained: a wrong path, a truncated key, a missing scope."""
     assert call(key, path="/v1/v1/chat/completions") == 404
     assert call(key[:30]) == 401
-    page = text_of(panel(admin, key))
-    assert "with this key went to /v1/v1/chat/completions, which does not exist here. The base URL is" in page
-    assert "It may have been cut off when copied" in page
-    assert "Other calls arrived in the meantime" not in page
+    page = Page(panel(admin, key))
+    assert page.shows("with this key went to /v1/v1/chat/completions, which does not exist here. The base URL is")
+    assert page.shows("It may have been cut off when copied")
+    assert not page.shows("Other calls arrived in the meantime")
     narrow = key_of("text-agent", scopes=["registry:read"])
     renew(rejected_calls)
     assert call(narrow) == 403
-    assert "for which the key lacks the scope" in text_of(panel(admin, narrow))
+    assert Page(panel(admin, narrow)).shows("for which the key lacks the scope")
 
 
 @pytest.mark.parametrize(
@@ -120,39 +121,43 @@ def test_unattributable_call_is_shown_as_such(admin: Client, key: str, key_sent:
     """
     assert call(key_sent) == 401
     since = int(timezone.now().timestamp()) - 60
-    page = text_of(panel(admin, key, since=since)).replace("&#x27;", "'")
-    assert "Other calls arrived in the meantime" in page
-    assert expected in page
-    assert "proj" not in page
+    page = Page(panel(admin, key, since=since))
+    assert page.shows("Other calls arrived in the meantime")
+    assert page.shows(expected)
+    assert not page.shows("proj")
     RejectedCall.objects.update(at=timezone.now() - timedelta(minutes=2))
-    assert expected not in text_of(panel(admin, key, since=since))
+    assert not Page(panel(admin, key, since=since)).shows(expected)
 
 
 def test_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
     """Polling stops after five minutes until a button is pressed. An invalid start time counts as now."""
-    page = text_of(panel(admin, key, since=int(timezone.now().timestamp()) - 400))
-    assert "Keep waiting" in page
-    assert "every 2s" not in page
+    page = Page(panel(admin, key, since=int(timezone.now().timestamp()) - 400))
+    assert page.button("Keep waiting")
+    assert page.polling == []
     for since in ("x", "99999999999999999999", "-5", "²"):
-        assert "every 2s" in text_of(panel(admin, key, since=since))
+        assert Page(panel(admin, key, since=since)).polling
 
 
 def test_waiting_page_is_offered_for_new_and_unused_keys(admin: Client, viewer: Client) -> None:
     """Right after a key was issued, the snippets contain it. Later they contain an environment variable."""
     AgentKey.objects.all().delete()
-    page = text_of(admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""}))
-    issued = re.search(r"ra_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}", page)
-    assert issued is not None
-    assert page.count(issued[0]) == 8  # shown once and used in the six calls
-    waiting_page = f"/first-call/{issued[0][3:11]}/text-agent/"
-    assert waiting_page in page
+    answer = admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""})
+    page = Page(answer)
+    issued = page.region("Copy it now. It is shown only once.").control("issued")
+    assert issued
+    assert re.fullmatch(r"ra_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}", issued.text)
+    assert page.region("Use it").text.count(issued.text) == 7
+    assert answer.content.decode().count(issued.text) == 8  # nowhere else, not even in an attribute
+    waiting_page = f"/first-call/{issued.text[3:11]}/text-agent/"
+    assert page.region("First call").polling[0].startswith(waiting_page)
     for client in (admin, viewer):
-        agent_page = text_of(client.get("/agents/text-agent/"))
-        assert waiting_page in agent_page
-        assert "$ROUTING_ADMIN_KEY" in agent_page
-        assert issued[0] not in agent_page
-    assert call(issued[0]) == 200
-    assert "/first-call/" not in text_of(admin.get("/agents/text-agent/"))
+        answer = client.get("/agents/text-agent/")
+        page = Page(answer)
+        assert page.region("First call").polling[0].startswith(waiting_page)
+        assert page.region("Use it").shows("$ROUTING_ADMIN_KEY")
+        assert issued.text not in answer.content.decode()
+    assert call(issued.text) == 200
+    assert Page(admin.get("/agents/text-agent/")).polling == ["/drill/"]
     assert admin.get("/first-call/unknown/text-agent/").status_code == 404
 
 

@@ -22,7 +22,7 @@ from routing_admin.console.services.nightly import NightlyProbes, claim_due, nig
 from routing_admin.console.services.probing import probe_service
 from routing_admin.core.configuration.specs import CandidateSpec, RouteSpec
 from routing_admin.models import AuditEvent, Revision
-from tests.console.visits import text_of
+from tests.console.page import Control, Page
 from tests.lab.reading_model import word_in
 from tests.lab.received_requests import ReceivedRequest
 from tests.lab.server import Lab
@@ -68,17 +68,22 @@ def reads(row: Service) -> set[str]:
     return set(row.capabilities.filter(side="input", supported=True).values_list("name", flat=True))
 
 
+def probes_of(client: Client, service_id: str) -> Control:
+    return Page(client.get(f"/services/{service_id}/")).region("Probes")
+
+
 def test_no_service_is_probed_at_night_until_chosen(admin: Client, gemini_service: Service) -> None:
     """A service is probed at night only if a user has chosen this, beginning with the next night.
 
     The page shows the expected calls and tokens. The choice is audited and can be reverted.
     """
-    page = text_of(admin.get("/services/gem/"))
-    assert "Nightly probe: off." in page
-    assert re.search(r"Each probe: up to 13 calls and about \d+ tokens, like the last one\.", page)
+    probes = probes_of(admin, "gem")
+    assert probes.shows("Nightly probe: off.")
+    assert re.search(r"Each probe: up to 13 calls and about \d+ tokens, like the last one\.", probes.text)
     assert list(claim_due(timezone.now() + timedelta(days=2))) == []
     admin.post("/nightly/gem/", {"on": "1"})
-    assert "Nightly probe: on, from 3:00." in text_of(admin.get("/services/gem/"))
+    assert probes_of(admin, "gem").shows("Nightly probe: on, from 3:00.")
+    assert probes_of(admin, "gem").button("Stop the nightly probe")
     assert AuditEvent.objects.filter(action="service.nightly", details={"on": True}).exists()
     assert list(claim_due(timezone.now())) == []
     assert [row.service_id for row in claim_due(timezone.now() + timedelta(days=1))] == ["gem"]
@@ -90,24 +95,24 @@ def test_cost_of_a_night_is_estimated_before_the_first_probe(admin: Client, demo
     """Without an earlier probe the estimate uses the vendors' formulas, and names the types they do not cover."""
     openai = Provider.objects.get(name="openai")
     save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
-    page = text_of(admin.get("/services/four/"))
-    assert re.search(r"Each probe: up to \d+ calls and about [\d,]+ tokens, by the vendor's formulas\.", page)
-    assert re.search(r"Tokens unknown for: [\w, ]*audio", page)
+    text = probes_of(admin, "four").text
+    assert re.search(r"Each probe: up to \d+ calls and about [\d,]+ tokens, by the vendor's formulas\.", text)
+    assert re.search(r"Tokens unknown for: [\w, ]*audio", text)
 
 
 def test_a_night_and_a_transcript_say_what_they_cost_where_the_model_has_a_price(
     admin: Client, gemini_service: Service
 ) -> None:
     """A probe's cost is shown if the model has a price; otherwise the page says that it is unknown."""
-    assert "Cost unknown, because the model has no price." in text_of(admin.get("/services/gem/"))
+    assert probes_of(admin, "gem").shows("Cost unknown, because the model has no price.")
     gemini_service.price = {"currency": "EUR", "input": 1000, "output": 1000}
     save_service(SYSTEM, gemini_service)
     probe_service(SYSTEM, gemini_service)
-    page = text_of(admin.get("/services/gem/"))
-    tokens = re.search(r"about (\d+) tokens, like the last one", page)
+    probes = probes_of(admin, "gem")
+    tokens = re.search(r"about (\d+) tokens, like the last one", probes.text)
     assert tokens is not None
-    assert f"Estimated cost per night: {int(tokens[1]) / 1000:.2f} EUR." in page
-    assert len(re.findall(r"\d+ tokens in total, as counted by the provider\.\s+0\.\d+ EUR", page)) == 4
+    assert probes.shows(f"Estimated cost per night: {int(tokens[1]) / 1000:.2f} EUR.")
+    assert len(re.findall(r"\d+ tokens in total, as counted by the provider\. 0\.\d+ EUR", probes.text)) == 4
 
 
 def test_a_night_begins_at_three() -> None:
@@ -138,18 +143,18 @@ def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_se
     assert reads(gemini_service) == {"text", "vision", "audio", "video"}
     revision = Revision.objects.get(number=result.revision)
     assert (revision.actor, revision.message) == ("nightly probe", "service.probe_nightly")
-    history = text_of(admin.get("/history/"))
-    assert "Changed by the nightly probe" in history
-    assert "no longer reads files" in history
+    change = Page(admin.get("/history/")).row(str(result.revision))
+    assert change.shows("Changed by the nightly probe")
+    assert change.shows("no longer reads files")
     for address in ("/", "/services/gem/"):
-        page = text_of(admin.get(address))
-        assert STOPPED in page
-        assert f"Revision {result.revision}" in page
-    chain = text_of(admin.get("/routes/"))
-    assert "Candidate 1: The nightly probe found that it no longer reads files." in chain
+        line = Page(admin.get(address)).shows(STOPPED)
+        assert line
+        assert line.link(f"Revision {result.revision}")
+    route = Page(admin.get("/routes/")).row("look")
+    assert route.shows("Candidate 1: The nightly probe found that it no longer reads files.")
     admin.post(f"/undo/{result.revision}/")
     assert "file" in reads(gemini_service)
-    assert STOPPED not in text_of(admin.get("/"))
+    assert not Page(admin.get("/")).shows(STOPPED)
 
 
 def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -> None:
@@ -158,10 +163,10 @@ def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     probe_nightly(Service.objects.get(service_id="gem"))
     assert "vision" in reads(gemini_service)
-    assert "The nightly probe found that gem now reads images." in text_of(admin.get("/"))
-    assert "Candidate 1" not in text_of(admin.get("/routes/"))
+    assert Page(admin.get("/")).shows("The nightly probe found that gem now reads images.")
+    assert not Page(admin.get("/routes/")).shows("Candidate 1")
     admin.post("/doubt/gem/", {"capability": "vision", "act": "dismiss"})
-    assert "gem now reads images" not in text_of(admin.get("/"))
+    assert not Page(admin.get("/")).shows("gem now reads images")
 
 
 def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: Lab) -> None:
