@@ -11,7 +11,6 @@ from capabilities.models import Service
 from routing_admin.models import Alias, Revision
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADDRESS = "/providers/echo/models/"
@@ -31,26 +30,29 @@ def post(client: Client, act: str, *chosen: str, names: list[str] = NAMES, **opt
 
 def test_a_search_keeps_what_it_leaves_out_chosen(admin: Client) -> None:
     """A selected model that the search does not show remains selected through a hidden input."""
-    page = text_of(post(admin, "find", "model-001", data={"q": "MODEL-33"}, headers=HTMX))
-    assert page.count('type="checkbox"') == 10
-    assert '<input type="hidden" name="use" value="model-001">' in page
-    assert "10 of 340 models" in " ".join(page.split())
+    page = Page(post(admin, "find", "model-001", data={"q": "MODEL-33"}, headers=HTMX))
+    assert page.rows == [f"model-33{number}" for number in range(10)]
+    assert page.hidden("use") == "model-001"
+    assert page.shows("10 of 340 models")
 
 
 def test_all_that_are_shown_are_chosen_at_once(admin: Client) -> None:
     """Selecting all selects every line that the search shows and adds nothing. The button shows the number selected."""
-    page = text_of(post(admin, "all", "model-001", data={"q": "model-33"}))
-    assert page.count("checked>") == 10
-    assert "Add 11" in page
-    assert "Add 1 " in " ".join(text_of(post(admin, "count", "model-001", headers=HTMX)).split())
-    assert "Add selected" in text_of(post(admin, "none"))
+    page = Page(post(admin, "all", "model-001", data={"q": "model-33"}))
+    assert len(page.rows) == 10
+    assert all(box.is_on for name in page.rows if (box := page.field(name)))
+    assert page.button("Add 11")
+    assert Page(post(admin, "count", "model-001", headers=HTMX)).button("Add 1")
+    assert Page(post(admin, "none")).button("Add selected")
 
 
 def test_what_is_a_service_already_is_not_chosen_with_all(admin: Client) -> None:
     """Selecting all leaves out models that already are services. They can be selected one by one."""
-    page = text_of(post(admin, "all", names=["echo-vision", "new-one"]))
-    assert "is already echo-vision" in page
-    assert "Add 1" in page
+    page = Page(post(admin, "all", names=["echo-vision", "new-one"]))
+    assert page.row("echo-vision").shows("is already echo-vision")
+    chosen = {name: box.is_on for name in page.rows if (box := page.field(name))}
+    assert chosen == {"echo-vision": False, "new-one": True}
+    assert page.button("Add 1")
 
 
 def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
@@ -66,8 +68,9 @@ def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
 
 def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
     """Selected models can be added with an id, alias and capabilities as entered."""
-    page = text_of(post(admin, "adjust", "model-007", data={"q": "nothing"}))
-    assert page.count('name="model" value=') == 1
+    page = Page(post(admin, "adjust", "model-007", data={"q": "nothing"}))
+    models = [control.value for control in page.controls if control.attributes.get("name") == "model"]
+    assert models == ["model-007"]
     form = {"act": "make", "model": "model-007", "use-0": "on", "id-0": "seven", "alias-0": "james"}
     admin.post(ADDRESS, {**form, "caps-0": ["input:text", "input:vision", "output:text"]})
     assert Service.objects.get(service_id="seven").capabilities.get(side="input", name="vision").supported

@@ -15,7 +15,8 @@ from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import AuditEvent, Candidate, TaskRoute
-from tests.console.visits import text_of, undo_in
+from tests.console.page import Page
+from tests.console.visits import undo_in
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 PRICE = {"currency": "USD", "input": 1, "output": 1}
@@ -49,33 +50,34 @@ def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: C
 
     Only an administrator gets a button for the successor.
     """
-    page = text_of(admin.get("/"))
-    assert f"<code>claude/{MODEL}</code>" in page
-    assert f"served until {end.day}" in page
-    assert "pictures loses its last model that reads images" in page
-    assert f"Use {end.successor} instead" in page
-    assert f"Use {end.successor} instead" not in text_of(viewer.get("/"))
+    retired = Page(admin.get("/")).region("Models being retired")
+    assert retired.code(f"claude/{MODEL}")
+    assert retired.shows(f"served until {end.day}")
+    assert retired.shows("pictures loses its last model that reads images")
+    assert retired.button(f"Use {end.successor} instead")
+    assert not Page(viewer.get("/")).button(f"Use {end.successor} instead")
 
 
 def test_chain_and_service_show_the_retirement(admin: Client, end: Any) -> None:
     """The date of retirement is shown beside the candidate, in the list of routes and on the service's page."""
-    assert f"Its vendor recommends {end.successor} instead." in admin.get("/routes/pictures/").content.decode()
-    assert f"{MODEL} is served until {end.day}" in text_of(admin.get("/routes/"))
-    assert f"The vendor serves this model until {end.day}" in text_of(admin.get("/services/sonnet/"))
+    assert Page(admin.get("/routes/pictures/")).shows(f"Its vendor recommends {end.successor} instead.")
+    assert Page(admin.get("/routes/")).row("pictures").shows(f"{MODEL} is served until {end.day}")
+    retirement = Page(admin.get("/services/sonnet/")).region("Retirement")
+    assert retirement.shows(f"The vendor serves this model until {end.day}")
 
 
 def test_loss_and_successor_are_shown_beside_the_model(admin: Client, end: Any) -> None:
     """The route's and the service's page name the loss and the successor, whose button leads back to them."""
     for address, kind in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
-        page = text_of(admin.get(address))
-        assert "pictures loses its last model that reads images" in page
-        assert f"Use {end.successor} instead" in page
+        page = Page(admin.get(address))
+        assert page.shows("pictures loses its last model that reads images")
+        assert page.button(f"Use {end.successor} instead")
         form = {"model": MODEL, "successor": "another", kind: address.split("/")[2]}
         assert admin.post("/successor/claude/", form)["Location"] == address
 
 
 def test_a_route_that_loses_nothing_says_nothing(admin: Client, end: Any) -> None:
-    assert "Models being retired" not in text_of(admin.get("/routes/planning/"))
+    assert not Page(admin.get("/routes/planning/")).shows("Models being retired")
 
 
 def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) -> None:
@@ -92,7 +94,7 @@ def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) ->
     assert (sources["vision"], sources.get("video") == "probed") == ("declared", False)
     assert service.price == {}
     assert AuditEvent.objects.filter(action="model.replace", object_name="claude").exists()
-    assert f"<code>claude/{MODEL}</code>" not in text_of(admin.get("/"))
+    assert not Page(admin.get("/")).code(f"claude/{MODEL}")
     admin.post(f"/undo/{number}/")
     service = Service.objects.get(service_id="sonnet")
     assert (service.model, service.price) == (MODEL, PRICE)
@@ -103,6 +105,6 @@ def test_the_successor_is_one_click_and_an_undo_away(admin: Client, end: Any) ->
 )
 def test_only_the_catalogues_successor_is_put_in_its_place(admin: Client, end: Any, form: dict[str, str]) -> None:
     """The button accepts only the catalogue's successor; another model is chosen on the service's page."""
-    page = text_of(admin.post("/successor/claude/", form, follow=True))
-    assert "The catalogue does not name this successor." in page
+    page = Page(admin.post("/successor/claude/", form, follow=True))
+    assert "The catalogue does not name this successor." in page.status
     assert Service.objects.get(service_id="sonnet").model == MODEL

@@ -22,7 +22,7 @@ from routing_admin.models import Revision
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from tests.cast import AgentProgram
-from tests.console.visits import text_of
+from tests.console.page import Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 RATE = {"currency": "usd", "rate": "7.1", "into": "CNY", "day": "2026-11-20", "source": "our bank"}
@@ -49,9 +49,10 @@ def used() -> datetime:
 
 def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
     """Setting an exchange rate is one revision, which the history describes."""
-    assert "1 USD = 7.1 CNY" in text_of(set_rate(admin))
+    rate = Page(set_rate(admin)).region("Exchange rates").row("1 USD = 7.1 CNY")
+    assert rate.shows("our bank")
     number = Revision.objects.latest("number").number
-    assert "exchange rate" in text_of(admin.get(reverse("revision", args=[number])))
+    assert Page(admin.get(reverse("revision", args=[number]))).shows("exchange rate")
     undo(SYSTEM, number)
     assert snapshot.current().exchange.rates == ()
 
@@ -70,28 +71,29 @@ def test_invalid_rate_shows_an_error_at_its_field(admin: Client) -> None:
     """An invalid exchange rate is rejected with 422, and nothing is changed."""
     answer = set_rate(admin, rate="much")
     assert answer.status_code == 422
-    assert "The rate must be a number above 0" in text_of(answer)
+    assert "The rate must be a number above 0" in Page(answer).error("Rate")
     assert snapshot.current().exchange.rates == ()
 
 
 def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
     """With an exchange rate, the usage page has a total that names the rate. Without a rate there is no total."""
-    page = text_of(admin.get("/usage/", {"by": "agent"}))
-    assert "1.00 USD" in page
-    assert "together" not in page
+    page = Page(admin.get("/usage/", {"by": "agent"}))
+    assert page.row("text-agent").shows("1.00 USD")
+    assert not page.shows("total 9.10 CNY")
     set_rate(admin)
-    page = text_of(admin.get("/usage/", {"by": "agent"}))
-    for expected in ("1.00 USD", "2.00 CNY", "total 9.10 CNY", "at 1 USD = 7.1 CNY, set 2026-11-20"):
-        assert expected in page
-    assert "= 9.10 CNY" in page
+    page = Page(admin.get("/usage/", {"by": "agent"}))
+    for expected in ("1.00 USD", "2.00 CNY", "= 9.10 CNY"):
+        assert page.row("text-agent").shows(expected)
+    for expected in ("total 9.10 CNY", "at 1 USD = 7.1 CNY, set 2026-11-20"):
+        assert page.shows(expected)
 
 
 def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime) -> None:
     """If a currency has no rate there is no total, because a total of the others would be wrong."""
     set_rate(admin, currency="EUR")
-    page = text_of(admin.get("/usage/"))
-    assert "together" not in page
-    assert "no total, because a currency has no exchange rate" in page
+    page = Page(admin.get("/usage/"))
+    assert not page.shows("total 9.10 CNY")
+    assert page.shows("no total, because a currency has no exchange rate")
 
 
 def test_groups_are_weighed_against_one_another_by_the_rate(admin: Client, used: datetime) -> None:

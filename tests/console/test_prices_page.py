@@ -15,7 +15,7 @@ from routing_admin.limits.prices.listed import SOURCE
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from tests.cast import AgentProgram
-from tests.console.visits import text_of
+from tests.console.page import Control, Page
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 PRICE_FORM = {"price-currency": "cny", "price-input": "2", "price-output": "8.5", "price-cacheRead": "0.4"}
@@ -26,7 +26,11 @@ def make(endpoint: str = "https://api.openai.com/v1", model: str = "gpt-4o") -> 
     return Service.objects.create(service_id="svc", name="svc", provider=provider, model=model)
 
 
-def save(admin: Client, row: Service, **price: str) -> str:
+def price_of(admin: Client) -> Control:
+    return Page(admin.get("/services/svc/")).region("Price")
+
+
+def save(admin: Client, row: Service, **price: str) -> Page:
     facts = {
         "name": row.name,
         "provider": row.provider.name,
@@ -34,7 +38,7 @@ def save(admin: Client, row: Service, **price: str) -> str:
         "version": row.version,
         "enabled": "on",
     }
-    return text_of(
+    return Page(
         admin.post("/services/svc/", {**facts, "policy": "", "tags": "", "limits_json": "", **price}, follow=True)
     )
 
@@ -42,7 +46,7 @@ def save(admin: Client, row: Service, **price: str) -> str:
 def test_the_listed_price_has_its_source(admin: Client) -> None:
     """A service's page shows the listed price with its source, above the fields that override it."""
     make()
-    assert "Listed: 2.5 in, 10 out (USD; genai-prices 0." in text_of(admin.get("/services/svc/"))
+    assert price_of(admin).shows("Listed: 2.5 in, 10 out (USD; genai-prices 0.")
 
 
 CONTESTED = (
@@ -64,28 +68,28 @@ def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, lang
     write([entry_of(facts, (Attempt("host", row.model, "ok"),))])
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     badge = {"en": "Contested", "zh-hans": "有争议"}[language]
-    page = text_of(admin.get("/services/svc/"))
-    assert sentence in page
-    assert badge in page
-    page = text_of(admin.get("/requests/req_cost/"))
-    assert "0.0025 USD" in page
-    assert sentence in page
-    assert badge in page
+    price = Page(admin.get("/services/svc/")).region({"en": "Price", "zh-hans": "价格"}[language])
+    assert price.shows(sentence)
+    assert price.shows(badge)
+    cost = Page(admin.get("/requests/req_cost/")).fact({"en": "Cost", "zh-hans": "费用"}[language])
+    assert cost.shows("0.0025 USD")
+    assert cost.shows(sentence)
+    assert cost.shows(badge)
     save(admin, row, **PRICE_FORM)
     snapshot.refresh()
-    assert sentence not in text_of(admin.get("/requests/req_cost/"))
+    assert not Page(admin.get("/requests/req_cost/")).shows(sentence)
 
 
 def test_lists_that_agree_are_named(admin: Client) -> None:
     """If the price lists agree, they are named and nothing is marked as contested."""
     make("https://api.openai.com/v1", "gpt-4o")
-    page = text_of(admin.get("/services/svc/"))
-    assert f"{SOURCE}, LiteLLM 1.109.1, models.dev 2026-08-18 agree" in page
+    assert price_of(admin).shows(f"{SOURCE}, LiteLLM 1.109.1, models.dev 2026-08-18 agree")
+    assert not price_of(admin).shows("Contested")
 
 
 def test_a_model_that_no_list_has_says_so(admin: Client) -> None:
     make("http://127.0.0.1:9/v1", "mine")
-    assert "No price list covers this model." in text_of(admin.get("/services/svc/"))
+    assert price_of(admin).shows("No price list covers this model.")
 
 
 def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> None:
@@ -102,24 +106,28 @@ def test_an_administrators_price_is_kept_exported_and_undone(admin: Client) -> N
     assert spec is not None
     assert provider is not None
     assert write_service(spec, provider)["price"] == price
-    assert 'value="8.5"' in admin.get("/services/svc/").content.decode()
+    output = price_of(admin).field("Output")
+    assert output
+    assert output.value == "8.5"
     save(admin, Service.objects.get(pk=row.pk), **dict.fromkeys(PRICE_FORM, ""))
     assert Service.objects.get(pk=row.pk).price == {}
 
 
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    ("fields", "label", "sentence"),
     [
-        ({"price-currency": ""}, "price.currency is missing."),
-        ({"price-currency": "¥"}, "three capital letters"),
-        ({"price-output": ""}, "price.output is missing."),
-        ({"price-input": "-1"}, "At least 0."),
+        ({"price-currency": ""}, "Currency", "price.currency is missing."),
+        ({"price-currency": "¥"}, "Currency", "three capital letters"),
+        ({"price-output": ""}, "Output", "price.output is missing."),
+        ({"price-input": "-1"}, "Input", "At least 0."),
     ],
 )
-def test_a_price_that_cannot_be_is_named_at_its_field(admin: Client, fields: dict[str, str], sentence: str) -> None:
+def test_a_price_that_cannot_be_is_named_at_its_field(
+    admin: Client, fields: dict[str, str], label: str, sentence: str
+) -> None:
     """An invalid price is reported at its field, and nothing of the form is saved."""
     row = make()
-    assert sentence in save(admin, row, **{**PRICE_FORM, **fields})
+    assert sentence in save(admin, row, **{**PRICE_FORM, **fields}).region("Price").error(label)
     assert Service.objects.get(pk=row.pk).price == {}
 
 
@@ -137,9 +145,9 @@ def test_each_attempt_says_what_it_took(admin: Client, text_agent: AgentProgram)
             )
         ]
     )
-    page = text_of(admin.get("/requests/req_cost/"))
-    assert "1000 in, 0 out" in page
-    assert "plus 0.0025 USD for calls without an answer" in page
+    page = Page(admin.get("/requests/req_cost/"))
+    assert page.shows("1000 in, 0 out")
+    assert page.fact("Cost").shows("plus 0.0025 USD for calls without an answer")
     first, last = text_agent.get("/requests/req_cost").json()["attempts"]
     assert (first["usage"], first["cost"]) == (
         {"promptTokens": 1000, "completionTokens": 0},
@@ -156,8 +164,8 @@ def test_a_request_says_what_it_cost(admin: Client, text_agent: AgentProgram) ->
         "req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100, cached_tokens=400)
     )
     write([entry_of(facts, (Attempt("host", "gpt-4o", "ok"),))])
-    page = text_of(admin.get("/requests/req_cost/"))
-    assert "0.003 USD" in page
-    assert "the cache saved 0.0005 USD" in page
+    cost = Page(admin.get("/requests/req_cost/")).fact("Cost")
+    assert cost.shows("0.003 USD")
+    assert cost.shows("the cache saved 0.0005 USD")
     cost = text_agent.get("/requests/req_cost").json()["cost"]
     assert cost == {"amount": "0.003", "saved": "0.0005", "currency": "USD"}
