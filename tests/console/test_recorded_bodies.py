@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from routing_admin.models import AttemptLog, RequestLog
 from tests.cast import HTMX
+from tests.console.page import Page
 from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -83,10 +84,10 @@ def test_naming_the_body_on_a_viewer_s_page_fetches_nothing(key: str, viewer: Cl
 
 def test_viewer_sees_which_role_may_read_the_message(key: str, viewer: Client) -> None:
     """A viewer's page does not say whether a message was recorded, since it was not queried."""
-    text = text_of(viewer.get("/requests/req_kept/"))
-    assert "shown to editors and administrators only" in text
-    assert "not recorded" not in text
-    assert "The recorded message" not in text
+    page = Page(viewer.get("/requests/req_kept/"))
+    assert page.shows("shown to editors and administrators only")
+    assert not page.shows("not recorded")
+    assert not page.shows("The recorded message")
 
 
 @pytest.mark.parametrize("address", ["/requests/req_kept/", "/simulate/?request=req_kept"])
@@ -95,7 +96,7 @@ def test_an_administrator_reads_what_was_recorded(key: str, address: str, admin:
     with log_statements() as statements:
         answer = admin.get(address)
     assert [sql for sql in statements if COLUMN in sql]
-    assert MARKER in text_of(answer)
+    assert Page(answer).shows(MARKER)
 
 
 def test_list_fetches_no_body_for_any_role(key: str, admin: Client) -> None:

@@ -19,7 +19,8 @@ from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import RequestLog, Revision, TaskRoute
 from routing_admin.platform.databases.router import LOGS
-from tests.console.visits import queries_of, text_of
+from tests.console.page import Control, Page
+from tests.console.visits import queries_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
@@ -47,8 +48,12 @@ def play(number: int, before: int, after: int, *, failures: int = 0, task: str =
         RequestLog.objects.create(id=key, **{**values, "revision": revision, **columns})
 
 
-def page_of(admin: Client, number: int) -> str:
-    return " ".join(text_of(admin.get(reverse("revision", args=[number]))).split())
+def page_of(admin: Client, number: int) -> Page:
+    return Page(admin.get(reverse("revision", args=[number])))
+
+
+def outcomes_of(admin: Client, number: int) -> Control:
+    return page_of(admin, number).region("Request outcomes")
 
 
 def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin: Client, demo: None) -> None:
@@ -56,11 +61,11 @@ def test_a_revision_that_made_requests_fail_says_so_and_offers_to_undo_it(admin:
     number = change_design()
     play(number, 40, 50, failures=20)
     play(number, 5, 5, task="planning")
-    page = page_of(admin, number)
-    assert "Requests of the routes it touches: 40 before, 50 after." in page
-    assert "40 %" in page
-    assert "badge warn" in page
-    assert f'action="{reverse("undo", args=[number])}"' in page
+    outcomes = outcomes_of(admin, number)
+    assert outcomes.shows("Requests of the routes it touches: 40 before, 50 after.")
+    assert outcomes.row("failed").text.startswith("failed 0 % 40 %")
+    assert outcomes.form(reverse("undo", args=[number]))
+    assert outcomes.button("Undo this revision")
     admin.post(reverse("undo", args=[number]), {"next": reverse("history")})
     assert str(TaskRoute.objects.get(task_type="design").candidates.all()[0]) == "echo/echo-503"
 
@@ -69,9 +74,10 @@ def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
     """With few requests the counts are shown, but no Undo is offered for a difference that may be chance."""
     number = change_design()
     play(number, 4, 4, failures=4)
-    page = page_of(admin, number)
-    assert "4 before, 4 after. <b>Too few to tell.</b>" in page
-    assert reverse("undo", args=[number]) not in page
+    outcomes = outcomes_of(admin, number)
+    assert outcomes.shows("4 before, 4 after. Too few to tell.")
+    assert outcomes.rows == []
+    assert not page_of(admin, number).form(reverse("undo", args=[number]))
 
 
 def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
@@ -85,52 +91,57 @@ def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Cli
     play(first, 30, 30, failures=30)
     moment = Revision.objects.get(number=second).created_at + timedelta(minutes=1)
     RequestLog.objects.create(id="later", task_type="design", surface="v1", outcome="ok", started_at=moment)
-    page = page_of(admin, first)
-    assert "30 before, 30 after" in page
-    assert "60 minutes before and after" in page
-    assert f'<a href="{reverse("revision", args=[second])}">revision {second}</a> changed the same routes' in page
-    assert f"Restore revision {first - 1}" in page
+    outcomes = outcomes_of(admin, first)
+    assert outcomes.shows("30 before, 30 after")
+    assert outcomes.shows("60 minutes before and after")
+    assert outcomes.shows(f"revision {second} changed the same routes")
+    link = outcomes.link(f"revision {second}")
+    assert link
+    assert link.attributes["href"] == reverse("revision", args=[second])
+    assert outcomes.link(f"Restore revision {first - 1}")
 
 
 def test_requests_that_ran_under_the_revision_before_count_on_neither_side(admin: Client, demo: None) -> None:
     """Requests of a process that had not loaded the new revision are counted on neither side."""
     number = change_design()
     play(number, 0, 25, revision=number - 1)
-    assert "0 before, 0 after" in page_of(admin, number)
+    assert outcomes_of(admin, number).shows("0 before, 0 after")
 
 
 def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -> None:
     """A revision that touches no route has no request outcomes on its page or in the list."""
     save_alias(ADA, "gpt-4o", "task:default")
     number = Revision.objects.latest("number").number
-    assert "Request outcomes" not in page_of(admin, number)
+    assert not page_of(admin, number).heading("Request outcomes")
     address = reverse("revision", args=[number]) + "?effect"
-    assert address not in text_of(admin.get(reverse("history")))
-    assert text_of(admin.get(address)).strip() == ""
+    assert not Page(admin.get(reverse("history"))).loading(address)
+    assert Page(admin.get(address)).controls == []
 
 
 def test_a_line_of_the_history_says_what_differs_and_leads_to_it(admin: Client, demo: None) -> None:
     """A history line loads its effect when it becomes visible. Without a significant difference it shows no badge."""
     number = change_design()
     address = reverse("revision", args=[number]) + "?effect"
-    assert f'hx-get="{address}"' in text_of(admin.get(reverse("history")))
+    line = Page(admin.get(reverse("history"))).row(str(number)).loading(address)
+    assert line
+    assert line.attributes["hx-trigger"] == "revealed"
     play(number, 40, 50, failures=20)
-    text = " ".join(text_of(admin.get(address)).split())
-    assert "failed 0 % → 40 %" in text
-    assert f'href="{reverse("revision", args=[number])}#effect"' in text
-    assert "<html" not in text
+    page = Page(admin.get(address))
+    badge = page.link("failed 0 % → 40 %")
+    assert badge
+    assert badge.attributes["href"] == f"{reverse('revision', args=[number])}#effect"
+    assert not page.is_whole
     RequestLog.objects.all().delete()
     play(number, 40, 50)
-    assert "badge" not in text_of(admin.get(address))
+    assert Page(admin.get(address)).text == ""
 
 
 def test_viewer_is_offered_no_undo(viewer: Client, demo: None) -> None:
     """A viewer sees the same figures without Undo."""
     number = change_design()
     play(number, 40, 50, failures=20)
-    page = page_of(viewer, number)
-    assert "40 %" in page
-    assert reverse("undo", args=[number]) not in page
+    assert outcomes_of(viewer, number).row("failed").shows("40 %")
+    assert not page_of(viewer, number).form(reverse("undo", args=[number]))
 
 
 def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
@@ -146,9 +157,9 @@ def test_busy_routes_are_looked_at_near_the_revision_and_the_page_says_so(
     play(number, 40, 50)
     assert (queries_of(admin, address), queries_of(admin, address, using=LOGS)) == query_counts
     assert query_counts[1] == 1
-    page = page_of(admin, number)
-    assert "25 before, 25 after" in page
-    assert "only requests closest" in page
+    outcomes = outcomes_of(admin, number)
+    assert outcomes.shows("25 before, 25 after")
+    assert outcomes.shows("only requests closest")
 
 
 def test_a_revision_of_many_routes_names_five_and_counts_the_routes_it_leaves_out(
@@ -162,6 +173,6 @@ def test_a_revision_of_many_routes_names_five_and_counts_the_routes_it_leaves_ou
     provider = Provider.objects.get(name="echo")
     provider.default_model = "echo-vision"
     save_provider(ADA, provider)
-    page = page_of(admin, Revision.objects.latest("number").number)
-    assert "and 1 more" in page
-    assert re.search(r"[1-9]\d* further routes? that it touches (is|are) not compared\.", page)
+    outcomes = outcomes_of(admin, Revision.objects.latest("number").number)
+    assert outcomes.shows("and 1 more")
+    assert re.search(r"[1-9]\d* further routes? that it touches (is|are) not compared\.", outcomes.text)

@@ -21,7 +21,6 @@ from routing_admin.platform.auth.session_activity import (
 )
 from tests.cast import PASSWORD, browser_of, person
 from tests.console.page import Page
-from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -49,12 +48,13 @@ def test_ones_page_lists_ones_sessions_with_device_address_and_this_one(viewer_a
     """A user's page lists sessions with device and IP address. The current one is first and cannot be ended there."""
     browser = signed_in(viewer_account)
     signed_in(viewer_account, IPHONE, "198.51.100.4")
-    page = text_of(browser.get(home_of(viewer_account)))
-    assert "Firefox on Linux" in page
-    assert "Safari on iPhone" in page
-    assert "198.51.100.4" in page
-    assert page.index("This session") < page.index("Safari on iPhone")
-    assert page.count('name="session"') == 1
+    sessions = Page(browser.get(home_of(viewer_account))).region("Sessions")
+    assert sessions.rows == ["Firefox on Linux", "Safari on iPhone"]
+    this, other = (sessions.row(name) for name in sessions.rows)
+    assert this.shows("This session")
+    assert not this.button("End")
+    assert other.shows("198.51.100.4")
+    assert other.button("End")
 
 
 def test_no_page_and_no_row_holds_the_key_of_a_session(viewer_account: User, demo: None) -> None:
@@ -63,7 +63,7 @@ def test_no_page_and_no_row_holds_the_key_of_a_session(viewer_account: User, dem
     session_activity().write()
     key = browser.cookies["sid"].value
     digest = SessionSighting.objects.get().digest
-    assert key not in text_of(browser.get(home_of(viewer_account)))
+    assert key not in browser.get(home_of(viewer_account)).content.decode()
     assert key not in str(list(SessionSighting.objects.values()))
     assert not is_in(Client(headers={"cookie": f"sid={digest}"}))
 
@@ -105,11 +105,11 @@ def test_an_administrator_sees_and_ends_the_sessions_of_others(
 ) -> None:
     """An administrator sees and ends the sessions of others; an editor does not see them."""
     phone = signed_in(viewer_account, IPHONE)
-    assert "Safari on iPhone" in text_of(admin.get(home_of(viewer_account)))
-    assert "Safari on iPhone" not in text_of(editor.get(home_of(viewer_account)))
+    assert Page(admin.get(home_of(viewer_account))).region("Sessions").rows == ["Safari on iPhone"]
+    assert not Page(editor.get(home_of(viewer_account))).shows("Safari on iPhone")
     admin.post(reverse("user_session_end", args=[viewer_account.pk]))
     assert not is_in(phone)
-    assert "Not signed in anywhere." in text_of(admin.get(home_of(viewer_account)))
+    assert Page(admin.get(home_of(viewer_account))).region("Sessions").shows("Not signed in anywhere.")
 
 
 @pytest.mark.parametrize(("role", "remains"), [("editor", False), ("viewer", False), ("administrator", True)])

@@ -14,7 +14,7 @@ from django.utils import timezone
 from routing_admin.models import AdminToken, AuditEvent
 from tests.cast import token_of
 from tests.console.page import Page
-from tests.console.visits import text_of
+from tests.console.visits import newest_revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -25,12 +25,13 @@ def make(admin: Client, **fields: Any) -> Any:
 
 def test_a_token_is_shown_on_the_answer_alone_that_made_it(admin: Client) -> None:
     """A token is shown only when it is created. Later the list shows its public part, owner and scopes."""
-    page = text_of(make(admin))
+    token = Page(make(admin)).region("Copy it now. It is shown only once.").control("issued")
     row = AdminToken.objects.get()
-    assert f"rat_{row.public_id}_" in page
-    next_page = text_of(admin.get(reverse("tokens")))
-    assert f"rat_{row.public_id}…" in next_page
-    assert f"rat_{row.public_id}_" not in next_page
+    assert token
+    assert token.text.startswith(f"rat_{row.public_id}_")
+    answer = admin.get(reverse("tokens"))
+    assert Page(answer).row("deploy").code(f"rat_{row.public_id}…")
+    assert f"rat_{row.public_id}_" not in answer.content.decode()
     assert (row.owner.username, row.scopes) == ("admin", ["routes:write"])
     assert abs(row.expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=5)
 
@@ -56,7 +57,7 @@ def test_token_needs_a_scope_and_a_unique_name(admin: Client) -> None:
     """A token without a scope, or with the name of an active token, is not created."""
     assert make(admin, scopes=[]).status_code == 422
     make(admin)
-    assert "You already have a token named deploy." in text_of(make(admin))
+    assert "You already have a token named deploy." in Page(make(admin)).error("Name")
     assert AdminToken.objects.count() == 1
 
 
@@ -75,7 +76,9 @@ def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: U
     row.refresh_from_db()
     assert row.revoked_at is not None
     assert AuditEvent.objects.filter(action="token.revoke", object_name="deploy").count() == 1
-    assert "Revoked" in text_of(admin.get(reverse("tokens")))
+    row_shown = Page(admin.get(reverse("tokens"))).row("deploy")
+    assert row_shown.shows("Revoked")
+    assert not row_shown.button("Revoke")
 
 
 def test_owner_of_a_token_is_shown_in_the_readers_language(admin: Client, admin_account: User) -> None:
@@ -84,6 +87,7 @@ def test_owner_of_a_token_is_shown_in_the_readers_language(admin: Client, admin_
     body = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
     headers = {"authorization": f"Bearer {token}"}
     Client().put("/api/v1/admin/providers/deepseek", body, "application/json", headers=headers)
-    assert "admin's token deploy" in text_of(admin.get(reverse("history"))).replace("&#x27;", "'").replace("&#39;", "'")
+    newest = str(newest_revision())
+    assert Page(admin.get(reverse("history"))).row(newest).shows("admin's token deploy")
     admin.post("/language/", {"language": "zh-hans"})
-    assert "admin 的" in text_of(admin.get(reverse("history")))
+    assert Page(admin.get(reverse("history"))).row(newest).shows("admin 的")

@@ -16,7 +16,8 @@ from routing_admin.console.routes.actions import save_alias
 from routing_admin.core.configuration.diff import LISTS
 from routing_admin.models import Alias, AuditEvent, Person
 from tests.cast import key_of
-from tests.console.visits import newest_revision, text_of
+from tests.console.page import Page
+from tests.console.visits import newest_revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
@@ -25,17 +26,19 @@ def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Cli
     """An editor can create an agent but no key for it: there is no button, and a POST returns 403."""
     editor.post(reverse("agent_new"), {"agent_id": "scout", "service": "", "task_type": "planning", "version": 1})
     assert Agent.objects.filter(agent_id="scout").exists()
-    page = text_of(editor.get("/agents/scout/"))
-    assert "Issue a key" not in page
-    assert "Only administrators issue and revoke keys" in page
+    page = Page(editor.get("/agents/scout/"))
+    assert not page.button("Issue a key")
+    assert not page.heading("Issue a key")
+    assert page.shows("Only administrators issue and revoke keys")
     assert editor.post(reverse("key_issue", args=["scout"]), {"scopes": "route"}).status_code == 403
 
 
 def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, viewer: Client) -> None:
-    assert "This needs the editor role." in text_of(viewer.get(reverse("route_new")))
-    refused = text_of(editor.get(reverse("provider_new")))
-    assert "This needs the administrator role." in refused
-    assert "Ask an administrator" in refused
+    assert Page(viewer.get(reverse("route_new"))).shows("This needs the editor role.")
+    refused = Page(editor.get(reverse("provider_new")))
+    assert refused.heading("Not allowed")
+    assert refused.shows("This needs the administrator role.")
+    assert refused.shows("Ask an administrator")
 
 
 def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: Client) -> None:
@@ -44,7 +47,9 @@ def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: 
     revision = newest_revision()
     editor.post(reverse("undo", args=[revision]))
     assert not Alias.objects.exists()
-    assert f'href="{reverse("restore", args=[revision])}"' in text_of(editor.get(reverse("history")))
+    link = Page(editor.get(reverse("history"))).row(str(revision)).link("Restore")
+    assert link
+    assert link.attributes["href"] == reverse("restore", args=[revision])
     editor.post(reverse("restore", args=[revision]), {"seen": "1"})
     assert Alias.objects.get().name == "gpt-4o"
 
@@ -57,12 +62,12 @@ def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client
     enable_providers(SYSTEM, [Provider.objects.get(name="echo")], enabled=False)
     switched = newest_revision()
     assert (switched > before, Provider.objects.get(name="echo").enabled) == (True, False)
-    page = text_of(editor.get(reverse("history")))
-    assert reverse("restore", args=[before]) not in page
-    assert "Only an administrator can restore the state before it" in page
+    page = Page(editor.get(reverse("history")))
+    assert not page.row(str(before)).link("Restore")
+    assert page.shows("Only an administrator can restore the state before it")
     for address in (reverse("restore", args=[before]), reverse("undo", args=[switched])):
-        answer = text_of(editor.post(address, {"next": "/history/", "seen": "1"}, follow=True))
-        assert "Only an administrator can restore it" in answer
+        answer = Page(editor.post(address, {"next": "/history/", "seen": "1"}, follow=True))
+        assert answer.shows("Only an administrator can restore it")
     assert not Provider.objects.get(name="echo").enabled
     admin.post(reverse("undo", args=[switched]))
     assert Provider.objects.get(name="echo").enabled
@@ -88,9 +93,8 @@ def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, adm
     key = AgentKey.objects.get(agent__agent_id="text-agent")
     change_key(SYSTEM, key, label=key.label, terms={"team": "search"})
     changed = newest_revision()
-    assert "Only an administrator can restore it" in text_of(
-        editor.post(reverse("undo", args=[changed]), {"next": "/history/"}, follow=True)
-    )
+    answer = Page(editor.post(reverse("undo", args=[changed]), {"next": "/history/"}, follow=True))
+    assert answer.shows("Only an administrator can restore it")
     assert AgentKey.objects.get(pk=key.pk).terms["team"] == "search"
     admin.post(reverse("undo", args=[changed]))
     assert not AgentKey.objects.get(pk=key.pk).terms.get("team")
@@ -107,7 +111,7 @@ def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin
     admin.post(reverse("user_invite"), {"username": "ines", "role": "editor"})
     ines = get_user_model().objects.get(username="ines")
     assert (ines.is_staff, Person.objects.get(user=ines).is_editor) == (False, True)
-    assert "<td>Editor</td>" in text_of(admin.get(reverse("users")))
+    assert Page(admin.get(reverse("users"))).row("ines").shows("Editor")
     admin.post(reverse("user_role", args=[ines.pk]), {"role": "viewer", "was": "editor"})
     assert not Person.objects.get(user=ines).is_editor
     details = AuditEvent.objects.filter(action="user.role").values_list("details", flat=True)
