@@ -149,13 +149,16 @@ class Part:
 
     def region(self, name: str) -> Control:
         """Return the section, form, group, list or dialog with this name."""
-        labels = {control.attributes.get("id"): control.name for control in self.controls}
+        labels = {control.attributes["id"]: control.name for control in self.controls if "id" in control.attributes}
         regions = {}
         for control in reversed(self.controls):
             if control.tag in REGIONS or control.attributes.get("role") in {"region", "group"}:
-                legend = next((child.name for child in control.controls if child.tag == "legend"), "")
-                label = labels.get(control.attributes.get("aria-labelledby") or "", legend)
+                legend = next((one.name for one in control.controls if one.tag == "legend"), "")
+                label = (
+                    legend if control.tag == "fieldset" else labels.get(control.attributes.get("aria-labelledby"), "")
+                )
                 regions[control.attributes.get("aria-label") or label] = control
+        regions.pop("", None)
         return _required(name, regions)
 
     @property
@@ -201,6 +204,10 @@ def _required(name: str, found: dict[str, Found]) -> Found:
     return found[name]
 
 
+def _is_no_heading(child: Control | str) -> bool:
+    return isinstance(child, str) or child.tag != "th"
+
+
 @dataclass(eq=False, repr=False)
 class Control(Part):
     """A heading, link, button, field, row or any other element: its tag, attributes and what is in it."""
@@ -216,11 +223,11 @@ class Control(Part):
 
     @property
     def first_words(self) -> str:
-        """The text of the first child that has any; for a row, the first words of its first cell that has any."""
-        for child in self.children:
+        """The text of the first child that has any. Cells and blocks are looked into, headings of rows first."""
+        for child in sorted(self.children, key=_is_no_heading):
             if isinstance(child, str):
                 words = child
-            elif child.tag in {"th", "td"}:
+            elif child.tag in {"th", "td", "div"}:
                 words = child.first_words
             else:
                 words = child.text if child.is_seen else ""

@@ -44,7 +44,8 @@ PARTS = """
 <tr><th>team <span>of ada</span></th><td>Refused</td></tr></tbody></table></section>
 <aside aria-label="About"><dl><dt>Asked for</dt><dd><code>gpt</code></dd><dt>Tokens</dt><dd>1 in,
   2 out</dd></dl><span hx-get="/poll/" hx-trigger="load, every 2s"></span></aside>
-<form action="/limits/"><label><input type="checkbox" value="9" checked> Daily</label></form>
+<section><form action="/limits/"><fieldset><legend>Limits</legend>
+<label><input type="checkbox" value="9" checked> Daily</label></fieldset></form></section>
 """
 
 
@@ -60,6 +61,7 @@ def test_a_part_is_found_by_name_and_looked_into() -> None:
     assert (page.status, page.button("Restore")) == ("Saved.", None)
     assert page.polling == ["/poll/"]
     assert page.form("/limits/")
+    assert page.region("Limits").tag == "fieldset"
     daily = page.field("Daily")
     assert daily
     assert daily.is_on
