@@ -25,7 +25,6 @@ from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
 from tests.cast import HTMX
 from tests.console.page import Page
-from tests.console.visits import text_of
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 MANY = 60
@@ -103,7 +102,8 @@ TIMES = ("/users/", "/tokens/", "/artifacts/", "/history/", "/history/audit/", "
 
 def rows_of(answer: Any) -> int:
     # The list is the last table of its page; charts have tables, too.
-    return text_of(answer).rpartition("<tbody")[2].partition("</tbody>")[0].count("<tr")
+    tables = [control for control in Page(answer).controls if control.tag == "table"]
+    return len(tables[-1].rows)
 
 
 @pytest.mark.parametrize("address", LISTS)
@@ -120,19 +120,26 @@ def test_a_list_comes_in_pages_of_a_size_that_is_chosen_and_remembered(admin: Cl
 
 @pytest.mark.parametrize("address", LISTS)
 def test_a_list_that_fits_on_the_smallest_page_has_no_pager(admin: Client, address: str) -> None:
-    assert not re.search(r'class="pager"[^>]*>.*?rel="next"', text_of(admin.get(address)), re.DOTALL)
-    assert Page(admin.get(address)).link("50") is None
+    page = Page(admin.get(address))
+    assert not [control for control in page.controls if control.attributes.get("rel") == "next"]
+    assert page.link("50") is None
+
+
+def sorting_in(page: Page) -> list[str]:
+    """Return the URLs that the headings of columns lead to."""
+    heads = [control for control in page.controls if control.tag == "th"]
+    return [address for head in heads for address in head.addresses if "sort=" in address]
 
 
 @pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
 def test_a_list_is_sorted_by_each_of_its_heads(admin: Client, address: str) -> None:
     """Assistive technology learns which column is sorted. Lists of events and the matrix cannot be sorted."""
     LISTS[address]()
-    heads = re.findall(r'class="sort" href="([^"]+)"', text_of(admin.get(address)))
+    heads = sorting_in(Page(admin.get(address)))
     assert heads or address in ("/history/audit/", "/matrix/")
     for head in heads:
-        page = text_of(admin.get(urljoin(address, head.replace("&amp;", "&"))))
-        assert page.count("aria-sort=") == 1, head
+        page = Page(admin.get(urljoin(address, head)))
+        assert len([control for control in page.controls if "aria-sort" in control.attributes]) == 1, head
 
 
 @pytest.mark.parametrize("address", NOTHING)
@@ -145,21 +152,16 @@ def test_a_list_without_a_match_offers_to_clear_the_filters(admin: Client, addre
 @pytest.mark.parametrize("address", TIMES)
 def test_a_list_shows_exact_times_and_names_their_zone(admin: Client, address: str) -> None:
     LISTS[address]()
-    page = text_of(admin.get(address))
-    assert re.search(r"<th[^>]*>(?:(?!</th>).)*UTC", page, re.DOTALL)
-    assert re.search(r'<span class="sub nowrap">\d\d-\d\d \d\d:\d\d:\d\d</span>', page)
-
-
-def names_in(answer: Any, pattern: str) -> list[str]:
-    return re.findall(pattern, text_of(answer))
+    page = Page(admin.get(address))
+    assert [control for control in page.controls if control.tag == "th" and "UTC" in control.text]
+    assert [control for control in page.controls if re.fullmatch(r"\d\d-\d\d \d\d:\d\d:\d\d", control.text)]
 
 
 def test_users_are_filtered_by_role_and_state(admin: Client, editor: Client) -> None:
     User.objects.create(username="left", password="!", is_active=False)
-    pattern = r'href="/users/\d+/"><span class="name">([^<]+)<'
-    assert names_in(admin.get("/users/?role=administrator"), pattern) == ["admin"]
-    assert names_in(admin.get("/users/?state=deactivated"), pattern) == ["left"]
-    assert "left" in names_in(admin.get("/users/?sort=-name", headers=HTMX), pattern)
+    assert Page(admin.get("/users/?role=administrator")).rows == ["admin"]
+    assert Page(admin.get("/users/?state=deactivated")).rows == ["left"]
+    assert "left" in Page(admin.get("/users/?sort=-name", headers=HTMX)).rows
 
 
 @pytest.mark.parametrize(
@@ -175,9 +177,10 @@ def test_the_list_in_the_answer_to_a_form_leads_to_the_list(
 ) -> None:
     """Headings, filters and pages link to the list's own URL, because the form's URL accepts no GET."""
     add_configuration()
-    page = text_of(admin.post(form, fields))
-    assert f'hx-get="{address}"' in page
-    assert f'class="sort" href="{address}?sort=' in page
+    page = Page(admin.post(form, fields))
+    assert page.loading(address)
+    assert sorting_in(page)
+    assert all(head.startswith(f"{address}?") for head in sorting_in(page))
 
 
 def test_tokens_are_filtered_by_state(admin: Client) -> None:
@@ -190,35 +193,31 @@ def test_tokens_are_filtered_by_state(admin: Client) -> None:
     for name, values in states:
         dates = {"expires_at": now + timedelta(days=1), **values}
         AdminToken.objects.create(owner=owner, name=name, public_id=name, digest="0", **dates)
-    found = {
-        state: names_in(admin.get(f"/tokens/?state={state}"), r'<th scope="row">\s*<span class="name">([^<]+)<')
-        for state in ("valid", "expired", "revoked")
-    }
+    found = {state: Page(admin.get(f"/tokens/?state={state}")).rows for state in ("valid", "expired", "revoked")}
     assert found == {"valid": ["works"], "expired": ["over"], "revoked": ["gone"]}
 
 
 def test_budgets_are_filtered_by_what_they_are_for_and_lead_to_their_usage(admin: Client) -> None:
     for label in ("team:billing", "project:apollo", "user:text-agent"):
         LabelBudget.objects.create(label=label, limits={"tokensPerDay": 100})
-    pattern = r'href="/usage/\?([^"]+)"><span class="name">([^<]+)<'
-    assert names_in(admin.get("/usage/budgets/?kind=team"), pattern) == [("by=agent&amp;team=billing", "billing")]
-    assert names_in(admin.get("/usage/budgets/?state=each"), pattern) == [("by=user", "text-agent")]
-    assert [name for _url, name in names_in(admin.get("/usage/budgets/?sort=-name"), pattern)] == [
-        "text-agent",
-        "billing",
-        "apollo",
-    ]
+    page = Page(admin.get("/usage/budgets/?kind=team"))
+    assert page.rows == ["billing"]
+    assert page.row("billing").addresses[0] == "/usage/?by=agent&team=billing"
+    page = Page(admin.get("/usage/budgets/?state=each"))
+    assert page.rows == ["text-agent"]
+    assert page.row("text-agent").addresses[0] == "/usage/?by=user"
+    assert Page(admin.get("/usage/budgets/?sort=-name")).rows == ["text-agent", "billing", "apollo"]
 
 
 def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(admin: Client) -> None:
     """Matching files on other pages are deleted as well, and files that do not match the search are kept."""
     add_artifacts()
     Artifact.objects.create(id="other", filename="z.png", kind="image", size=1, sha256="0" * 64, is_binary=True)
-    pattern = r'href="/artifacts/([^/"]+)/"'
-    assert names_in(admin.get("/artifacts/?sort=-size&kind=text"), pattern)[:2] == ["a59", "a58"]
-    assert names_in(admin.get("/artifacts/?sort=-name"), pattern)[0] == "other"
-    page = admin.get("/artifacts/?kind=text")
-    assert "Select all 60 that match" in " ".join(text_of(page).split())
+    page = Page(admin.get("/artifacts/?sort=-size&kind=text"))
+    assert [page.row(name).addresses for name in page.rows[:2]] == [["/artifacts/a59/"], ["/artifacts/a58/"]]
+    page = Page(admin.get("/artifacts/?sort=-name"))
+    assert page.row(page.rows[0]).link("z.png")
+    assert Page(admin.get("/artifacts/?kind=text")).shows("Select all 60 that match")
     admin.post(reverse("artifacts_delete"), {"all": "1", "kind": "text", "q": "many", "next": "/artifacts/"})
     assert list(Artifact.objects.living().values_list("pk", flat=True)) == ["other"]
 
@@ -226,7 +225,14 @@ def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(adm
 def test_a_long_file_name_is_shortened_in_the_middle(admin: Client) -> None:
     name = "wide" * 50 + ".csv"
     Artifact.objects.create(id="long", filename=name, kind="text", size=1, sha256="0" * 64, is_binary=False)
-    assert f'title="{name}">widewidewidewide<span class="mid">' in text_of(admin.get("/artifacts/"))
+    link = Page(admin.get("/artifacts/")).link(name)
+    assert link
+    hidden = [control.text for control in link.controls if control.attributes.get("class") == "mid"]
+    assert hidden == [name.removeprefix("widewidewidewide").removesuffix("de.csv")]
+
+
+def options_in(answer: Any) -> list[str]:
+    return [control.value for control in Page(answer).controls if control.tag == "option"]
 
 
 def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_does(admin: Client) -> None:
@@ -235,21 +241,20 @@ def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_doe
         provider = Provider.objects.create(name=name, endpoint="https://a.example/v1", default_model="m")
         Service.objects.create(service_id=f"on-{name}", name=name, provider=provider, model="m")
     snapshot.refresh()
-    pattern = r'href="/services/([^/"]+)/"'
-    assert names_in(admin.get("/matrix/?provider=azure", headers=HTMX), pattern) == ["on-azure-1", "on-azure-10"]
-    assert names_in(admin.get("/matrix/?provider=azure-1", headers=HTMX), pattern) == ["on-azure-1"]
-    options = names_in(admin.get("/options/provider/?provider=azu"), 'value="(.*?)"')
-    assert options == ["azure-1", "azure-10"]
+    assert Page(admin.get("/matrix/?provider=azure", headers=HTMX)).rows == ["on-azure-1", "on-azure-10"]
+    assert Page(admin.get("/matrix/?provider=azure-1", headers=HTMX)).rows == ["on-azure-1"]
+    assert options_in(admin.get("/options/provider/?provider=azu")) == ["azure-1", "azure-10"]
 
 
 def test_users_and_agents_are_suggested_for_who_did_something(admin: Client) -> None:
-    options = names_in(admin.get("/options/actor/?actor=a"), 'value="(.*?)"')
-    assert {"admin", "text-agent"} <= set(options)
+    assert {"admin", "text-agent"} <= set(options_in(admin.get("/options/actor/?actor=a")))
 
 
 def test_usage_is_found_by_name_and_each_row_leads_to_its_requests(admin: Client) -> None:
     add_requests()
     page = admin.get("/usage/?q=many-59")
     assert rows_of(page) == 1
-    assert names_in(page, r'href="/requests/\?q=agent%3Amany-59[^"]*"><span class="name">([^<]+)<') == ["many-59"]
+    link = Page(page).row("many-59").link("many-59")
+    assert link
+    assert (link.attributes["href"] or "").startswith("/requests/?q=agent%3Amany-59")
     assert RequestLog.objects.count() == MANY

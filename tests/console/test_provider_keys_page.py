@@ -81,8 +81,7 @@ def test_a_key_is_added_named_switched_off_and_removed_and_each_is_a_revision_th
     assert [key.state.value for key in before] == [FIRST, SECOND, THIRD]
     acts = set(AuditEvent.objects.values_list("action", flat=True))
     assert {"provider.key_add", "provider.key_change", "provider.key_remove"} <= acts
-    history = text_of(admin.get("/history/"))
-    assert "Provider key deleted" in history
+    assert Page(admin.get("/history/")).shows("Provider key deleted")
 
 
 def test_no_page_no_history_and_no_export_holds_a_key(admin, pool):
@@ -125,8 +124,9 @@ def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence
     before = Revision.objects.count()
     page = add(admin, **fields)
     assert page.status_code == 422
-    assert sentence in text_of(page)
-    assert '<dialog class="dialog" open id="add-key"' in page.content.decode()
+    dialog = Page(page).region("Add another key")
+    assert "open" in dialog.attributes
+    assert sentence in dialog.alert
     assert fields.get("key") in (None, "", "xxx") or fields["key"] not in page.content.decode()
     assert Revision.objects.count() == before
 
@@ -151,14 +151,14 @@ def test_stored_keys_stay_behind_when_the_address_moves_to_another_origin(admin,
 def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
     """Testing all keys names a rejected key and the remedy. A single key can also be tested."""
     lab.play({f"pool/{SECOND}": 401})
-    page = text_of(admin.post("/providers/pool/keys/test/", headers=HTMX))
-    assert '<b>Key 2</b> <span class="chip bad">401</span>' in page
-    assert "The key was refused. Store a valid one." in page
+    results = Page(admin.post("/providers/pool/keys/test/", headers=HTMX)).region("Keys").status
+    assert results.startswith("Key 2 401 ")
+    assert results.endswith("The key was refused. Store a valid one.")
     faults = dict(KeyTest.objects.filter(provider="pool").values_list("key", "fault"))
     assert faults == {"1": "", "2": "http_401", "billing": ""}
     lab.play({})
-    page = text_of(admin.post("/providers/pool/keys/test/", {"key": "2"}, headers=HTMX))
-    assert "All tested keys work." in page
+    page = Page(admin.post("/providers/pool/keys/test/", {"key": "2"}, headers=HTMX))
+    assert page.region("Keys").status == "All tested keys work."
     assert len(lab.requests) == 1
 
 
@@ -169,15 +169,15 @@ def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(
     """
     keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
-    page = text_of(admin.get("/providers/pool/"))
-    assert "after http_401, then retried automatically" in page
-    assert page.count("Ready</span>") == 3
-    assert page.count("Refused</span>") == 1
-    dashboard = admin.get("/")
-    assert Page(dashboard).link("pool")
-    assert "refuses its key billing" in text_of(dashboard)
+    table = Page(admin.get("/providers/pool/")).region("Keys")
+    states = {name: [word for word in ("Ready", "Refused") if table.row(name).shows(word)] for name in table.rows}
+    assert states == {"1": ["Ready"], "2": ["Ready"], "billing": ["Refused"]}
+    assert table.row("billing").shows("after http_401, then retried automatically")
+    dashboard = Page(admin.get("/"))
+    assert dashboard.link("pool")
+    assert dashboard.shows("refuses its key billing")
     admin.post("/providers/pool/keys/test/", headers=HTMX)
-    assert "retried automatically" not in text_of(admin.get("/providers/pool/"))
+    assert not Page(admin.get("/providers/pool/")).shows("retried automatically")
 
 
 def test_last_use_and_last_refusal_come_from_the_log(admin, pool):
@@ -186,9 +186,9 @@ def test_last_use_and_last_refusal_come_from_the_log(admin, pool):
     tries = [{"outcome": "http_429", "key": "2"}, {"outcome": "ok", "key": "billing"}]
     columns = {"request": request, "provider": "pool", "at": timezone.now(), "outcome": "ok"}
     AttemptLog.objects.create(position=0, tries=tries, **columns)
-    page = text_of(admin.get("/providers/pool/"))
-    assert page.count("just now") == 3
-    assert page.count("http_429") == 1
+    table = Page(admin.get("/providers/pool/")).region("Keys")
+    assert {name: table.row(name).text.count("just now") for name in table.rows} == {"1": 0, "2": 2, "billing": 1}
+    assert [name for name in table.rows if table.row(name).shows("http_429")] == ["2"]
 
 
 def test_a_request_shows_which_keys_were_tried(admin, pool):
@@ -200,17 +200,20 @@ def test_a_request_shows_which_keys_were_tried(admin, pool):
     ]
     columns = {"provider": "pool", "model": "lab", "at": timezone.now(), "position": 0, "duration_ms": 18}
     AttemptLog.objects.create(request=request, outcome="ok", status=200, tries=tries, **columns)
-    page = text_of(admin.get("/requests/r1/"))
-    for expected in ("lab answered with another key after 2 failed.", "lab · billing", "2 401", "billing ok"):
-        assert expected in page
+    page = Page(admin.get("/requests/r1/"))
+    for expected in ("lab answered with another key after 2 failed.", "lab · billing"):
+        assert page.shows(expected)
+    for expected in ("2 401", "billing ok"):
+        assert page.row("lab").shows(expected)
     failed = RequestLog.objects.create(id="r2", started_at=timezone.now(), outcome="upstream_auth", status=502)
     AttemptLog.objects.create(request=failed, outcome="http_401", status=401, tries=tries[:1], **columns)
-    assert "pool rejects the keys it was called with (2). Store valid ones." in text_of(admin.get("/requests/r2/"))
+    page = Page(admin.get("/requests/r2/"))
+    assert page.shows("pool rejects the keys it was called with (2). Store valid ones.")
 
 
 def test_a_viewer_sees_how_the_keys_do_and_can_change_nothing(viewer, pool):
     """A viewer sees the keys' table without buttons, and a POST returns 403."""
-    page = text_of(viewer.get("/providers/pool/"))
-    assert "billing" in page
-    assert "Test each key" not in page
+    page = Page(viewer.get("/providers/pool/"))
+    assert page.region("Keys").rows == ["1", "2", "billing"]
+    assert not page.form("/providers/pool/keys/test/")
     assert viewer.post("/providers/pool/keys/remove/", {"key": "2"}).status_code == 403
