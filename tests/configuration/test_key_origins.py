@@ -20,7 +20,7 @@ from routing_admin.console.history.actions import restore, undo
 from routing_admin.console.providers.actions import KeyAct, KeyChange, add_provider_key, delete_provider, save_provider
 from routing_admin.models import AuditEvent
 from tests.cast import browser_of, key_of, person, token_of
-from tests.console.visits import text_of
+from tests.console.page import Page
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 SECRET = "sk-canary-of-the-environment-93b1"
@@ -133,8 +133,7 @@ def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: 
     """Allowing the origin is audited and stored. A later undo needs no further approval."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     admin = browser_of(admin_account)
-    page = text_of(admin.get("/providers/keyed/"))
-    assert "Send this variable's key to https://evil.example:443" in page
+    assert Page(admin.get("/providers/keyed/")).button("Send this variable's key to https://evil.example:443")
     stamp = snapshot.stamp()
     assert allow(admin).status_code == 302
     assert snapshot.stamp() > stamp
@@ -142,7 +141,7 @@ def test_one_button_allows_the_new_address_and_the_audit_says_so(admin_account: 
     event = AuditEvent.objects.latest("id")
     assert (event.action, event.object_name, event.actor) == ("provider.key_origin", "keyed", "admin")
     assert event.details == {"variable": VARIABLE, "origin": "https://evil.example:443"}
-    assert "Send this variable" not in text_of(admin.get("/providers/keyed/"))
+    assert not Page(admin.get("/providers/keyed/")).shows("Send this variable")
     snapshot.refresh()
     assert value_of("keyed") == SECRET
     undo(ADA, snapshot.current().revision or 0)
@@ -153,9 +152,9 @@ def test_only_an_administrator_on_the_page_allows_an_origin(viewer_account: User
     """Only administrators can allow an origin. Editors and viewers see why the key is withheld."""
     by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     for account in (person("eve", is_editor=True), viewer_account):
-        page = text_of(browser_of(account).get("/providers/keyed/"))
-        assert "is sent to https://api.openai.com:443 only" in page
-        assert "Send this variable" not in page
+        page = Page(browser_of(account).get("/providers/keyed/"))
+        assert page.shows("is sent to https://api.openai.com:443 only")
+        assert not page.shows("Send this variable")
         assert allow(browser_of(account)).status_code == 403
     assert value_of("keyed") is None
 

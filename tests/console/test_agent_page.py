@@ -23,7 +23,8 @@ from routing_admin.console.providers.stored_keys import agents_behind
 from routing_admin.models import AttemptLog, AuditEvent, Installation, RequestLog, SignInAttempt
 from routing_admin.platform.databases.router import LOGS
 from tests.cast import PASSWORD, key_of, person
-from tests.console.visits import queries_of, text_of
+from tests.console.page import Page
+from tests.console.visits import queries_of
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"])]
 LINK = re.compile(r"/agent-page/rap_[0-9a-f]{8}_[\w-]{43}_[0-9a-f]{8}/")
@@ -39,9 +40,14 @@ def installed(demo: None) -> None:
 def make(client: Client, agent: str = "text-agent", **fields: str) -> str:
     """Create a link on the administrators' page of the agent and return its URL, which that page shows once."""
     answer = client.post(f"/links/make/{agent}/", {"link-name": "Mei", "link-days": "90", **fields})
-    link = LINK.search(text_of(answer))
+    link = LINK.search(Page(answer).text)
     assert link is not None
     return link[0]
+
+
+def call_page(address: str, pk: str = "r1") -> str:
+    """Return the URL of a call below an agent's page."""
+    return address.replace("/agent-page/", f"/agent-page/calls/{pk}/")
 
 
 def log(pk: str, agent: str = "text-agent", ago: float = 0, **columns: Any) -> RequestLog:
@@ -74,12 +80,12 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
     secret = secret_in(address.split("/")[-2])
     assert len(secret) == 43
     assert timedelta(days=89) < (row.expires_at or timezone.now()) - timezone.now() < timedelta(days=91)
-    assert secret not in text_of(admin.get("/agents/text-agent/")) + str(list(AgentLink.objects.values()))
+    assert secret not in admin.get("/agents/text-agent/").content.decode() + str(list(AgentLink.objects.values()))
     admin.post(f"/links/{row.public_id}/revoke/text-agent/")
     events = list(AuditEvent.objects.filter(action__startswith="link.").order_by("id").values())
     assert [event["action"] for event in events] == ["link.make", "link.revoke"]
     assert secret not in str(events)
-    assert "Link to an agent&#x27;s page issued" in text_of(admin.get("/history/audit/"))
+    assert Page(admin.get("/history/audit/")).shows("Link to an agent's page issued")
 
 
 @pytest.mark.parametrize(("days", "lifetime_days"), [("7", 7), ("30", 30), ("0", None)])
@@ -105,9 +111,9 @@ def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) 
     client = Client()
     client.force_login(person("walker", is_editor=is_editor))
     assert client.post("/links/make/text-agent/", {"link-name": "x", "link-days": "7"}).status_code == 403
-    page = text_of(client.get("/agents/text-agent/"))
-    assert "Links to its page" not in page
-    assert 'popovertarget="share"' not in page
+    page = Page(client.get("/agents/text-agent/"))
+    assert not page.heading("Links to its page")
+    assert not page.control("share")
 
 
 def test_page_shows_holders_of_the_link_what_the_agent_may_read(admin: Client, settings: Any) -> None:
@@ -116,39 +122,41 @@ def test_page_shows_holders_of_the_link_what_the_agent_may_read(admin: Client, s
     key = key_of("text-agent")
     Agent.objects.filter(agent_id="text-agent").update(limits={"tokensPerDay": 1000})
     log("r1")
-    page = text_of(Client().get(make(admin)))
-    assert "Writes; its model reads text only." in page
-    assert "503" in page
-    assert f"{key[:11]}…" in page
-    assert key not in page
-    assert "0 / 1,000" in page
-    assert "curl https://ra.example/v1/chat/completions" in page
-    assert "new OpenAI({ baseURL: &quot;https://ra.example/v1&quot;" in page
-    assert "Anthropic(base_url=&quot;https://ra.example&quot;" in page
-    assert "task:<wbr>planning" in page
-    assert "vision-agent" in page
-    assert "forwards to multimodal-agent" in page
+    answer = Client().get(make(admin))
+    page = Page(answer)
+    assert page.shows("Writes; its model reads text only.")
+    assert page.region("Recent calls").row("design").shows("503")
+    assert page.region("Keys").code(f"{key[:11]}…")
+    assert key not in answer.content.decode()
+    assert page.region("Limits").shows("0 / 1,000")
+    assert page.region("curl").shows("curl https://ra.example/v1/chat/completions")
+    assert page.region("OpenAI JS").shows('new OpenAI({ baseURL: "https://ra.example/v1"')
+    assert page.region("Anthropic SDK").shows('Anthropic(base_url="https://ra.example"')
+    assert "task:planning" in page.region("What it can call").rows
+    assert "vision-agent" in page.region("Other agents, and what each reads").rows
+    assert page.region("Reads").shows("forwards to multimodal-agent")
 
 
 def test_without_a_call_the_page_says_how_one_is_made(admin: Client) -> None:
     """Without calls the page shows how to make a first call."""
     address = make(admin)
-    assert "No call yet" in text_of(Client().get(address))
+    assert Page(Client().get(address)).heading("No call yet")
     log("r1")
-    assert "No call yet" not in text_of(Client().get(address))
+    assert not Page(Client().get(address)).heading("No call yet")
 
 
 def test_a_call_opens_to_what_each_model_received(admin: Client) -> None:
     """A call's page shows how files were delivered, but no key names, provider messages, prices or message content."""
     log("r1", body={"messages": "meet me at noon"})
     address = make(admin)
-    page = text_of(Client().get(address.replace("/agent-page/", "/agent-page/calls/r1/")))
-    assert "plan.png" in page
-    assert "too large" in page
-    assert "54 in, 92 out" in page
+    answer = Client().get(call_page(address))
+    received = Page(answer).region("What each model received")
+    assert received.shows("plan.png")
+    assert received.shows("too large")
+    assert Page(answer).region("Attempts").shows("54 in, 92 out")
     # A 503 is the provider's fault, and its message, which may name internal hosts, stays hidden.
     for hidden in ("the spare key", "10.0.0.7", "USD", "meet me at noon", "/artifacts/"):
-        assert hidden not in page
+        assert hidden not in answer.content.decode()
 
 
 def test_client_errors_are_shown_with_the_providers_message(admin: Client) -> None:
@@ -156,18 +164,17 @@ def test_client_errors_are_shown_with_the_providers_message(admin: Client) -> No
     row = log("r1", outcome="http_400", status=400)
     row.attempts.filter(position=0).update(outcome="http_400", status=400, error="Unknown parameter: top_q")
     address = make(admin)
-    page = text_of(Client().get(address.replace("/agent-page/", "/agent-page/calls/r1/")))
-    assert "Unknown parameter: top_q" in page
+    assert Page(Client().get(call_page(address))).shows("Unknown parameter: top_q")
 
 
 def test_costs_are_shown_where_the_agent_has_a_limit_in_money(admin: Client) -> None:
     """An agent with a budget sees what its calls cost; others see no price."""
     log("r1", cost_nanos=3_000_000, currency="USD")
     address = make(admin)
-    addresses = (address, address.replace("/agent-page/", "/agent-page/calls/r1/"))
-    assert not any("0.003 USD" in text_of(Client().get(url)) for url in addresses)
+    addresses = (address, call_page(address))
+    assert not any(Page(Client().get(url)).shows("0.003 USD") for url in addresses)
     Agent.objects.filter(agent_id="text-agent").update(limits={"moneyPerDay": "5", "currency": "USD"})
-    assert all("0.003 USD" in text_of(Client().get(url)) for url in addresses)
+    assert all(Page(Client().get(url)).shows("0.003 USD") for url in addresses)
 
 
 @pytest.mark.parametrize("recorded", [False, True])
@@ -179,8 +186,8 @@ def test_recorded_text_needs_the_setting_and_the_option_of_the_link(
     log("r1", body={"messages": "meet me at noon"})
     address = make(admin, **({"link-with_bodies": "on"} if ticked else {}))
     record_bodies(recorded)
-    page = text_of(Client().get(address.replace("/agent-page/", "/agent-page/calls/r1/")))
-    assert ("meet me at noon" in page) is (recorded and ticked)
+    page = Page(Client().get(call_page(address)))
+    assert bool(page.shows("meet me at noon")) is (recorded and ticked)
     readers = list(AuditEvent.objects.filter(action="request.read").values_list("actor_kind", flat=True))
     assert readers == (["link"] if recorded and ticked else [])
 
@@ -190,13 +197,17 @@ def test_calls_of_other_and_earlier_agents_are_404(admin: Client) -> None:
     log("other", "vision-agent")
     log("before", ago=60 * 24 * 31)
     address = make(admin)
-    assert "No call yet" in text_of(Client().get(address))
+    assert Page(Client().get(address)).heading("No call yet")
     answers = []
     for name in ("other", "before", "never"):
-        answer = Client().get(address.replace("/agent-page/", f"/agent-page/calls/{name}/"))
-        answers.append((answer.status_code, text_of(answer).replace(name, "")))
+        answer = Client().get(call_page(address, name))
+        answers.append((answer.status_code, answer.content.decode().replace(name, "")))
     assert len(set(answers)) == 1
     assert answers[0][0] == 404
+
+
+def calls_in(page: Page) -> list[str]:
+    return [url.split("/")[3] for url in page.region("Recent calls").addresses if url.startswith("/agent-page/calls/")]
 
 
 def test_calls_are_listed_twenty_to_a_page(admin: Client) -> None:
@@ -206,15 +217,13 @@ def test_calls_are_listed_twenty_to_a_page(admin: Client) -> None:
     address, ids_by_page = make(admin), []
     query = ""
     for _ in range(3):
-        page = text_of(Client().get(address + query))
-        ids_by_page.append(re.findall(r"/agent-page/calls/(r\d\d)/", page))
-        older = re.search(r'href="(\?before=[^"#]+)', page)
-        query = older[1] if older else ""
+        page = Page(Client().get(address + query))
+        ids_by_page.append(calls_in(page))
+        older = page.link("Older")
+        query = (older.attributes["href"] or "") if older else ""
     assert [len(ids) for ids in ids_by_page] == [20, 20, 5]
     assert [pk for page in ids_by_page for pk in page] == [f"r{number:02}" for number in range(45)]
-    assert (
-        re.findall(r"/agent-page/calls/(r\d\d)/", text_of(Client().get(f"{address}?before=nonsense"))) == ids_by_page[0]
-    )
+    assert calls_in(Page(Client().get(f"{address}?before=nonsense"))) == ids_by_page[0]
 
 
 def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
@@ -229,17 +238,17 @@ def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
     unknown = f"/agent-page/{make_key(LINK_KIND)[0]}/"
     mistyped = links[3][:-12] + ("A" if links[3][-12] != "A" else "B") + links[3][-11:]
     addresses = [links[0], links[1], unknown, mistyped, "/agent-page/nonsense/"]
-    answers = {(answer.status_code, text_of(answer)) for answer in map(Client().get, addresses)}
+    answers = {(answer.status_code, answer.content.decode()) for answer in map(Client().get, addresses)}
     Agent.objects.filter(agent_id="vision-agent").update(expires_at=timezone.now())
     assert Client().get(links[2]).status_code == 404
     delete_agent(SYSTEM, Agent.objects.get(agent_id="vision-agent"))
     assert not AgentLink.objects.exists()
     answer = Client().get(links[2])
-    answers.add((answer.status_code, text_of(answer)))
+    answers.add((answer.status_code, answer.content.decode()))
     assert len(answers) == 1
     status, page = answers.pop()
     assert status == 404
-    assert "Invalid link" in page
+    assert Page(page).heading("Invalid link")
     assert "vision-agent" not in page
 
 
@@ -255,7 +264,7 @@ def test_guessing_is_throttled_without_affecting_other_links(admin: Client) -> N
     answer = Client().get(link)
     assert answer.status_code == 429
     assert 0 < int(answer["Retry-After"]) <= 15 * 60
-    assert "Too many invalid links were tried from here." in text_of(answer)
+    assert Page(answer).shows("Too many invalid links were tried from here.")
     assert Client().get(other_link).status_code == 200
     assert SignInAttempt.objects.count() == 5
 
@@ -285,24 +294,27 @@ def test_a_good_link_opens_from_another_site(admin: Client) -> None:
 def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Client) -> None:
     """A link's response sets no cookie, sends no referrer and is neither stored nor indexed, even if it is invalid."""
     address = make(admin)
-    for url in (address, address.replace("/agent-page/", "/agent-page/calls/x/"), "/agent-page/nonsense/"):
+    for url in (address, call_page(address, "x"), "/agent-page/nonsense/"):
         answer = Client().get(url)
         assert answer["Referrer-Policy"] == "no-referrer"
         assert "noindex" in answer["X-Robots-Tag"]
         assert "no-store" in answer["Cache-Control"]
         assert not answer.cookies
-        assert "csrf" not in text_of(answer)
+        assert "csrf" not in answer.content.decode()
 
 
 def test_the_pages_lead_only_to_one_another_and_take_no_form(admin: Client) -> None:
     """Every link and form of an agent's page stays below /agent-page/; a POST returns 405."""
     log("r1")
     address = make(admin)
-    for url in (address, address.replace("/agent-page/", "/agent-page/calls/r1/")):
-        page = text_of(Client().get(url))
-        targets = re.findall(r'<a [^>]*href="([^"]+)"', page) + re.findall(r' (?:action|hx-[a-z]+)="([^"]+)"', page)
+    for url in (address, call_page(address)):
+        page = Page(Client().get(url))
+        attributes = [pair for control in page.controls for pair in control.attributes.items()]
+        sent = [value or "" for name, value in attributes if name == "action" or name.startswith("hx-")]
+        targets = [target for target in [*page.addresses, *sent] if target]
+        assert page.addresses
         assert [target for target in targets if not target.startswith(("/agent-page/", "#", "?"))] == []
-        assert 'method="post"' not in page
+        assert ("method", "post") not in attributes
         assert Client().post(url).status_code == 405
 
 
@@ -313,9 +325,9 @@ def test_language_and_theme_are_chosen_without_a_form_that_is_posted(admin: Clie
     assert (answer.status_code, answer["Location"]) == (302, address)
     client.get(f"{address}?theme=dark")
     client.get(f"{address}?language=nonsense&theme=nonsense")
-    page = text_of(client.get(address))
-    assert "最近的调用" in page
-    assert 'data-theme="dark"' in page
+    page = Page(client.get(address))
+    assert page.heading("最近的调用")
+    assert [control.attributes["data-theme"] for control in page.controls if control.tag == "html"] == ["dark"]
     assert {"django_language", "theme"} == set(client.cookies)
 
 
@@ -347,7 +359,7 @@ def test_query_count_does_not_grow_with_the_data(admin: Client) -> None:
     """The number of queries of an agent's page does not grow with calls, keys and links."""
     log("r0")
     address = make(admin)
-    call = address.replace("/agent-page/", "/agent-page/calls/r0/")
+    call = call_page(address, "r0")
     query_counts = [(queries_of(Client(), url), queries_of(Client(), url, using="logs")) for url in (address, call)]
     for number in range(60):
         log(f"more{number}", ago=number + 1)

@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -18,7 +19,7 @@ from routing_admin.configuration.agents.actions import put_agent
 from routing_admin.models import AuditEvent, Revision, UsageRollup, UsageSum
 from routing_admin.request_log.time_ranges import hour_of
 from tests.console.page import Page
-from tests.console.visits import queries_of, text_of
+from tests.console.visits import queries_of
 
 pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("demo")]
 NAMES = ("multimodal-agent", "text-agent", "vision-agent")
@@ -28,9 +29,15 @@ WHOLE_KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
 def issue(client: Client, agent: str = "text-agent", **fields: object) -> str:
     """Issue a key on the agent's page and return it. The key is shown only in this response."""
     answer = client.post(f"/keys/issue/{agent}/", {"scopes": list(DEFAULT_SCOPES), "label": "staging", **fields})
-    key = WHOLE_KEY.search(text_of(answer))
-    assert key is not None
-    return key[0]
+    return key_in(answer)
+
+
+def key_in(answer: HttpResponse) -> str:
+    """Return the key that this response shows."""
+    key = Page(answer).region("Copy it now. It is shown only once.").control("issued")
+    assert key
+    assert WHOLE_KEY.fullmatch(key.text)
+    return key.text
 
 
 def test_the_list_says_what_each_agent_uses_and_reads_and_how_many_have_no_key(admin: Client) -> None:
@@ -44,7 +51,7 @@ def test_the_list_says_what_each_agent_uses_and_reads_and_how_many_have_no_key(a
     assert page.link(sentence).attributes["href"] == "?state=no_key"
     without = Page(admin.get("/agents/?state=no_key"))
     assert [without.link(name) is None for name in NAMES] == [False, True, False]
-    assert "audio" in text_of(admin.get("/agents/?q=multimodal"))
+    assert Page(admin.get("/agents/?q=multimodal")).row("multimodal-agent").shows("audio")
 
 
 def test_the_list_shows_the_state_of_an_agents_best_key(admin: Client) -> None:
@@ -131,15 +138,16 @@ def test_the_list_counts_the_requests_of_a_day_and_leads_to_them(admin: Client) 
 @pytest.mark.requirement("MCR-4.4")
 def test_the_agents_page_says_who_takes_what_it_cannot_read(admin: Client) -> None:
     """An agent's page says for each kind of content who reads it: this agent, other agents by name, or no agent."""
-    page = text_of(admin.get("/agents/vision-agent/"))
-    assert re.search(r"Hands over [^.]*audio to 1 agent\b", page)
-    assert "itself" in page
-    assert "No agent reads: videos." in " ".join(page.split())
+    page = Page(admin.get("/agents/vision-agent/"))
+    reads = page.region("Reads")
+    assert re.search(r"Hands over [^.]*audio to 1 agent\b", page.text)
+    assert reads.shows("itself")
+    assert reads.shows("No agent reads: videos.")
 
 
 def test_the_dialog_says_that_keys_and_links_end_with_the_agent(admin: Client) -> None:
-    page = " ".join(text_of(admin.get("/agents/vision-agent/")).split())
-    assert "Its keys and the links to its page stop working immediately and cannot be restored." in page
+    dialog = Page(admin.get("/agents/vision-agent/")).region("Delete vision-agent?")
+    assert dialog.shows("Its keys and the links to its page stop working immediately and cannot be restored.")
 
 
 def test_what_an_agent_uses_is_typed_offered_and_checked(admin: Client) -> None:
@@ -173,13 +181,12 @@ def test_a_key_is_shown_once_and_works_at_once(admin: Client) -> None:
     principal = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(principal, Principal)
     assert principal.agent == "text-agent"
-    assert key not in text_of(admin.get("/agents/text-agent/"))
+    assert key not in admin.get("/agents/text-agent/").content.decode()
     assert key not in str(list(AuditEvent.objects.values())) + str(list(Revision.objects.values()))
 
 
 def test_a_key_has_the_scopes_and_the_end_that_were_chosen(admin: Client) -> None:
-    page = text_of(admin.get("/agents/text-agent/"))
-    assert "call models" in page
+    assert Page(admin.get("/agents/text-agent/")).field("route call models")
     issue(admin, scopes=["route"], days="30")
     row = AgentKey.objects.get()
     assert row.scopes == ["route"]
@@ -198,10 +205,9 @@ def test_rotating_gives_a_successor_while_the_old_key_goes_on(admin: Client) -> 
     old = issue(admin)
     public = AgentKey.objects.get().public_id
     answer = admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "1h"})
-    successor = WHOLE_KEY.search(text_of(answer))
-    assert successor is not None
-    assert successor[0] != old
-    for key in (old, successor[0]):
+    successor = key_in(answer)
+    assert successor != old
+    for key in (old, successor):
         assert isinstance(authenticate({"x-api-key": key}), Principal)
     admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "0"})
     assert not isinstance(authenticate({"x-api-key": old}), Principal)
@@ -214,10 +220,11 @@ def test_revoking_ends_a_key_at_once_after_a_dialog_that_names_it(admin: Client)
     """
     key = issue(admin)
     row = AgentKey.objects.get()
-    assert "Revoke staging?" in text_of(admin.get("/agents/text-agent/"))
+    dialog = Page(admin.get("/agents/text-agent/")).region("Revoke staging?")
+    assert dialog.form(f"/keys/{row.public_id}/revoke/text-agent/")
     admin.post(f"/keys/{row.public_id}/revoke/text-agent/")
     assert not isinstance(authenticate({"x-api-key": key}), Principal)
-    assert "Revoked" in text_of(admin.get("/agents/text-agent/"))
+    assert Page(admin.get("/agents/text-agent/")).region("Keys").row("staging").shows("Revoked")
 
 
 def test_a_key_is_found_under_its_own_agent_only(admin: Client) -> None:
@@ -233,11 +240,11 @@ def test_an_agent_may_use_a_route_and_sees_what_the_whole_chain_guarantees(admin
     read.
     """
     admin.post("/new/agent/", {"agent_id": "designer", "task_type": "design"})
-    page = text_of(admin.get("/agents/designer/"))
-    assert "Uses the task route" in page
-    assert "Every candidate reads:" in page
-    assert "Only some can read these; the rest get a description:" in page
-    assert "task:design" in page
+    page = Page(admin.get("/agents/designer/"))
+    assert page.shows("Uses the task route")
+    assert page.shows("Every candidate reads:")
+    assert page.shows("Only some can read these; the rest get a description:")
+    assert page.region("Use it").shows("task:design")
 
 
 def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
@@ -246,7 +253,7 @@ def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
     form = {"agent_id": "greedy", "task_type": "design", "service": service.service_id}
     answer = admin.post("/new/agent/", form)
     assert answer.status_code == 422
-    assert "An agent uses a service or a task route, not both." in text_of(answer)
+    assert "An agent uses a service or a task route, not both." in Page(answer).alert
     assert not Agent.objects.filter(agent_id="greedy").exists()
 
 
@@ -257,18 +264,18 @@ def test_an_agent_is_changed_with_undo_and_a_late_save_shows_both_versions(admin
     assert admin.post("/agents/text-agent/", form).status_code == 302
     answer = admin.post("/agents/text-agent/", form | {"name": "second"})
     assert answer.status_code == 409
-    assert "first" in text_of(answer)
+    assert Page(answer).row("Name").shows("first")
     assert Agent.objects.get(agent_id="text-agent").name == "first"
 
 
 def test_the_snippets_carry_the_real_address_and_the_agents_model(admin: Client, settings: object) -> None:
     """The snippets for curl, the OpenAI SDK and MCP use the public URL and list the tools of /api/v1/tools."""
     settings.PUBLIC_URL = "https://ra.example"  # type: ignore[attr-defined]
-    page = text_of(admin.get("/agents/text-agent/"))
-    assert "curl https://ra.example/v1/chat/completions" in page
-    assert "base_url=&quot;https://ra.example/v1&quot;" in page
-    assert "https://ra.example/mcp" in page
-    assert "get_artifact" in page
+    page = Page(admin.get("/agents/text-agent/"))
+    assert page.region("curl").shows("curl https://ra.example/v1/chat/completions")
+    assert page.region("OpenAI SDK").shows('base_url="https://ra.example/v1"')
+    assert page.region("Tools").shows("https://ra.example/mcp")
+    assert page.region("Tools").shows("get_artifact")
 
 
 def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
@@ -276,11 +283,10 @@ def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
     key.
     """
     put_agent(SYSTEM, "text-agent", "worker-1", service_id="vision-model")
-    listed = " ".join(text_of(admin.get("/agents/?state=runtime")).split())
-    assert re.search(r"Made at run time</span> <span class=\"sub\"> by <span class=\"name\">text-agent<", listed)
-    page = text_of(admin.get("/agents/worker-1/"))
-    assert "created at run time by text-agent" in page
-    assert "x-agent-id" in page
+    assert Page(admin.get("/agents/?state=runtime")).row("worker-1").shows("Made at run time by text-agent")
+    page = Page(admin.get("/agents/worker-1/"))
+    assert page.shows("created at run time by text-agent")
+    assert page.shows("x-agent-id")
     parent = Page(admin.get("/agents/text-agent/"))
     why, show = parent.control("why-not"), parent.link("Show them")
     assert parent.heading("Delete agent")
@@ -293,7 +299,7 @@ def test_agents_made_at_run_time_are_marked_as_such(admin: Client) -> None:
 def test_deleting_an_agent_ends_its_keys(admin: Client) -> None:
     """The dialog for deleting names the agent; its keys no longer work afterwards."""
     key = issue(admin, "vision-agent")
-    assert "Delete vision-agent?" in text_of(admin.get("/agents/vision-agent/"))
+    assert Page(admin.get("/agents/vision-agent/")).region("Delete vision-agent?").form("/delete/agent/vision-agent/")
     admin.post("/delete/agent/vision-agent/")
     assert not isinstance(authenticate({"x-api-key": key}), Principal)
 
@@ -309,9 +315,10 @@ def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client)
     """Every URL that changes an agent returns 403 to a viewer, and the page has no such button."""
     issue(admin)
     public = AgentKey.objects.get().public_id
-    page = text_of(viewer.get("/agents/text-agent/"))
-    assert "Issue a key" not in page
-    assert "Revoke" not in page
+    page = Page(viewer.get("/agents/text-agent/"))
+    assert page.region("Keys").rows == ["staging"]
+    assert not page.shows("Issue a key")
+    assert not page.shows("Revoke")
     addresses = ("/keys/issue/", f"/keys/{public}/roll/", f"/keys/{public}/revoke/", "/delete/agent/", "/agents/")
     for address in addresses:
         assert viewer.post(f"{address}text-agent/").status_code == 403
@@ -323,9 +330,8 @@ def test_of_many_who_can_take_something_a_few_are_named_on_demand(admin, demo):
     for number in range(10):
         Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)
     snapshot.refresh()
-    answer = admin.get("/agents/text-agent/")
-    page = Page(answer)
-    assert re.search(r"Hands over images to 12 agents, audio to 1 agent", " ".join(text_of(answer).split()))
+    page = Page(admin.get("/agents/text-agent/"))
+    assert "Hands over images to 12 agents, audio to 1 agent" in page.text
     assert page.button("12 agents")
     named = [one.name for one in page.controls if one.tag == "a" and one.name.startswith("eye-")]
     assert named == [f"eye-{number}" for number in range(5)]
@@ -340,7 +346,8 @@ def test_many_agents_are_listed_in_pages_and_a_search_reaches_every_one(admin: C
     for number in range(120):
         Agent.objects.create(agent_id=f"zz-{number:03}")
     snapshot.refresh()
-    pages = [admin.get(f"/agents/?page={number}").content.decode() for number in range(1, 6)]
-    assert [sum(f'href="/agents/zz-{number:03}/"' in page for page in pages) for number in range(120)] == [1] * 120
-    assert "1 to 25 of 123" in pages[0]
-    assert "zz-119" in text_of(admin.get("/agents/?q=zz-119"))
+    pages = [Page(admin.get(f"/agents/?page={number}")) for number in range(1, 6)]
+    listed = sorted(name for page in pages for name in page.rows)
+    assert listed == sorted([*NAMES, *(f"zz-{number:03}" for number in range(120))])
+    assert pages[0].region("Pages").shows("1 to 25 of 123")
+    assert Page(admin.get("/agents/?q=zz-119")).rows == ["zz-119"]
