@@ -39,7 +39,7 @@ def test_disabling_a_service_asks_first_then_does_it(admin: Client) -> None:
     before = Revision.objects.count()
     answer = admin.post(url, data)
     assert answer.status_code == 422
-    assert "design loses echo-vision." in answer.content.decode()
+    assert "design loses echo-vision." in Page(answer).alert
     assert (Revision.objects.count(), Service.objects.get(service_id="echo-vision").enabled) == (before, True)
     admin.post(url, data | {"confirmed": "1"})
     assert (Revision.objects.count(), Service.objects.get(service_id="echo-vision").enabled) == (before + 1, False)
@@ -60,10 +60,10 @@ def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Clie
     url = reverse("provider", args=["echo"])
     data = fields_of(admin, url, "form") | {"key_act": "keep"}
     data.pop("enabled")
-    assert "design has no model left that can be called." in admin.post(url, data).content.decode()
+    assert "design has no model left that can be called." in Page(admin.post(url, data)).alert
     choice = {"name": ["echo", "openai"], "enabled": "0"}
-    text = admin.post(reverse("providers_switch"), choice).content.decode()
-    assert "design has no model left that can be called." in text
+    page = Page(admin.post(reverse("providers_switch"), choice))
+    assert page.shows("design has no model left that can be called.")
     assert Provider.objects.get(name="echo").enabled
     admin.post(reverse("providers_switch"), choice | {"confirmed": "1"})
     assert not Provider.objects.filter(name__in=["echo", "openai"], enabled=True).exists()
@@ -71,20 +71,20 @@ def test_disabling_a_provider_asks_first_on_its_page_and_in_the_list(admin: Clie
 
 def test_the_dialog_before_deleting_says_what_goes(admin: Client) -> None:
     """The dialogs for deleting a service, an agent or a task route name the consequences, or that there are none."""
-    assert LOSS in admin.get(reverse("service", args=["echo-vision"])).content.decode()
-    agent = admin.get(reverse("agent", args=["text-agent"])).content.decode()
-    assert "The agent text-agent is deleted, and its keys stop working." in agent
-    assert (
-        "design is removed; its tasks go to default." in admin.get(reverse("route", args=["design"])).content.decode()
-    )
+    assert Page(admin.get(reverse("service", args=["echo-vision"]))).region("Delete echo-vision?").shows(LOSS)
+    agent = Page(admin.get(reverse("agent", args=["text-agent"]))).region("Delete text-agent?")
+    assert agent.shows("The agent text-agent is deleted, and its keys stop working.")
+    route = Page(admin.get(reverse("route", args=["design"]))).region("Delete design?")
+    assert route.shows("design is removed; its tasks go to default.")
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=9)
-    assert "No task route and no agent changes." in admin.get(reverse("provider", args=["spare"])).content.decode()
+    provider = Page(admin.get(reverse("provider", args=["spare"]))).region("Delete spare?")
+    assert provider.shows("No task route and no agent changes.")
 
 
 def test_removing_a_language_says_in_which_one_is_answered_then(admin: Client) -> None:
     """Before a language is removed, the page says in which language its requests will be answered."""
     save_language(ADA, "pt", "Responda em português.")
-    assert "Requests in pt are answered in zh." in admin.get(reverse("settings")).content.decode()
+    assert Page(admin.get(reverse("settings"))).shows("Requests in pt are answered in zh.")
 
 
 def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(admin: Client) -> None:
@@ -92,11 +92,11 @@ def test_removing_the_demo_lists_what_goes_and_what_that_takes_from_the_rest(adm
     save_agent(ADA, Agent(agent_id="mine", name="mine", task_type="design"))
     save_alias(ADA, "gpt-4", "vision-model")
     for page in ("settings", "dashboard"):
-        text = admin.get(reverse(page)).content.decode()
-        assert "multimodal-agent, text-agent, vision-agent" in text
-        assert "planning, chapter_generation, one_shot_generation, optimization" in text
-        assert "The alias gpt-4 no longer leads anywhere." in text
-        assert "vision-agent goes" not in text
+        dialog = Page(admin.get(reverse(page))).region("Delete the demo data?")
+        assert dialog.shows("multimodal-agent, text-agent, vision-agent")
+        assert dialog.shows("planning, chapter_generation, one_shot_generation, optimization")
+        assert dialog.shows("The alias gpt-4 no longer leads anywhere.")
+        assert not dialog.shows("vision-agent goes")
 
 
 def test_an_agent_made_at_run_time_counts_as_any_other(text_agent: AgentProgram) -> None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from routing_admin.console.routes import retrospect
 from routing_admin.models import AttemptLog, RequestLog
 from routing_admin.platform.databases.router import LOGS
+from tests.console.page import Page
 from tests.console.test_routes import design, draft
 from tests.console.visits import queries_of
 
@@ -60,10 +61,10 @@ def test_what_a_draft_would_have_changed_is_counted_and_shown(admin: Client, dem
     add_request("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     answer = card(admin, design(2, 1, 3))
     assert texts(answer) == ["2 go to echo/echo-vision first", "1 fewer falls back"]
-    page = " ".join(answer.content.decode().split())
-    assert "2 requests used this route in the last 24 hours." in page
-    assert reverse("request", args=["r2"]) in page
-    assert "<html" not in page
+    page = Page(answer)
+    assert page.shows("2 requests used this route in the last 24 hours.")
+    assert reverse("request", args=["r2"]) in page.addresses
+    assert not page.is_whole
     answer = card(admin, design(3, 1, 2))
     assert texts(answer) == [
         "1 now has its image only described",
@@ -81,19 +82,19 @@ def test_what_is_not_among_the_last_24_hours_or_of_another_route_does_not_count(
     add_request("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
     add_request("other", ("echo-text", "ok"), task_type="planning")
     answer = card(admin, design(2, 1, 3))
-    assert "No request used this route in the last 24 hours." in answer.content.decode()
+    assert Page(answer).shows("No request used this route in the last 24 hours.")
     add_request("refused", outcome="budget")
     add_request("new", ("echo-503", "http_503"), ("echo-vision", "ok"))
-    page = " ".join(card(admin, design(2, 1, 3)).content.decode().split())
-    assert "2 requests used this route" in page
-    assert "Based on the newest 1 that reached a model." in page
+    page = Page(card(admin, design(2, 1, 3)))
+    assert page.shows("2 requests used this route")
+    assert page.shows("Based on the newest 1 that reached a model.")
 
 
 def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
     """The page says so if a draft has no changes, or none that affects past requests."""
     add_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
-    assert "Change the draft" in card(admin, design()).content.decode()
-    assert "nothing would have changed" in card(admin, design(temperature="0.3")).content.decode()
+    assert Page(card(admin, design())).shows("Change the draft")
+    assert Page(card(admin, design(temperature="0.3"))).shows("nothing would have changed")
 
 
 def test_newest_requests_are_examined_and_the_total_is_shown(
@@ -105,9 +106,9 @@ def test_newest_requests_are_examined_and_the_total_is_shown(
     for number in range(5):
         add_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
     answer = card(admin, design(2, 1, 3))
-    page = " ".join(answer.content.decode().split())
-    assert "More than 3 requests used this route" in page
-    assert "Based on the newest 2 that reached" in page
+    page = Page(answer)
+    assert page.shows("More than 3 requests used this route")
+    assert page.shows("Based on the newest 2 that reached")
     assert texts(answer) == ["2 go to echo/echo-vision first", "2 fewer fall back"]
 
 
@@ -121,12 +122,11 @@ def test_a_new_route_s_past_are_the_requests_that_went_to_default_for_it(admin: 
     add_request("other", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:singing")
     data = draft(("1", "echo/echo-vision", ""), ("2", "echo/echo-text", ""), task_type="painting")
     answer = admin.post(reverse("route_new"), {**data, "act": "past"})
-    page = " ".join(answer.content.decode().split())
-    assert "3 requests asked for this task type in the last 24 hours and went to default." in page
+    assert Page(answer).shows("3 requests asked for this task type in the last 24 hours and went to default.")
     assert texts(answer)[-1] == "Not known: 3 would reach echo/echo-vision, which was not called for them then"
     assert answer.context["rows"][-1].hint == "echo/echo-vision was not called in these 24 hours."
     response = admin.post(reverse("route_new"), {**data, "task_type": "", "act": "past"})
-    assert "What this draft would have changed for the requests" in response.content.decode()
+    assert Page(response).shows("What this draft would have changed for the requests")
 
 
 def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:
@@ -148,6 +148,6 @@ def test_the_card_takes_the_same_few_queries_for_one_request_and_for_many(admin:
 
 def test_viewer_cannot_evaluate_a_draft(viewer: Client, demo: None) -> None:
     """A viewer's page does not request the comparison, and a posted draft is ignored in favour of the stored route."""
-    assert 'id="past"' not in viewer.get(reverse("route", args=["design"])).content.decode()
+    assert not Page(viewer.get(reverse("route", args=["design"]))).control("past")
     add_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
-    assert "Change the draft" in card(viewer, design(2, 1, 3)).content.decode()
+    assert Page(card(viewer, design(2, 1, 3))).shows("Change the draft")

@@ -185,8 +185,8 @@ def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
     for number in range(3):
         logged(f"req_new{number}", 1, task_type="design" if number else "planning")
     newer = reverse("requests_newer")
-    assert "3 new" in admin.get(newer, {"after": after, "count": "0"}).content.decode()
-    assert "2 new" in admin.get(newer, {"after": after, "count": "0", "q": "task:design"}).content.decode()
+    assert "3 new" in Page(admin.get(newer, {"after": after, "count": "0"})).text
+    assert "2 new" in Page(admin.get(newer, {"after": after, "count": "0", "q": "task:design"})).text
     assert admin.get(newer, {"after": after, "count": "3"}).status_code == 204
     assert search.count_newer(parse(""), "nonsense") == 0
 
@@ -194,14 +194,19 @@ def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
 def test_following_new_requests_can_be_paused(admin: Client) -> None:
     """A paused list does not poll, even with another filter, and offers to resume."""
     logged("req_1", 5)
-    following = admin.get(reverse("requests"), {"q": "task:planning"}).content.decode()
-    assert 'hx-trigger="every 10s"' in following
-    assert 'href="?q=task%3Aplanning&amp;live=off"' in following
-    paused = admin.get(reverse("requests"), {"q": "task:planning", "live": "off"}).content.decode()
-    assert 'hx-trigger="every 10s"' not in paused
-    assert 'hx-trigger="every 10s"' not in admin.get(reverse("requests")).content.decode()
-    assert 'href="?q=task%3Aplanning&amp;live=on"' in paused
-    assert 'hx-trigger="every 10s"' in admin.get(reverse("requests"), {"live": "on"}).content.decode()
+    newer = reverse("requests_newer")
+
+    def follows(page: Page) -> bool:
+        return any(url.startswith(newer) for url in page.polling)
+
+    following = Page(admin.get(reverse("requests"), {"q": "task:planning"}))
+    assert follows(following)
+    assert "?q=task%3Aplanning&live=off" in following.addresses
+    paused = Page(admin.get(reverse("requests"), {"q": "task:planning", "live": "off"}))
+    assert not follows(paused)
+    assert not follows(Page(admin.get(reverse("requests"))))
+    assert "?q=task%3Aplanning&live=on" in paused.addresses
+    assert follows(Page(admin.get(reverse("requests"), {"live": "on"})))
 
 
 def test_pages_follow_each_other_without_a_gap_or_a_repeat(admin: Client) -> None:
@@ -285,20 +290,20 @@ def test_an_id_that_many_begin_with_is_met_on_the_way(db: None) -> None:
 
 def test_a_request_page_opens_with_what_happened_and_what_was_lost(admin: Client) -> None:
     """A request's page has a summary, the attempts, the files' delivery with its reason, and dropped parameters."""
-    text = admin.get(reverse("request", args=[design().pk])).content.decode()
-    assert "deepseek-chat answered design without the image" in text
-    assert "qwen-vl: The provider rate-limits the calls (429, 2 tries)." in text
-    assert f"deepseek-chat got a description of shot.png: {UNSEEN}" in text
-    assert "Described only" in text
-    assert "top_k" in text
-    assert Page(text).picture("Attempt timeline; the table below has the same numbers")
+    page = Page(admin.get(reverse("request", args=[design().pk])))
+    assert page.shows("deepseek-chat answered design without the image")
+    assert page.shows("qwen-vl: The provider rate-limits the calls (429, 2 tries).")
+    assert page.shows(f"deepseek-chat got a description of shot.png: {UNSEEN}")
+    assert page.shows("Described only")
+    assert page.code("top_k")
+    assert page.picture("Attempt timeline; the table below has the same numbers")
 
 
 def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client) -> None:
     """A viewer reads a request's attempts but not its recorded message."""
     row = logged("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
     address = reverse("request", args=[row.pk])
-    assert "meet me at noon" in admin.get(address).content.decode()
+    assert Page(admin.get(address)).shows("meet me at noon")
     assert "meet me at noon" not in viewer.get(address).content.decode()
 
 
@@ -418,9 +423,9 @@ def test_a_caller_s_fault_changes_no_chain(admin: Client, demo: None, outcome: s
 def test_request_without_files_mentions_no_files(admin: Client) -> None:
     row = logged("req_good")
     attempt(row, 0, "ok")
-    text = admin.get(reverse("request", args=[row.pk])).content.decode()
-    assert "No fallback was needed." in text
-    assert "every file arrived" not in text
+    page = Page(admin.get(reverse("request", args=[row.pk])))
+    assert page.shows("No fallback was needed.")
+    assert not page.shows("every file arrived")
 
 
 @pytest.mark.parametrize(

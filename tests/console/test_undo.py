@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +18,7 @@ from routing_admin.console.routes.actions import save_alias
 from routing_admin.console.services.actions import save_service
 from routing_admin.models import Revision, TaskRoute
 from tests.console.another_process import AnotherProcess, after_the_change, another_process, before_the_change
+from tests.console.page import Page
 from tests.console.visits import newest_revision
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -51,7 +51,8 @@ def offered(client: Client, post: Post) -> int | None:
     """Return the revision that the toast after this POST offers to undo, or None."""
     page = client.post(*post, follow=True)
     assert page.status_code == 200
-    revisions = re.findall(r'action="/undo/(\d+)/"', page.content.decode())
+    actions = (one.attributes.get("action") or "" for one in Page(page).controls if one.tag == "form")
+    revisions = [action.split("/")[2] for action in actions if action.startswith("/undo/")]
     assert len(revisions) <= 1
     return int(revisions[0]) if revisions else None
 
@@ -183,7 +184,7 @@ def test_undo_offers_the_change_itself_when_another_process_saves_right_after_it
     mine, theirs = Revision.objects.filter(number__gt=before).order_by("number")
     assert (mine.actor, theirs.actor, undo) == ("admin", "bob", mine.number)
     refused = admin.post(f"/undo/{undo}/", follow=True)
-    assert "Choose the version to restore in History." in refused.content.decode()
+    assert Page(refused).shows("Choose the version to restore in History.")
     assert "bobs" in names()
 
 
@@ -196,7 +197,7 @@ def test_undo_takes_back_this_change_and_leaves_what_another_process_saved_befor
     with before_the_change(lambda: bob.save_route("bobs")):
         undo = offered(admin, post)
     assert TaskRoute.objects.get(task_type="design").retries == 4
-    assert "Undone: " in admin.post(f"/undo/{undo}/", follow=True).content.decode()
+    assert "Undone: " in Page(admin.post(f"/undo/{undo}/", follow=True)).status
     assert TaskRoute.objects.get(task_type="design").retries is None
     assert "bobs" in names()
 
@@ -214,6 +215,6 @@ def test_a_switch_leaves_what_another_process_saved_in_the_same_route(admin: Cli
     """A switch that read the route before another save is rejected, so it cannot overwrite newer fields."""
     with before_the_change(lambda: bob.save_route("design")):
         page = admin.post("/routes/design/enabled/", {}, follow=True)
-    assert "Someone else changed this in the meantime." in page.content.decode()
+    assert Page(page).shows("Someone else changed this in the meantime.")
     row = TaskRoute.objects.get(task_type="design")
     assert (row.enabled, row.retries) == (True, 9)
