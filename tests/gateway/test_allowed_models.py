@@ -13,7 +13,7 @@ from capabilities.models import Agent
 from routing_admin.configuration.agents.actions import put_agent
 from routing_admin.models import Revision
 from tests.cast import AgentProgram, key_of, limit_agent
-from tests.console.visits import text_of
+from tests.console.page import Page
 from tests.gateway.plane import chat_body, post
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -119,8 +119,8 @@ def test_page_sets_the_allowed_names_and_history_undoes_it(admin: Client, key: s
     form = {"name": "Text", "service": "", "task_type": "planning"}
     answer = admin.post("/agents/text-agent/", {**form, "models": "task:planning\ntext-model", "version": "1"})
     assert answer.status_code == 302
-    page = text_of(admin.get("/agents/text-agent/"))
-    assert "Can only use these routes and model services:" in page
+    page = Page(admin.get("/agents/text-agent/"))
+    assert page.shows("Can only use these routes and model services:")
     revision = Revision.objects.latest("number")
     assert listed_models(key) == ["task:planning", "text-model"]
     admin.post(f"/history/{revision.number - 1}/restore/", {"seen": "1"})
@@ -131,5 +131,5 @@ def test_unknown_name_is_refused_at_its_field(admin: Client, demo: None) -> None
     """An unknown name is a 422 at its field, and nothing is saved."""
     answer = admin.post("/agents/text-agent/", {"name": "Text", "models": "task:planing", "version": "1"})
     assert answer.status_code == 422
-    assert "There is no route or service task:planing." in text_of(answer)
+    assert Page(answer).shows("There is no route or service task:planing.")
     assert Agent.objects.get(agent_id="text-agent").limits == {}

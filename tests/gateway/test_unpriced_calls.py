@@ -18,7 +18,7 @@ from routing_admin.limits.uses import find_uses
 from routing_admin.models import LabelBudget
 from routing_admin.request_log.journal import journal
 from tests.cast import limit_agent
-from tests.console.visits import text_of
+from tests.console.page import Page
 from tests.gateway.asgi_caller import TOKENS, chat_call, price_plain_provider
 from tests.gateway.plane import logged
 
@@ -47,8 +47,8 @@ async def test_uncounted_call_is_reported_in_header_page_and_doctor(
         assert (call.status, call.answer_headers["x-routing-budget-uncounted"]) == (200, "moneyPerMonth")
     assert not any((await find_used()).values())
     await asyncio.to_thread(journal().flush)
-    page = text_of(await asyncio.to_thread(admin.get, "/agents/text-agent/"))
-    assert "2 calls without a known price passed uncounted." in " ".join(page.split())
+    page = Page(await asyncio.to_thread(admin.get, "/agents/text-agent/"))
+    assert page.shows("2 calls without a known price passed uncounted.")
     await asyncio.to_thread(call_command, "doctor")
     assert "warn budgets: agent:text-agent moneyPerMonth: 2 calls without a known price" in capsys.readouterr().out
 
@@ -130,4 +130,4 @@ def test_page_of_budgets_accepts_a_policy(admin: Client, demo: None):
     assert LabelBudget.objects.get().limits == {"moneyPerDay": "5", "currency": "USD", "unpriced": "refuse"}
     answer = admin.post("/usage/budgets/save/", {**data, "unpriced": "count"})
     assert answer.status_code == 422
-    assert "Enter the price that calls without a known price count at." in text_of(answer)
+    assert Page(answer).shows("Enter the price that calls without a known price count at.")
