@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 CLIENTS := .venv-clients
 RELEASE := .venv-release
+SITE := .venv-site
 CATALOGUE := .catalogue
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of servers, each of which would compile every module
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-deep test-clients coverage lint format bench chaos soak crawl catalogue lock release screenshots clean
+.PHONY: help run test test-fast test-deep test-clients coverage lint format bench chaos soak crawl catalogue lock release site screenshots clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +63,9 @@ soak: $(VENV)/dev ## load a served installation for ARGS seconds (60), and repor
 crawl: $(VENV)/dev ## check every page of the large installation in each width, theme and language, its size and its queries
 	LARGE_INSTALLATION=$(or $(DATA),/tmp/routing-admin-large) $(BIN)/python -m pytest -n 0 tests/ui/test_every_page.py $(ARGS)
 
+site: $(SITE)/installed ## build the documentation as a site with search: dist/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet -f deploy/site/mkdocs.yml
+
 screenshots: $(VENV)/dev ## retake the README's pictures from the demo
 	$(BIN)/python -m tests.ui.screenshots
 
@@ -81,6 +85,7 @@ lock: ## resolve the dependencies again (needs uv and npm)
 	uv pip compile --group clients-llm --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o tests/clients/requirements-llm.txt
 	uv pip compile --group build --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o requirements-build.txt
 	uv pip compile --group release --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -c requirements-build.txt -o requirements-release.txt
+	uv pip compile --group site --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -q -o deploy/site/requirements.txt
 	uv pip compile --group catalogue --universal --python-version 3.12 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o capabilities/catalogue/requirements.txt
 	cd tests/clients/node && npm install --package-lock-only --silent --no-audit --no-fund
 
@@ -99,7 +104,7 @@ release: $(VENV)/dev $(RELEASE)/installed ## build wheel, source, list of parts 
 		tests/deploy/test_release.py tests/deploy/test_installed_package.py tests/ui/test_first_five_minutes.py
 
 clean: ## remove the virtual environment and caches; data in var/ stays
-	rm -rf $(VENV) $(CLIENTS) $(RELEASE) $(CATALOGUE) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(CLIENTS) $(RELEASE) $(SITE) $(CATALOGUE) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "Python is missing. Install Python 3.11 or newer (Debian: apt-get install python3 python3-venv)."; exit 1; }
@@ -140,6 +145,13 @@ $(RELEASE)/installed: requirements-release.txt | $(BIN)/python
 	@rm -rf $(RELEASE)
 	@$(BIN)/python -m venv $(RELEASE)
 	@$(RELEASE)/bin/python -m pip install --quiet --no-deps --require-hashes -r $<
+	@touch $@
+
+$(SITE)/installed: deploy/site/requirements.txt | $(BIN)/python
+	@echo "Installing what builds the site (once) …"
+	@rm -rf $(SITE)
+	@$(BIN)/python -m venv $(SITE)
+	@$(SITE)/bin/python -m pip install --quiet --no-deps --require-hashes -r $<
 	@touch $@
 
 $(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/requirements-crewai.txt tests/clients/requirements-llm.txt tests/clients/requirements-mcp-2.txt tests/clients/node/package-lock.json | $(BIN)/python
