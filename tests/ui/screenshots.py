@@ -60,6 +60,7 @@ class Picture:
 ALL = (
     Picture("dashboard", "dashboard"),
     Picture("artifact", "artifact", 1250),
+    Picture("artifact.dark", "artifact", 1250, "dark"),
     Picture("artifact.zh", "artifact", 1250, "dark", "zh-Hans"),
     Picture("route", "route", 1100),
     Picture("requests", "requests"),
