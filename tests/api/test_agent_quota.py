@@ -11,6 +11,7 @@ from django.urls import reverse
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
+from routing_admin.configuration import snapshot
 from routing_admin.models import Installation
 from tests.console.visits import text_of
 
@@ -48,6 +49,7 @@ def test_dashboard_lists_quotas_that_run_out(admin: Client, text_agent: Any) -> 
     assert "Beyond that, files are refused" not in text_of(admin.get(reverse("dashboard")))
     text_agent.stored("second.txt", b"y" * 15, "text/plain")
     Installation.objects.update(quota_bytes=1000)
+    snapshot.refresh()
     store_bytes(SYSTEM, b"z" * 900, uploaded_by="ada")
     page = text_of(admin.get(reverse("dashboard")))
     assert "2 storage quotas are nearly used up" in page

@@ -121,12 +121,12 @@ def test_undecryptable_provider_key_is_found_and_not_shown(settings: Any) -> Non
 
 
 def test_installation_without_an_administrator_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an active administrator the command recommends `changepassword` and exits with 1."""
+    """Without an active administrator the command recommends `set-password` and exits with 1."""
     User.objects.update(is_active=False)
     with pytest.raises(SystemExit) as end:
         call_command("doctor")
     assert end.value.code == 1
-    assert "changepassword" in capsys.readouterr().err
+    assert "set-password" in capsys.readouterr().err
 
 
 def test_secrets_that_others_can_read_are_found(settings: Any, tmp_path: Path) -> None:

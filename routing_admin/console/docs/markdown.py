@@ -80,7 +80,7 @@ class Renderer(RendererHTML):
 READER = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("table")
 OUTLINE = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
 """Finds headings, paragraphs and tables, but not what is in their lines."""
-MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[`*]")
+MARKUP = re.compile(r"!?\[([^][]*)\]\([^()]*\)|[`*]")
 """Links, images, code and emphasis in a line."""
 
 
