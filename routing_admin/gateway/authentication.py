@@ -32,10 +32,14 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
     Raise as `find_caller` does.
     """
     digest, under_way = digest_of(call.headers), _under_way()
-    if (look_up := under_way.get(digest)) is not None:
+    # On a busy server the cache may be out of date again when a look-up ends. Then the first call that waited looks the
+    # key up once more, and the others wait again. A key that is not cached after that is invalid, or its agent acts for
+    # another agent.
+    for _ in range(2):
+        if (look_up := under_way.get(digest)) is None:
+            break
         await look_up.wait()
         principal = admit_known_caller(call.method, call.query, call.headers, path)
-        # The key was just looked up. If it is still not cached, it is invalid, or its agent acts for another agent.
         if principal is not None:
             return principal
     slot = Slot(lookups())
