@@ -24,8 +24,8 @@ PAGE = 50
 MAX_PAGE = 200
 LAST_CHARACTER = "\U0010ffff"
 """A character that sorts after every continuation of a prefix, so that a prefix search is a range of the index."""
-SHORTEST_ID, FEW = 4, 6
-"""Minimum length of an id prefix, and maximum number of results of a search."""
+SHORTEST_ID, FEW = 4, 7
+"""Minimum length of an id prefix, and maximum number of results of a search: one more than Find shows."""
 OFFERED = 30
 """Number of the newest artifacts that a page offers as attachments."""
 

@@ -69,7 +69,21 @@ class Findable:
     icon: str = ""
 
 
-def rank(typed: str, items: Iterable[Findable]) -> tuple[Findable, ...]:
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The results to show, the best first, and how many match of each kind."""
+
+    shown: tuple[Findable, ...]
+    matches: Mapping[FoundKind, int]
+
+    @property
+    def cut(self) -> dict[FoundKind, tuple[int, int]]:
+        """The kinds of which not all matches are shown: how many are, and how many match."""
+        shown = Counter(item.kind for item in self.shown)
+        return {kind: (shown[kind], count) for kind, count in self.matches.items() if shown[kind] < count}
+
+
+def rank(typed: str, items: Iterable[Findable]) -> Ranking:
     """Return the results that match every typed word, the best first; none for an empty query."""
     fits = [(fit, item) for item in items if (fit := fit_of(typed, item)) is not None]
     order = list(FoundKind)
@@ -80,7 +94,7 @@ def rank(typed: str, items: Iterable[Findable]) -> tuple[Findable, ...]:
         counts[item.kind] += 1
         if counts[item.kind] <= MAX_OF_KIND:
             chosen.append(item)
-    return tuple(chosen[:MOST])
+    return Ranking(tuple(chosen[:MOST]), counts)
 
 
 MAX_TYPED = 200
@@ -100,6 +114,12 @@ def fit_of(typed: str, item: Findable) -> Fit | None:
     fits = [_fit_of_word(word, names, KIND_WORDS[item.kind]) for word in query.split()]
     found = [fit for fit in fits if fit is not None]
     return max(found) if len(found) == len(fits) else None
+
+
+def without_kind_words(typed: str, kind: FoundKind) -> str:
+    """Return the query without words that name a kind, for a list that has only this kind."""
+    names = KIND_WORDS[kind]
+    return " ".join(word for word in typed.split() if not any(name.startswith(word.casefold()) for name in names))
 
 
 def _fit_of_word(word: str, names: Sequence[str], kind_words: Sequence[str]) -> Fit | None:

@@ -13,8 +13,10 @@ from artifacts.library import store_bytes
 from artifacts.library.queries import find_artifacts_beginning
 from artifacts.models import Artifact
 from capabilities.acts import SYSTEM
+from capabilities.models import Provider
+from routing_admin.configuration import snapshot
 from routing_admin.console.find.queries import find_requests
-from routing_admin.core.ranking import MAX_OF_KIND, Findable, FoundKind, rank
+from routing_admin.core.ranking import MAX_OF_KIND, Findable, FoundKind, rank, without_kind_words
 from routing_admin.models import RequestLog
 from routing_admin.platform.databases.router import LOGS
 from tests.cast import HTMX, browser_of, key_of, person
@@ -31,7 +33,7 @@ def findable(name: str, kind: FoundKind = FoundKind.SERVICE, *also: str) -> Find
 
 
 def labels_found(query: str, *findables: Findable) -> list[str]:
-    return [candidate.label for candidate in rank(query, findables)]
+    return [candidate.label for candidate in rank(query, findables).shown]
 
 
 def find(client: Client, query: str) -> Page:
@@ -198,3 +200,31 @@ def test_names_in_other_letters_are_found_in_any_case(demo: None) -> None:
     """Names in other scripts are found. For which letters case is ignored depends on the database."""
     file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]
+
+
+def test_every_cut_is_told_with_its_true_numbers_and_a_way_to_the_rest(demo: None, admin: Client) -> None:
+    """The page and the dialog count all matches, and a kind that is cut off links to its list, searched alike."""
+    Provider.objects.bulk_create(
+        Provider(name=f"farm-{number}", endpoint="echo://local", protocol="echo", default_model="m", key_source="none")
+        for number in range(MAX_OF_KIND + 4)
+    )
+    snapshot.refresh()
+    for query in ("farm", "provider farm"):
+        for page in (find(admin, query), Page(admin.get("/find/", {"q": query}))):
+            assert page.shows("6 of 10")
+            rest = next(address for address in page.addresses if address.startswith("/providers/?"))
+            assert sum("/providers/farm-" in address for address in Page(admin.get(rest)).addresses) >= MAX_OF_KIND + 4
+    assert not find(admin, "farm-3").shows(" of ")
+
+
+def test_stored_rows_beyond_the_few_that_are_read_are_told_as_more(demo: None, admin: Client) -> None:
+    """Requests are not counted: if more are stored than are shown, the total has a plus."""
+    for number in range(MAX_OF_KIND + 3):
+        log(f"req_6741a2b3c4d5e6f{number}")
+    assert find(admin, "req_6741").shows(f"{MAX_OF_KIND} of {MAX_OF_KIND + 1}+ found")
+    assert not find(admin, "req_6741a2b3c4d5e6f1").shows(" of ")
+
+
+def test_kind_words_are_not_searched_for_in_the_list_of_the_kind() -> None:
+    assert without_kind_words("Provider vllm", FoundKind.PROVIDER) == "vllm"
+    assert without_kind_words("渠道", FoundKind.PROVIDER) == ""

@@ -8,11 +8,12 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 
 from capabilities.models import AgentKey
+from routing_admin.core.ranking import MAX_OF_KIND
 from routing_admin.models import RequestLog
 from routing_admin.request_log.search import LAST_CHARACTER
 
-FEW = 6
-"""How many rows of each kind are returned."""
+FEW = MAX_OF_KIND + 1
+"""How many rows of each kind are returned: one more than are shown, which says that there are more."""
 
 
 def find_requests(prefix: str) -> list[RequestLog]:

@@ -20,7 +20,7 @@ from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.context import PLACES
 from routing_admin.console.docs.queries import list_titles
 from routing_admin.console.find.queries import find_keys, find_people, find_requests
-from routing_admin.core.ranking import Findable, FoundKind
+from routing_admin.core.ranking import MAX_OF_KIND, Findable, FoundKind, Ranking, without_kind_words
 from routing_admin.request_log.search_words import quote
 
 SHORTEST_ID = 3
@@ -123,6 +123,37 @@ def artifacts_named(typed: str) -> Iterator[Findable]:
         names = (row.filename, row.pk, row.ref)
         label = row.filename or row.ref
         yield thing(FoundKind.ARTIFACT, label, reverse("artifact", args=[row.pk]), names, row.ref)
+
+
+LISTS: dict[FoundKind, tuple[str, Any]] = {
+    FoundKind.ROUTE: ("routes", gettext_lazy("Task routes")),
+    FoundKind.PROVIDER: ("providers", gettext_lazy("Providers")),
+    FoundKind.SERVICE: ("services", gettext_lazy("Model services")),
+    FoundKind.AGENT: ("agents", gettext_lazy("Agents")),
+    FoundKind.ALIAS: ("alias", gettext_lazy("Aliases")),
+    FoundKind.PERSON: ("users", gettext_lazy("Users")),
+}
+"""The lists that can be searched for further matches of a kind: their URL names and titles."""
+OPEN_ENDED = {FoundKind.KEY, FoundKind.PERSON, FoundKind.REQUEST, FoundKind.ARTIFACT}
+"""Kinds that are stored: only a few rows are read, so there may be more matches than are counted."""
+
+
+def write_total(ranking: Ranking, kinds: Iterable[FoundKind]) -> str:
+    """Return the number of matches of these kinds, with `+` if there may be more."""
+    matches = {kind: ranking.matches.get(kind, 0) for kind in kinds}
+    has_more = any(matches.get(kind, 0) > MAX_OF_KIND for kind in OPEN_ENDED)
+    return f"{sum(matches.values())}{'+' if has_more else ''}"
+
+
+def further_matches(typed: str, ranking: Ranking) -> Iterator[Findable]:
+    """Yield a link to the searched list of each kind of which not all matches are shown."""
+    for kind, (shown, _count) in ranking.cut.items():
+        if kind in LISTS:
+            page, title = LISTS[kind]
+            query = urlencode({"q": without_kind_words(typed, kind)})
+            label = _("Show all in “%(page)s”") % {"page": title}
+            numbers = _("%(shown)s of %(all)s") % {"shown": shown, "all": write_total(ranking, [kind])}
+            yield Findable(kind=kind, label=label, url=f"{reverse(page)}?{query}", names=(), detail=numbers)
 
 
 def searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:

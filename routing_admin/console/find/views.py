@@ -11,8 +11,8 @@ from django.views.decorators.http import require_safe
 
 from capabilities.access import role_of
 from routing_admin.configuration import snapshot
-from routing_admin.console.find.things import searches, suggestions_for, things_for
-from routing_admin.core.ranking import FoundKind, rank
+from routing_admin.console.find.things import further_matches, searches, suggestions_for, things_for, write_total
+from routing_admin.core.ranking import FoundKind, Ranking, rank
 
 LONGEST = 100
 """How many characters of the input are searched for. The field accepts no more."""
@@ -45,13 +45,16 @@ def find(request: HttpRequest) -> HttpResponse:
     words, role = " ".join(typed.replace("\0", "").split()), role_of(request.user)
     state = snapshot.current()
     suggestions = list(suggestions_for(role, is_first=not words))
-    results = rank(words, [*suggestions, *things_for(role, words, state)]) if words else tuple(suggestions)
+    ranking = Ranking(tuple(suggestions), {})
+    if words:
+        ranking = rank(words, [*suggestions, *things_for(role, words, state)])
     context = {
         "typed": typed,
         "words": words,
-        "count": len(results),
-        "rows": [{"thing": result, "kind": KIND_NAMES[result.kind]} for result in results],
-        "searches": searches(words, state) if words else (),
+        "count": len(ranking.shown),
+        "total": write_total(ranking, FoundKind) if ranking.cut else "",
+        "rows": [{"thing": result, "kind": KIND_NAMES[result.kind]} for result in ranking.shown],
+        "searches": (*further_matches(words, ranking), *searches(words, state)) if words else (),
         "longest": LONGEST,
     }
     is_list = request.htmx.target == "options"  # type: ignore[attr-defined]

@@ -118,6 +118,8 @@ CHOICES: Sequence[Choice[ProviderRow]] = (
 
 def _texts(row: ProviderRow) -> Iterator[str]:
     yield from (row.provider.name, row.provider.display_name, row.provider.endpoint)
+    if preset := row.line.preset:
+        yield from (preset.label_en, preset.label_zh)
 
 
 def list_rows() -> list[ProviderRow]:
