@@ -22,7 +22,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.tags.ui import exact
 from routing_admin.console.dashboard import queries
 from routing_admin.console.dashboard.notices import list_notices
-from routing_admin.console.dashboard.queries import QuotaUse, figures_of, percent_text
+from routing_admin.console.dashboard.queries import LowBudget, QuotaUse, figures_of, percent_text
 from routing_admin.console.dashboard.views import SHOWN, tiles_of
 from routing_admin.console.people.actions import choose_password
 from routing_admin.console.providers.queries import list_models, read_evidence
@@ -351,6 +351,29 @@ def test_team_and_project_of_the_same_name_both_show_a_low_budget(monkeypatch: p
     monkeypatch.setattr(queries, "find_uses", lambda _holders: uses)
     low = queries.list_low_budgets(replace(EMPTY, label_budgets=budgets))
     assert [(budget.label, budget.percent) for budget in low] == [("atlas", 95), ("atlas", 90)]
+
+
+@pytest.mark.parametrize(
+    ("percents", "sentence", "tone"),
+    [
+        ((100, 94, 91), "Budgets: 1 used up, 2 nearly used up", "bad"),
+        ((130, 100), "2 budgets are used up", "bad"),
+        ((94,), "1 budget is nearly used up", "warn"),
+    ],
+)
+def test_used_up_budgets_are_counted_apart_from_nearly_used_up_ones(
+    percents: tuple[int, ...], sentence: str, tone: str
+) -> None:
+    (group,) = list_notices(
+        alerts={},
+        standings=(),
+        budgets=[LowBudget("", "atlas", Meter.TOKENS_PER_DAY, percent, None) for percent in percents],
+        refusals=(),
+        quotas=(),
+        cooldowns=LocalCooldowns(lambda: 0.0, lambda: 0.0),
+        drifts=(),
+    )
+    assert (group.sentence, group.tone) == (sentence, tone)
 
 
 def test_models_in_doubt_are_one_row(admin: Client, demo: None) -> None:

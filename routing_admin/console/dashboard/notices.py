@@ -132,11 +132,11 @@ def _group_routes(standings: Iterable[Standing]) -> NoticeGroup:
 
 def _group_budgets(budgets: Sequence[LowBudget]) -> NoticeGroup:
     url = reverse("budgets")
+    spent = sum(budget.percent >= 100 for budget in budgets)
     return NoticeGroup(
-        tone="bad" if any(budget.percent >= 100 for budget in budgets) else "warn",
+        tone="bad" if spent else "warn",
         icon="warn",
-        sentence=ngettext("%(count)s budget runs out", "%(count)s budgets run out", len(budgets))
-        % {"count": len(budgets)},
+        sentence=_count_budgets(spent, len(budgets) - spent),
         url=url,
         lines=[
             NoticeLine(
@@ -154,6 +154,14 @@ def _group_budgets(budgets: Sequence[LowBudget]) -> NoticeGroup:
             for budget in budgets
         ],
     )
+
+
+def _count_budgets(spent: int, low: int) -> str:
+    if spent and low:
+        return _("Budgets: %(spent)s used up, %(low)s nearly used up") % {"spent": spent, "low": low}
+    if spent:
+        return ngettext("%(count)s budget is used up", "%(count)s budgets are used up", spent) % {"count": spent}
+    return ngettext("%(count)s budget is nearly used up", "%(count)s budgets are nearly used up", low) % {"count": low}
 
 
 def _group_cooling(cooldowns: Cooldowns) -> NoticeGroup:
