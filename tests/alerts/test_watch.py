@@ -18,12 +18,12 @@ from capabilities.models import Provider
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.console.alerts.conditions import watch
-from routing_admin.console.alerts.queries import list_alerts
+from routing_admin.console.alerts.queries import count_open, list_alerts
 from routing_admin.console.exchange.actions import import_configuration
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.dispatch.send import process_run_context
-from routing_admin.models import Candidate, LimitWindow, TaskRoute
+from routing_admin.models import Alert, Candidate, LimitWindow, TaskRoute
 from routing_admin.platform.server import store_monitor
 from routing_admin.request_log.call_outcomes import call_outcomes
 from routing_admin.request_log.journal import journal
@@ -147,6 +147,28 @@ def test_budget_alerts_when_low_and_when_exhausted(chat, demo):
         ("begun", "budget", key_subject),
     ]
     assert "The agent text-agent has used 85% of its limit “Tokens per day”." in chat.received[0].body["text"]
+
+
+def test_budget_that_is_used_up_has_one_alert(chat, demo):
+    """The warning is neither raised beside it, nor shown, counted or sent as resolved when it came before."""
+    limit_agent(tokensPerDay=100)
+    snapshot.refresh()
+    subject = "agent:text-agent tokensPerDay"
+    for tokens in (90, 100):
+        set_drawn("agent:text-agent", Meter.TOKENS_PER_DAY, tokens)
+        watch().round()
+    Alert.objects.filter(subject=subject).update(expires_at=timezone.now() - timedelta(minutes=5))
+    watch().round()
+    assert [(alert.subject, alert.ended_at) for alert in list_alerts()] == [(f"{subject} 100%", None)]
+    assert (count_open().by_kind[AlertKind.BUDGET], count_open().waiting) == (1, 1)
+    assert Alert.objects.get(subject=subject).ended_at is None
+    Alert.objects.all().delete()
+    watch().round()
+    assert [alert.subject for alert in Alert.objects.all()] == [f"{subject} 100%"]
+    Alert.objects.update(expires_at=timezone.now() - timedelta(minutes=5))
+    set_drawn("agent:text-agent", Meter.TOKENS_PER_DAY, 90)
+    watch().round()
+    assert [alert.subject for alert in list_alerts() if alert.ended_at is None] == [subject]
 
 
 def test_nearly_full_disk_is_reported(chat, demo, monkeypatch):

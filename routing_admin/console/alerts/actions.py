@@ -23,7 +23,7 @@ from capabilities.core.translatable import data_of, text_of
 from capabilities.errors import InvalidError, NotFoundError
 from capabilities.secrets import store_key
 from routing_admin.configuration.revisions import ledger
-from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, Condition, Severity, spent_subject
 from routing_admin.core.alerts.webhook import Webhook, WebhookAddressError, parse_webhook
 from routing_admin.models import Alert, Installation
 from routing_admin.platform.server.alert_file import KeptAlert, alert_file
@@ -149,7 +149,11 @@ def end_alerts(resolved: ResolvedTimes, existing: ExistingSubjects, now: datetim
 
     One query if nothing ends.
     """
-    for row in Alert.objects.filter(ended_at=None):
+    rows = list(Alert.objects.filter(ended_at=None))
+    active = {(row.kind, row.subject) for row in rows}
+    for row in rows:
+        if (row.kind, spent_subject(row.subject)) in active:
+            continue  # A budget that is used up has not left its warning behind, so its end must not be sent.
         kind = AlertKind(row.kind)
         well_at = resolved.get((kind, row.subject))
         if well_at is not None and well_at > row.last_seen_at:

@@ -39,7 +39,16 @@ from routing_admin.console.alerts.queries import find_webhook, list_budget_uses
 from routing_admin.console.alerts.sending import AlertLedger, send_due
 from routing_admin.console.catalogue.queries import list_endings
 from routing_admin.console.routes.queries import list_ready
-from routing_admin.core.alerts.kinds import KINDS, STATE, AlertKind, Condition, Stage, condition_of, is_overdue
+from routing_admin.core.alerts.kinds import (
+    KINDS,
+    STATE,
+    AlertKind,
+    Condition,
+    Stage,
+    condition_of,
+    is_overdue,
+    spent_subject,
+)
 from routing_admin.core.alerts.webhook import Webhook
 from routing_admin.core.configuration.specs import Configuration, RouteSpec
 from routing_admin.core.fallback.cooldown import Cooldowns
@@ -136,13 +145,13 @@ def _default_model(state: Snapshot, provider: str) -> str:
 
 
 def find_budgets(state: Snapshot) -> Iterator[Condition]:
-    """Yield a condition for each budget that is 80 % used, and another if it is used up."""
+    """Yield a condition for each budget that is 80 % used, or that it is used up."""
     for use in list_budget_uses(state.configuration):
         subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
-        percent = min(use.percent, SPENT)
-        yield condition_of(AlertKind.BUDGET, subject, Stage.WARNED, name=name, meter=meter, percent=percent)
         if use.percent >= SPENT:
-            yield condition_of(AlertKind.BUDGET, f"{subject} {SPENT}%", Stage.SPENT, name=name, meter=meter)
+            yield condition_of(AlertKind.BUDGET, spent_subject(subject), Stage.SPENT, name=name, meter=meter)
+        else:
+            yield condition_of(AlertKind.BUDGET, subject, Stage.WARNED, name=name, meter=meter, percent=use.percent)
 
 
 def find_low_disk() -> Iterator[Condition]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cache
@@ -24,7 +24,7 @@ from capabilities.core.services.limit_holders import (
 from capabilities.core.translatable import text_of, translatable
 from capabilities.models import AgentKey, StoredKey
 from capabilities.secrets import KeyUnreadableError, open_key
-from routing_admin.core.alerts.kinds import KINDS, AlertKind, KindRow
+from routing_admin.core.alerts.kinds import KINDS, AlertKind, KindRow, spent_subject
 from routing_admin.core.alerts.webhook import Webhook, WebhookAddressError, parse_webhook
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.limits.headers import WARN_PERCENT, percent_of
@@ -75,13 +75,21 @@ class AlertLine:
 def list_alerts() -> list[AlertLine]:
     """Return active alerts, first those not yet in the database, then resolved alerts, newest first.
 
-    Two queries.
+    A budget that is used up has one alert: the warning before it is left out. Two queries.
     """
     from_file = [line_of(row) for row in _list_kept()]
     rows = Alert.objects.order_by("ended_at", "-first_seen_at", "-id")
-    lines = [line_of(row) for row in rows.filter(ended_at=None)[:MAX_LINES]]
+    active = list(rows.filter(ended_at=None)[:MAX_LINES])
+    superseded = _superseded((row.kind, row.subject) for row in active)
+    lines = [line_of(row) for row in active if (row.kind, row.subject) not in superseded]
     resolved = rows.filter(ended_at__isnull=False).order_by("-ended_at", "-id")[: MAX_LINES - len(lines)]
     return [*from_file, *lines, *(line_of(row) for row in resolved)]
+
+
+def _superseded(alerts: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return the active alerts, each a (kind, subject), that warn of a budget which has been used up since."""
+    active = set(alerts)
+    return {(kind, subject) for kind, subject in active if (kind, spent_subject(subject)) in active}
 
 
 def _list_kept() -> list[Alert]:
@@ -123,11 +131,13 @@ class AlertCounts:
 
 def count_open() -> AlertCounts:
     """Count the active alerts. One query."""
-    kept, now = [(row.kind, None, None) for row in _list_kept()], timezone.now()
-    columns = ("kind", "acknowledged_at", "muted_until")
-    found = [*Alert.objects.filter(ended_at=None).order_by().values_list(*columns), *kept]
-    counts = Counter(kind for kind, _acknowledged, _muted in found)
-    waiting = sum(acknowledged is None and (muted is None or muted <= now) for _kind, acknowledged, muted in found)
+    kept, now = [(row.kind, row.subject, None, None) for row in _list_kept()], timezone.now()
+    columns = ("kind", "subject", "acknowledged_at", "muted_until")
+    active = [*Alert.objects.filter(ended_at=None).order_by().values_list(*columns), *kept]
+    superseded = _superseded(row[:2] for row in active)
+    found = [row for row in active if row[:2] not in superseded]
+    counts = Counter(row[0] for row in found)
+    waiting = sum(acknowledged is None and (muted is None or muted <= now) for *_, acknowledged, muted in found)
     return AlertCounts({kind: counts[kind.value] for kind in AlertKind}, waiting)
 
 

@@ -344,3 +344,8 @@ def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
     last = runs[0]
     interval = next((last - run for run in runs if last - run >= APART), UNKNOWN)
     return now - last > 2 * min(max(interval, DAY), LONGEST)
+
+
+def spent_subject(subject: str) -> str:
+    """Return the subject of the alert that a budget is used up, which replaces the warning about `subject`."""
+    return f"{subject} 100%"
