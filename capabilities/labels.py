@@ -95,7 +95,8 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "failing": ("bad", "stop", pgettext_lazy("health", "Failing")),
     "cooling": ("warn", "pause", _("Cooling")),
     "no_key": ("warn", "key", _("No key")),
-    "rejected": ("bad", "x", pgettext_lazy("key or address", "Refused")),
+    "rejected": ("bad", "key", _("Key rejected")),
+    "not_allowed": ("bad", "lock", _("Address not allowed")),
     "native": ("ok", "check", pgettext_lazy("delivery", "As it is")),
     "converted": ("info", "convert", pgettext_lazy("delivery", "Converted")),
     "cut": ("warn", "warn", pgettext_lazy("delivery", "Not whole")),
@@ -127,7 +128,7 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
 }
 """Status → (tone, icon, label). The status is never shown by colour alone: there is always an icon and a label.
 
-`ok` to `rejected` are the states of a provider or its key, `call_…` the ends of a call, `working` to `expired` the
+`ok` to `not_allowed` are the states of a provider or its key, `call_…` the ends of a call, `working` to `expired` the
 states of agents' keys, tokens and links (`Validity`).
 """
 

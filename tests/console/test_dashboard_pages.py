@@ -176,7 +176,7 @@ def test_a_provider_whose_address_is_refused_is_not_said_to_lack_a_key(demo: Non
     Provider.objects.create(name="inner", endpoint="http://10.0.0.1/v1", default_model="m", key_source="none")
     snapshot.refresh()
     (tile,) = (tile for tile in tiles_of(snapshot.current(), read_evidence()) if tile.name == "inner")
-    assert tile.state.name == "rejected"
+    assert tile.state.name == "not_allowed"
 
 
 def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: None) -> None:

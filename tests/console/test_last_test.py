@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,11 +15,12 @@ from hypothesis import strategies as st
 
 from capabilities.acts import SYSTEM
 from capabilities.core.wire import Failure, Fault
+from capabilities.labels import BADGES
 from capabilities.models import Provider, ProviderTest
 from routing_admin.configuration import snapshot
 from routing_admin.console.providers.actions import save_provider
 from routing_admin.console.providers.listing import STATES
-from routing_admin.console.providers.rules import state_of
+from routing_admin.console.providers.rules import WORST_FIRST, state_of
 from routing_admin.core.fallback.chain import OK
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.model_endpoints import KeyNote
@@ -77,9 +79,9 @@ def test_worst_provider_is_first(admin: Client) -> None:
 @pytest.mark.parametrize(
     ("fault", "word", "state"),
     [
-        ("http_401", "Refused", "rejected"),
-        ("http_402", "Refused", "rejected"),
-        ("http_403", "Refused", "rejected"),
+        ("http_401", "Key rejected", "rejected"),
+        ("http_402", "Key rejected", "rejected"),
+        ("http_403", "Key rejected", "rejected"),
         ("http_429", "Failing", "failing"),
         ("http_404", "Failing", "failing"),
         ("http_400", "Failing", "failing"),
@@ -106,7 +108,8 @@ def state_everywhere(admin: Client, name: str) -> tuple[str, str]:
     """Return the word and the code of a provider's state, and check that all places agree."""
     snapshot.refresh()
     page, tile = Page(admin.get(f"/providers/{name}/")), Page(admin.get("/")).control(f"provider-{name}")
-    word = next(one for one in page.controls if one.attributes.get("class") == "lead").name.split()[0]
+    lead = next(one for one in page.controls if one.attributes.get("class") == "lead").name
+    word = next(str(BADGES[one][2]) for one in WORST_FIRST if lead.startswith(str(BADGES[one][2])))
     assert tile
     assert word in tile.name
     token = token_of(User.objects.get(username="admin"), name=f"token {timezone.now()}")
@@ -125,11 +128,36 @@ def test_a_provider_whose_models_all_cool_down_is_cooling_everywhere(admin: Clie
     for position, model in enumerate(("a", "b"), start=1):
         Candidate.objects.create(route=route, position=position, provider=provider, model=model)
     cool("two", "a")
-    assert state_everywhere(admin, "two") == ("Refused", "rejected")
+    assert state_everywhere(admin, "two") == ("Key rejected", "rejected")
     cool("two", "b")
     assert state_everywhere(admin, "two") == ("Cooling", "cooling")
     process_run_context().cooldowns.forget("two")
-    assert state_everywhere(admin, "two") == ("Refused", "rejected")
+    assert state_everywhere(admin, "two") == ("Key rejected", "rejected")
+
+
+def test_an_address_that_is_not_allowed_has_a_word_of_its_own(admin: Client, settings: Any) -> None:
+    add_provider("inner")
+    Provider.objects.filter(name="inner").update(endpoint="http://10.0.0.1/v1", protocol="openai")
+    settings.ALLOWED_ORIGINS = ""
+    assert state_everywhere(admin, "inner") == ("Address not allowed", "not_allowed")
+
+
+def test_an_old_good_test_is_not_green_beside_a_worse_state(admin: Client) -> None:
+    """The time of the test stays, without a badge, until the provider is ready again."""
+    add_provider("old")
+
+    def badges() -> list[str]:
+        cell = re.search(r'<span id="tested-old">(.*?)</div>', text_of(admin.get("/providers/?q=old")), re.DOTALL)
+        assert cell
+        assert "<time" in cell.group(1)
+        return re.findall(r'class="badge ([a-z]*)', cell.group(1))
+
+    assert badges() == ["ok"]
+    cool("old", "m")
+    route = TaskRoute.objects.create(task_type="old", position=90)
+    Candidate.objects.create(route=route, position=1, provider=Provider.objects.get(name="old"), model="m")
+    snapshot.refresh()
+    assert badges() == []
 
 
 def cool(provider: str, model: str) -> None:

@@ -170,8 +170,8 @@ def test_a_key_that_rests_says_until_when_and_a_test_that_answers_ends_its_rest(
     keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
     table = Page(admin.get("/providers/pool/")).region("Keys")
-    states = {name: [word for word in ("Ready", "Refused") if table.row(name).shows(word)] for name in table.rows}
-    assert states == {"1": ["Ready"], "2": ["Ready"], "billing": ["Refused"]}
+    states = {name: [word for word in ("Ready", "Key rejected") if table.row(name).shows(word)] for name in table.rows}
+    assert states == {"1": ["Ready"], "2": ["Ready"], "billing": ["Key rejected"]}
     assert table.row("billing").shows("after http_401, then retried automatically")
     dashboard = Page(admin.get("/"))
     assert dashboard.link("pool")

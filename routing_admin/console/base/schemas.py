@@ -42,8 +42,8 @@ class AdminProvidersOut(EntriesOut):
 class AdminProviderOut(EntriesOut):
     """A provider; if it cannot be called now, `usable` is false and `reason` says why.
 
-    `state` is `ok`, `slow`, `cooling`, `failing`, `down` (no connection or no answer in time), `rejected` (its key or
-    its address is refused), `no_key` or `disabled`, as on its page.
+    `state` is `ok`, `slow`, `cooling`, `failing`, `down` (no connection or no answer in time), `rejected` (it
+    rejects its key), `not_allowed` (its address is not allowed), `no_key` or `disabled`, as on its page.
     """
 
     provider: Thing

@@ -20,7 +20,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import NamedKey
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.providers.key_forms import KeyNameForm
-from routing_admin.console.providers.rules import ProviderState, badge_of, state_of
+from routing_admin.console.providers.rules import READY, ProviderState, badge_of, state_of
 from routing_admin.console.requests.story import explain_outcome
 from routing_admin.core.fallback.chain import OK, PoolKey
 from routing_admin.core.fallback.cooldown import Cooldowns
@@ -50,7 +50,12 @@ class ProviderLine:
 
     @property
     def test_meaning(self) -> str:
-        return explain_outcome(self.test.fault) or self.test.fault if self.test else ""
+        return explain_test(self.test)
+
+    @property
+    def test_is_current(self) -> bool:
+        """Whether a good test still says how the provider is. Otherwise the state says what has come since."""
+        return self.state.is_ready
 
     @property
     def test_says_no_more(self) -> bool:
@@ -61,6 +66,10 @@ class ProviderLine:
     def preset(self) -> HostPreset | None:
         """The preset whose host the endpoint names."""
         return preset_for_endpoint(self.row.endpoint)
+
+
+def explain_test(test: ProviderTest | KeyTest | None) -> str:
+    return explain_outcome(test.fault) or test.fault if test else ""
 
 
 def explain_key(key: KeyNote) -> str:
@@ -337,6 +346,14 @@ class KeyRow:
         if self.health.note.reason or not self.health.rests_until:
             return badge_of(self.health.note)
         return "rejected" if is_rejection(Fault(self.health.rest)) else "cooling"
+
+    @property
+    def test_meaning(self) -> str:
+        return explain_test(self.test)
+
+    @property
+    def test_is_current(self) -> bool:
+        return self.badge == READY
 
 
 def list_key_rows(row: Provider) -> list[KeyRow]:

@@ -9,8 +9,8 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.dispatch.model_endpoints import KeyNote
 from routing_admin.request_log.health import FAILED, Health, Sample, name_failure
 
-DISABLED, COOLING, READY, SLOW = "disabled", "cooling", "ok", "slow"
-WORST_FIRST = (*FAILED, COOLING, SLOW, "no_key", READY, DISABLED)
+DISABLED, COOLING, READY, SLOW, NOT_ALLOWED = "disabled", "cooling", "ok", "slow", "not_allowed"
+WORST_FIRST = (*FAILED, NOT_ALLOWED, COOLING, SLOW, "no_key", READY, DISABLED)
 """All states, as `labels.BADGES` names them."""
 
 NOT_FAILED = (OK, Fault.KEY_MISSING, Fault.ORIGIN_REFUSED)
@@ -75,7 +75,7 @@ def state_of(
 
 
 def badge_of(key: KeyNote) -> str:
-    """Return the badge of a key: `ok`, `no_key`, or `rejected` if its provider's address is not allowed."""
+    """Return the badge of a key: `ok`, `no_key`, or `not_allowed` if its provider's address is not allowed."""
     if not key.reason:
         return READY
-    return "no_key" if key.source == "missing" and not key.unconfirmed else "rejected"
+    return "no_key" if key.source == "missing" and not key.unconfirmed else NOT_ALLOWED

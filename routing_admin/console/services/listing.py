@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy
 
 from capabilities.core.protocols import PROTOCOLS
 from routing_admin.console.base.lists import Choice, Column, arrange, choose_state, natural_key, page_size
@@ -21,7 +21,7 @@ from routing_admin.dispatch.model_endpoints import KeyNote, list_key_notes
 STATES: Mapping[str, str | Promise] = {
     "ok": gettext_lazy("Ready"),
     "no_key": gettext_lazy("No key"),
-    "rejected": pgettext_lazy("key or address", "Refused"),
+    "not_allowed": gettext_lazy("Address not allowed"),
     "disabled": gettext_lazy("Disabled"),
 }
 """The states of services, as `labels.BADGES` names them: those of their providers' keys."""
