@@ -38,6 +38,17 @@ def chat(settings: Any) -> Iterator[Chat]:
         yield server
 
 
+def test_alert_is_not_said_to_be_sent_later_without_a_webhook(viewer: Client, settings: Any) -> None:
+    """Without a webhook nothing will be sent, and the row links to where one is set."""
+    note_trouble(condition_of(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
+    settings.ALERT_WEBHOOK = None
+    link = Page(viewer.get("/alerts/")).link("not sent: no webhook")
+    assert link
+    assert link.attributes["href"] == "#webhook"
+    settings.ALERT_WEBHOOK = parse_webhook("https://chat.example/hook")
+    assert Page(viewer.get("/alerts/")).shows("not sent yet")
+
+
 def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
     """The page shows active and ended alerts and failed deliveries, with the remedy, in the page's language."""
     now = timezone.now()
