@@ -16,13 +16,27 @@ from django.utils import timezone
 
 from artifacts.models import Artifact
 from capabilities.acts import Actor, AuditedAction
+from capabilities.core.services.agent_limits import Meter
+from capabilities.core.services.agents import LabelKind
+from capabilities.core.services.limit_holders import id_of_label
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import write_event
 from routing_admin.core.fallback.chain import Attempt
-from routing_admin.models import AdminToken, Alias, Candidate, LabelBudget, RequestLog, Revision, TaskRoute
+from routing_admin.models import (
+    AdminToken,
+    Alias,
+    Candidate,
+    LabelBudget,
+    LimitWindow,
+    RequestLog,
+    Revision,
+    TaskRoute,
+    UsageSum,
+)
 from routing_admin.request_log.entries import RequestFacts, entry_of
 from routing_admin.request_log.insertion import write
+from routing_admin.request_log.usage_sums import day_of
 from tests.cast import HTMX
 from tests.console.page import Page
 
@@ -207,6 +221,29 @@ def test_budgets_are_filtered_by_what_they_are_for_and_lead_to_their_usage(admin
     assert page.rows == ["text-agent"]
     assert page.row("text-agent").addresses[0] == "/usage/?by=user"
     assert Page(admin.get("/usage/budgets/?sort=-name")).rows == ["text-agent", "billing", "apollo"]
+
+
+@pytest.mark.parametrize(("used", "tone"), [(79, None), (80, "warn"), (100, "bad"), (130, "bad")])
+def test_the_bar_of_a_budget_has_the_colour_of_its_state(admin: Client, used: int, tone: str | None) -> None:
+    LabelBudget.objects.create(label="team:billing", limits={"tokensPerDay": 100})
+    end = timezone.now() + timedelta(hours=1)
+    window = {"holder": id_of_label(LabelKind.TEAM, "billing"), "meter": Meter.TOKENS_PER_DAY, "window": "now"}
+    LimitWindow.objects.create(**window, drawn=used, ends_at=end)
+    bars = [
+        control for control in Page(admin.get("/usage/budgets/")).row("billing").controls if control.tag == "progress"
+    ]
+    assert [bar.attributes.get("class") for bar in bars] == [tone]
+
+
+def test_large_numbers_of_budgets_have_thousands_separators(admin: Client) -> None:
+    money = {"moneyPerMonth": "12500.50", "currency": "USD"}
+    for label in ("team:billing", "user:text-agent"):
+        LabelBudget.objects.create(label=label, limits=money)
+    today = day_of(timezone.now())
+    UsageSum.objects.create(span=UsageSum.DAY, start=today, team="billing", requests=1741, unpriced=1741)
+    page = Page(admin.get("/usage/budgets/"))
+    assert page.row("billing").shows("1,741 calls without a known price")
+    assert page.row("text-agent").shows("12,500.50 USD")
 
 
 def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(admin: Client) -> None:

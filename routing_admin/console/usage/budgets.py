@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
@@ -115,7 +116,7 @@ def make_row(number: int, line: BudgetLine) -> BudgetRow:
 
 
 def write_amount(meter: Meter, stored: Mapping[str, Any]) -> str:
-    return f"{stored[meter]} {stored[CURRENCY]}" if meter in MONEY else f"{stored[meter]:,}"
+    return f"{Decimal(str(stored[meter])):,} {stored[CURRENCY]}" if meter in MONEY else f"{stored[meter]:,}"
 
 
 @require_POST
