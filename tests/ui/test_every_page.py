@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -324,6 +326,16 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
     page.context.clear_cookies()
     page.context.add_cookies(cookies)
     assert faults == []
+
+
+def test_the_installations_keys_were_used_when_its_requests_say_so(installation: str, folder: str) -> None:
+    """Lists and logs agree: each key's last use is its newest request's time, and none is after its revocation."""
+    with closing(sqlite3.connect(f"{folder}/logs.sqlite3")) as logs:
+        requests = dict(logs.execute("SELECT key, max(started_at) FROM routing_admin_requestlog GROUP BY key"))
+    with closing(sqlite3.connect(f"{folder}/routing_admin.sqlite3")) as database:
+        rows = database.execute("SELECT public_id, last_used_at, revoked_at FROM capabilities_agentkey").fetchall()
+    assert not [key for key, used, _revoked in rows if key in requests and used is None]
+    assert not [key for key, used, revoked in rows if used and revoked and used > revoked]
 
 
 def test_no_page_makes_more_than_twelve_queries(visitor: Visitor, folder: str) -> None:

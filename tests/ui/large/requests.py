@@ -136,7 +136,8 @@ class Traffic:
         self._share_played = min(1.0, PLAYED / max(1, planned.size.requests))
         self._callers: list[Caller] = []
         self._weights: list[float] = []
-        self._last_uses: dict[str, tuple[AgentKey, datetime]] = {}
+        self._keys: dict[str, AgentKey] = {}
+        self._last_uses: dict[str, datetime] = {}
         self._pool_size = 0
         self._ids: deque[str] = deque(maxlen=50)
         self._prepared: dict[tuple[Any, ...], Prepared | CannotRead] = {}
@@ -218,7 +219,8 @@ class Traffic:
 
     def _find_callers(self) -> None:
         keys: dict[str, AgentKey] = {}
-        for row in AgentKey.objects.select_related("agent").filter(revoked_at=None).order_by("-created_at", "-pk"):
+        # An agent's first key is neither expired nor revoked later.
+        for row in AgentKey.objects.select_related("agent").filter(revoked_at=None).order_by("created_at", "pk"):
             keys.setdefault(row.agent.agent_id, row)
         targets = {alias.target: alias.name for alias in self._planned.aliases}
         for agent in self._state.configuration.agents:
@@ -273,9 +275,8 @@ class Traffic:
             attempts = (*played.attempts[:-1], last)
         else:
             attempts = played.attempts
-        row = self._last_uses.get(facts["agent"], (None,))[0]
-        if row is not None:
-            self._last_uses[facts["agent"]] = (row, began)
+        if key := facts.get("key"):
+            self._last_uses[key] = began
         request_id = f"req_{self._rng.getrandbits(96):024x}"
         self._ids.append(request_id)
         complete = RequestFacts(
@@ -286,7 +287,7 @@ class Traffic:
     def _play(self, at: float, name: str) -> Played:
         rng = self._rng
         caller = rng.choices(self._callers, cum_weights=self._weights)[0]
-        self._last_uses.setdefault(caller.agent, (caller.key, datetime.fromtimestamp(at, UTC)))
+        self._keys[caller.key.public_id] = caller.key
         facts = {"surface": "v1", "agent": caller.agent, "key": caller.key.public_id, "labels": self._labels(caller)}
         draw = 1.0 if name else rng.random()
         if draw < 0.02:
@@ -562,8 +563,8 @@ class Traffic:
 
     def note_evidence(self) -> None:
         """Write what a server writes after its calls: when keys were last used, and which files models refused."""
-        for row, moment in self._last_uses.values():
-            last_uses().note(row, moment)
+        for key, moment in self._last_uses.items():
+            last_uses().note(self._keys[key], moment)
         last_uses().write()
         noted_refusals().write()
 
