@@ -15,6 +15,7 @@ from routing_admin.console.settings.actions import set_content_policy
 from routing_admin.dispatch.preview import preview
 from routing_admin.models import FileDescription, RequestLog, TaskRoute
 from tests.cast import HTMX
+from tests.console.page import Page
 from tests.describing.describers import POLICY, WORDS, bodies_to, describing_lab
 from tests.gateway.plane import PNG, chat_body, image, logged, post
 
@@ -130,6 +131,21 @@ def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, ke
     second_page = admin.get(reverse("request", args=[logged(second.headers["x-request-id"]).pk])).content.decode()
     assert "seer describes " not in second_page
     assert admin.get(reverse("request", args=[describer_call.pk])).status_code == 200
+
+
+def test_rows_of_attempts_hide_the_same_columns_on_a_phone(admin: Client, key: str) -> None:
+    """A phone hides as many cells of each row of the attempts as of their head, so that no cell leaves its column."""
+    with describing_lab():
+        answer = post(key, chat_body(image(), model="task:blind", language="en"))
+    attempts = Page(admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk]))).region("Attempts")
+    table = [each for each in attempts.controls if each.tag == "table"][-1]
+    hidden = [
+        ["p2" in (cell.attributes.get("class") or "") for cell in row.controls if cell.tag in ("th", "td")]
+        for row in table.controls
+        if row.tag == "tr"
+    ]
+    assert len(hidden) == 3
+    assert hidden[0] == hidden[1] == hidden[2]
 
 
 def test_a_describer_that_fails_has_a_red_row(admin: Client, key: str) -> None:
