@@ -26,13 +26,17 @@ Parts = tuple[tuple[str, bool], ...]
 
 @dataclass(frozen=True, slots=True)
 class SideBySideRow:
-    """One row of two texts side by side: `tag` is equal, replace, delete or insert. Numbers count from 1."""
+    """One row of two texts side by side: `tag` is equal, replace, delete or insert. Numbers count from 1.
+
+    `skipped` is how many unchanged lines were left out before this row.
+    """
 
     tag: str
     left_number: int | None
     left: str
     right_number: int | None
     right: str
+    skipped: int = 0
 
     @property
     def left_parts(self) -> Parts:
@@ -49,11 +53,14 @@ def compare_lines(before: str, after: str, *, context: int = 3) -> tuple[SideByS
 
 
 def _rows(left: Sequence[str], right: Sequence[str], context: int) -> Iterator[SideBySideRow]:
+    shown = 0
     for group in _matcher(left, right).get_grouped_opcodes(context):
+        skipped, shown = group[0][1] - shown, group[-1][2]
         for tag, i1, i2, j1, j2 in group:
             for step in range(max(i2 - i1, j2 - j1)):
                 i, j = (i1 + step if i1 + step < i2 else None), (j1 + step if j1 + step < j2 else None)
-                yield SideBySideRow(tag, *_number_line(left, i), *_number_line(right, j))
+                yield SideBySideRow(tag, *_number_line(left, i), *_number_line(right, j), skipped=skipped)
+                skipped = 0
 
 
 def _matcher(left: Sequence[str], right: Sequence[str]) -> difflib.SequenceMatcher[str]:

@@ -22,6 +22,17 @@ def test_every_changed_line_of_both_texts_has_a_row(before: str, after: str) -> 
         assert (left, right) == (before.splitlines(), after.splitlines())
 
 
+@given(LINES, LINES, st.integers(0, 3))
+def test_lines_left_out_before_a_row_are_counted(before: str, after: str, context: int) -> None:
+    """The lines on the left are numbered on from one row to the next, after those that were left out."""
+    number = 0
+    for row in compare_lines(before, after, context=context):
+        number += row.skipped
+        if row.left_number:
+            number += 1
+            assert row.left_number == number
+
+
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_the_pieces_of_a_line_are_the_line(line: str, other_line: str) -> None:
     """Joined, the parts of a line are the line. Equal lines have no marks."""
