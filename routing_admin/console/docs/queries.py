@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from django.urls import reverse
+
 from routing_admin.console.docs.markdown import Document, Section, Target, parse, read_sections
 from routing_admin.console.docs.rules import FOLDER, SUFFIX, document_url, name_of
 from routing_admin.places import FILES
+
+API = "routing_admin/console/api.py"
+"""The code whose page is the API reference, as those of documents are theirs."""
 
 MAX_FOUND = 30
 SNIPPET = 160
@@ -37,6 +42,8 @@ def resolve(link: str, source: str) -> Target | None:
         return Target(link)
     target = (FILES / source).parent.joinpath(file).resolve()
     path = target.relative_to(FILES).as_posix() if target.is_relative_to(FILES) else ""
+    if path == API:
+        return Target(reverse("agents-api:openapi-view"))
     return Target(document_url(path) + hash_sign + anchor, read_title(path)) if path in list_paths().values() else None
 
 
