@@ -51,6 +51,10 @@ class Content:
     status: str = ""
 
 
+TONES = {"GET": "info", "POST": "ok", "PUT": "warn", "PATCH": "acc", "DELETE": "bad"}
+"""The colour of each method, as in most references of APIs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """A call of the API as the reference shows it."""
@@ -65,6 +69,10 @@ class Operation:
     bodies: tuple[Content, ...]
     answers: tuple[Content, ...]
     example: str
+
+    @property
+    def tone(self) -> str:
+        return TONES.get(self.method, "")
 
 
 def first_sentence(text: str) -> str:

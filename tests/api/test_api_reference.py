@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from routing_admin.api.reference import Field, first_sentence, list_operations
+from tests.console.page import Page
 from tests.console.visits import text_of
 
 DOCUMENT: dict[str, Any] = {
@@ -95,3 +96,10 @@ def test_signed_in_readers_keep_the_navigation(path: str, admin: Client) -> None
     page = admin.get(path).content.decode()
     assert 'id="side"' in page
     assert 'href="/requests/"' in page
+
+
+def test_the_reference_leads_back_to_the_documentation(client: Client, admin: Client) -> None:
+    """Besides the navigation, a breadcrumb leads to the documentation. Without a session there is neither."""
+    for path in ("/api/v1/docs", "/api/v1/docs?operation=send"):
+        assert Page(admin.get(path)).addresses.count("/docs/") == 2
+        assert "/docs/" not in Page(client.get(path)).addresses
