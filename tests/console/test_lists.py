@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from django.utils.html import strip_tags
 
 from routing_admin.console.base.lists import Choice, Column, Listing, arrange, natural_key
-from routing_admin.console.base.tags.ui import short_name, times
+from routing_admin.console.base.tags.ui import short_name, short_names, times
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,13 @@ def test_a_long_name_is_short_on_the_page_and_whole_for_everything_else() -> Non
         f'<span class="name" title="{name}">servicewidewidew<span class="mid">{name[16:-6]}</span>dewide</span>'
     )
     assert short_name("a" * 32) == f'<span class="name">{"a" * 32}</span>'
+
+
+def test_long_names_within_a_sentence_are_short() -> None:
+    """A slash separates two names. Words of a sentence without spaces, as in Chinese, are not names."""
+    name = "wide" * 20
+    sentence = f"<{name}/short> 拒绝了其密钥，" * 2 + "提供商" * 20
+    assert short_names(sentence) == f"&lt;{short_name(name)}/short&gt; 拒绝了其密钥，" * 2 + "提供商" * 20
 
 
 def test_a_name_breaks_at_its_separators_alone() -> None:

@@ -179,6 +179,16 @@ def short_name(name: object) -> SafeString:
     )
 
 
+LONG_WORD = re.compile(rf"([\w.:@-]{{{LONG_NAME + 1},}})", re.ASCII)
+
+
+@register.filter
+def short_names(sentence: str) -> SafeString:
+    """Shorten long names within a sentence, as `short_name` does. A slash separates two names."""
+    words = LONG_WORD.split(sentence)
+    return format_html_join("", "{}", ((short_name(word) if place % 2 else word,) for place, word in enumerate(words)))
+
+
 @register.inclusion_tag("components/sort_head.html", takes_context=True)
 def sort_head(context: template.Context, column: str, label: str, css: str = "", hint: str = "") -> dict[str, Any]:
     """Render the heading of a column that sorts the context's `listing`. A second click reverses the order.
