@@ -21,8 +21,8 @@ from capabilities.models import Drift, Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.tags.ui import exact
 from routing_admin.console.dashboard import queries
-from routing_admin.console.dashboard.notices import list_notices
-from routing_admin.console.dashboard.queries import LowBudget, QuotaUse, figures_of, percent_text
+from routing_admin.console.dashboard.notices import NoticeGroup, NoticeLine, list_notices
+from routing_admin.console.dashboard.queries import QuotaUse, figures_of, percent_text
 from routing_admin.console.dashboard.views import SHOWN, tiles_of
 from routing_admin.console.people.actions import choose_password
 from routing_admin.console.providers.queries import list_models, read_evidence
@@ -262,6 +262,14 @@ def test_empty_installation_lists_what_is_missing(admin: Client) -> None:
     text = admin.get(reverse("dashboard")).content.decode()
     assert "No task route yet" in text
     assert "No providers yet" in text
+
+
+@pytest.mark.parametrize(("number", "hidden"), [(0, 0), (5, 0), (6, 0), (7, 2)])
+def test_a_line_is_never_hidden_alone(number: int, hidden: int) -> None:
+    """A line that says "and 1 more" would be as long as the one that it hides."""
+    lines = [NoticeLine(f"route-{place}", "", "no key") for place in range(number)]
+    group = NoticeGroup(tone="bad", icon="stop", sentence="", url="", lines=lines)
+    assert (len(group.first_lines), group.more) == (number - hidden, hidden)
 
 
 def test_the_checklist_counts_what_the_rows_say(admin: Client, demo: None) -> None:

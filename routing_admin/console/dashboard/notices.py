@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -27,6 +27,8 @@ from routing_admin.core.fallback.cooldown import Cooldowns
 MAX_LINES = 5
 """How many objects a row names. Its link leads to all of them."""
 MAX_CAUSES = 4
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,17 @@ class NoticeGroup:
 
     @property
     def first_lines(self) -> Sequence[NoticeLine]:
-        return self.lines[:MAX_LINES]
+        return cut(self.lines, MAX_LINES)[0]
 
     @property
     def more(self) -> int:
-        return len(self.lines[MAX_LINES:])
+        return len(cut(self.lines, MAX_LINES)[1])
+
+
+def cut(items: Sequence[Item], most: int) -> tuple[Sequence[Item], Sequence[Item]]:
+    """Return the first items, and the rest. A single rest is shown: a line that says so would be no shorter."""
+    end = most if len(items) > most + 1 else len(items)
+    return items[:end], items[end:]
 
 
 def list_notices(

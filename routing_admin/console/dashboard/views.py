@@ -28,7 +28,7 @@ from routing_admin.console.base.page_responses import add_refusal_toast, add_toa
 from routing_admin.console.catalogue.actions import replace_model
 from routing_admin.console.catalogue.queries import list_endings
 from routing_admin.console.dashboard.actions import try_again
-from routing_admin.console.dashboard.notices import list_notices
+from routing_admin.console.dashboard.notices import cut, list_notices
 from routing_admin.console.dashboard.queries import (
     figures_of,
     find_first_steps,
@@ -180,6 +180,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         cooldowns=process_run_context().cooldowns,
         drifts=render_drifts(list_drifts(state.configuration)),
     )
+    shown_notices, more_notices = cut(notices, MAX_NOTICES)
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
@@ -192,8 +193,8 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "disk_space": low_disk_space(),
         "state": state,
         "endings": list_endings(),
-        "notices": notices[:MAX_NOTICES],
-        "more_notices": notices[MAX_NOTICES:],
+        "notices": shown_notices,
+        "more_notices": more_notices,
         "tiles": (shown := select_shown(tiles)),
         "more_tiles": len(tiles) - len(shown),
         "figures": figures_of(today, yesterday, health.first_content(now), now),
