@@ -131,7 +131,15 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
     logged("old", 30, first_content_ms=1)
     first = health.first_content(timezone.now())
     assert (first.p50, first.p95, max(first.series)) == (200, 9000, 200)
-    assert "95% within 9.00 s" in [figure.comparison for figure in figures_of(health.Day(), health.Day(), first, NOW)]
+    assert "95% within 9.00 s" in [figure.count for figure in figures_of(health.Day(), health.Day(), first, NOW)]
+
+
+def test_the_line_of_a_figure_ends_with_the_last_whole_hour() -> None:
+    """The current hour counts for the figure, but its few requests do not look like a fall."""
+    day = health.Day(requests=(5,) * 24 + (1,))
+    figures = figures_of(day, health.Day(), health.FirstContent(), NOW)
+    assert (figures[0].value, figures[0].series) == ("121", (5,) * 24)
+    assert [len(figure.series) for figure in figures] == [24] * 4
 
 
 @pytest.mark.parametrize(("share", "text"), [(None, "–"), (0, "0%"), (0.01, "<0.1%"), (4.321, "4.3%"), (100, "100.0%")])

@@ -180,14 +180,17 @@ NOTHING = "–"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure as text, with a comparison, an hourly series, and a search for the requests that it counts."""
+    """A figure as text, with a comparison, an hourly series, and a search for the requests that it counts.
+
+    The series ends with the last whole hour: the current one would look like a fall.
+    """
 
     label: str
     value: str
-    comparison: str
+    count: str
     series: Sequence[float]
+    comparison: str = ""
     tone: str = ""
-    count: str = ""
     search: str = ""
 
 
@@ -200,7 +203,7 @@ def figures_of(today: Day, yesterday: Day, first_content: FirstContent, now: dat
             label=_("Requests, 24 h"),
             value=f"{today.total:,}",
             comparison=_("%(before)s the day before") % {"before": f"{yesterday.total:,}"},
-            series=today.requests,
+            series=today.requests[:-1],
             count=_("since %(time)s") % {"time": f"{localtime(start):%m-%d %H:%M}"},
             search=Search((since,)).to_text(),
         ),
@@ -209,10 +212,10 @@ def figures_of(today: Day, yesterday: Day, first_content: FirstContent, now: dat
         Figure(
             label=_("First content, median"),
             value=NOTHING if first_content.p50 is None else duration_text(first_content.p50),
-            comparison=_("no streamed answer")
+            count=_("no streamed answer")
             if first_content.p95 is None
             else _("95%% within %(time)s") % {"time": duration_text(first_content.p95)},
-            series=first_content.series,
+            series=first_content.series[:-1],
         ),
     )
 
@@ -230,7 +233,7 @@ def _share_figure(
         label=label,
         value=percent_text(today.share(hours)),
         comparison=comparison,
-        series=hours,
+        series=hours[:-1],
         tone=tone if any(hours) else "",
         count=count,
         search=search,
