@@ -22,7 +22,7 @@ from routing_admin.console.base.lists import PAGE_SIZES
 from routing_admin.console.history.fields import field_name
 from routing_admin.console.history.phrases import change_line
 from routing_admin.console.routes.actions import save_alias, save_route
-from routing_admin.core.configuration.diff import Change, ChangeKind
+from routing_admin.core.configuration.diff import Change, ChangeKind, sentence
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import Alias, Revision, TaskRoute
 from tests.console.page import Page
@@ -268,6 +268,16 @@ def test_a_key_that_strayed_into_a_change_is_masked() -> None:
         after="sk-live-0123456789abcdef",
     )
     assert "0123456789" not in change_line(change).text
+
+
+def test_a_number_in_a_change_is_written_as_a_person_wrote_it() -> None:
+    """The binary fraction of a number is rounded in sentences, also within a candidate's parameters."""
+    near = {"provider": "a", "model": None, "temperature": 0.9500000000000001, "max_tokens": None}
+    near |= {"extra_body": {"top_p": 0.1 + 0.2}, "extra": {}}
+    change = Change(action=ChangeKind.CHANGED, kind="route", name="r", field="candidates", before=[], after=[near])
+    for text in (change_line(change).text, sentence(change)):
+        assert "temperature 0.95" in text
+        assert "00000" not in text
 
 
 @pytest.mark.parametrize("path", [*(f"limits.{meter}" for meter in Meter), "limits.models", "timeouts.firstContent"])

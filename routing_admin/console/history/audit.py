@@ -41,6 +41,7 @@ from routing_admin.console.history.queries import (
     list_audit_events,
 )
 from routing_admin.console.history.views import ICONS, MAX_DIGITS, cursor_in
+from routing_admin.core.configuration.diff import round_floats
 
 if TYPE_CHECKING:
     from routing_admin.models import AuditEvent
@@ -188,7 +189,7 @@ def audit_line(event: AuditEvent, parameters: Mapping[str, str], counts: Mapping
 def _text_of(value: Any) -> str:
     if isinstance(value, list):
         return join_words(_text_of(item) for item in value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(round_floats(value), ensure_ascii=False)
 
 
 def link(parameters: Mapping[str, str], **changes: str | int) -> str:

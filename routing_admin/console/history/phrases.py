@@ -20,7 +20,7 @@ from capabilities.sentences import join_words
 from routing_admin.console.base.content_policies import LABELS
 from routing_admin.console.history.fields import field_name
 from routing_admin.console.matrix.cells import SOURCES
-from routing_admin.core.configuration.diff import Change, ChangeKind
+from routing_admin.core.configuration.diff import Change, ChangeKind, round_floats
 from routing_admin.core.configuration.specs import Configuration
 from routing_admin.core.files.entries import side_by_side
 
@@ -216,6 +216,7 @@ def act_text(code: str) -> Text:
 
 def change_line(change: Change) -> ChangeLine:
     """Return the change in the user's language. Text that looks like a key is masked."""
+    change = replace(change, before=round_floats(change.before), after=round_floats(change.after))
     tone, icon, label = BADGES[change.action]
     kind = KINDS.get(change.kind, change.kind)
     if change.action is ChangeKind.MOVED:

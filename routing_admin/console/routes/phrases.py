@@ -16,6 +16,7 @@ from capabilities.core.translatable import insert_facts
 from capabilities.labels import CONTENTS
 from capabilities.sentences import join_words, translate_sentence
 from routing_admin.console.routes.draft import Draft, EditorAction
+from routing_admin.core.configuration.diff import round_floats
 from routing_admin.core.configuration.route_changes import RouteChange, RouteChangeKind
 from routing_admin.core.configuration.specs import DESCRIBE_ROUTE, Configuration, RouteSpec
 from routing_admin.core.planning.lint import ChainLint, CheckedCandidate, Finding
@@ -154,7 +155,7 @@ def change_text(change: RouteChange) -> str:
         case RouteChangeKind.MOVED:
             return insert_facts(_("%(name)s moved from %(before)s to %(after)s"), facts)
     field = FIELDS.get(change.field, change.field)
-    values = {"name": change.candidate, "field": field, "value": value_text(change.after)}
+    values = {"name": change.candidate, "field": field, "value": value_text(round_floats(change.after))}
     if change.candidate:
         return insert_facts(_("%(field)s of %(name)s set to %(value)s"), values)
     return insert_facts(_("%(field)s set to %(value)s"), values)

@@ -143,6 +143,15 @@ def _order_change(kind: str, name: str, before: list[str], after: list[str]) -> 
         yield Change(action=ChangeKind.CHANGED, kind=kind, name=name, field=MORE_KEYS, before=before, after=after)
 
 
+def round_floats(value: Any) -> Any:
+    """Return a JSON value for people, with at most ten digits of a number: 0.95 for 0.9500000000000001."""
+    if isinstance(value, float):
+        return float(f"{value:.10g}")
+    if isinstance(value, Mapping):
+        return {key: round_floats(item) for key, item in value.items()}
+    return [round_floats(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def sentence(change: Change) -> str:
     """Describe the change in English."""
     kind = KIND_WORDS.get(change.kind, change.kind)
@@ -151,7 +160,7 @@ def sentence(change: Change) -> str:
         return f"The order of the {kind}s is now: {', '.join(change.after)}."
     if not change.field:
         return f"{subject[0].upper()}{subject[1:]} is {change.action.value}."
-    before, after = format_value(change.field, change.before), format_value(change.field, change.after)
+    before, after = (format_value(change.field, round_floats(value)) for value in (change.before, change.after))
     field = f"{change.field} of {subject}"
     return {
         ChangeKind.ADDED: f"{field} is set to {after}.",
