@@ -22,7 +22,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.tags.ui import exact
 from routing_admin.console.dashboard import queries
 from routing_admin.console.dashboard.notices import NoticeGroup, NoticeLine, list_notices
-from routing_admin.console.dashboard.queries import QuotaUse, figures_of, percent_text
+from routing_admin.console.dashboard.queries import LowBudget, QuotaUse, figures_of, percent_text
 from routing_admin.console.dashboard.views import SHOWN, tiles_of
 from routing_admin.console.people.actions import choose_password
 from routing_admin.console.providers.queries import list_models, read_evidence
