@@ -158,7 +158,7 @@ ACTS: Mapping[str, Text] = {
 LONGEST = 200
 
 
-MAX_ROWS = 110
+MAX_ROWS = 100
 """How many lines of a side-by-side diff a page shows. The list above it counts all changes."""
 
 
