@@ -226,7 +226,7 @@ def _parts(counts: Counts, search: Search) -> Iterator[TotalsPart]:
         "cancelled": (counts.cancelled, _("%(count)s cancelled")),
     }
     for state, (count, text) in numbers.items():
-        if count or state == "failed":
+        if count or (state == "failed" and counts.requests):
             share = percent_text(100 * count / counts.requests) if counts.requests else ""
             url = list_address(search.having("status", state))
             yield TotalsPart(text=text % {"count": f"{count:,}", "share": share}, meaning=MEANINGS[state], url=url)
