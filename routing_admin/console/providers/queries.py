@@ -20,7 +20,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.configuration.keys import NamedKey
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.providers.key_forms import KeyNameForm
-from routing_admin.console.providers.rules import READY, ProviderState, badge_of, state_of
+from routing_admin.console.providers.rules import NO_KEY, READY, ProviderState, badge_of, state_of
 from routing_admin.console.requests.story import explain_outcome
 from routing_admin.core.fallback.chain import OK, PoolKey
 from routing_admin.core.fallback.cooldown import Cooldowns
@@ -60,7 +60,7 @@ class ProviderLine:
     @property
     def test_says_no_more(self) -> bool:
         """Whether the last test failed only for want of a key, which the state says already."""
-        return self.test is not None and self.test.fault == Fault.KEY_MISSING and self.state.name == "no_key"
+        return self.test is not None and self.test.fault == Fault.KEY_MISSING and self.state.name == NO_KEY
 
     @property
     def preset(self) -> HostPreset | None:

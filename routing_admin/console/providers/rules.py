@@ -9,8 +9,9 @@ from routing_admin.core.fallback.chain import OK
 from routing_admin.dispatch.model_endpoints import KeyNote
 from routing_admin.request_log.health import FAILED, Health, Sample, name_failure
 
-DISABLED, COOLING, READY, SLOW, NOT_ALLOWED = "disabled", "cooling", "ok", "slow", "not_allowed"
-WORST_FIRST = (*FAILED, NOT_ALLOWED, COOLING, SLOW, "no_key", READY, DISABLED)
+DISABLED, COOLING, READY, SLOW = "disabled", "cooling", "ok", "slow"
+NO_KEY, NOT_ALLOWED = "no_key", "not_allowed"
+WORST_FIRST = (*FAILED, NOT_ALLOWED, COOLING, SLOW, NO_KEY, READY, DISABLED)
 """All states, as `labels.BADGES` names them."""
 
 NOT_FAILED = (OK, Fault.KEY_MISSING, Fault.ORIGIN_REFUSED)
@@ -78,4 +79,4 @@ def badge_of(key: KeyNote) -> str:
     """Return the badge of a key: `ok`, `no_key`, or `not_allowed` if its provider's address is not allowed."""
     if not key.reason:
         return READY
-    return "no_key" if key.source == "missing" and not key.unconfirmed else NOT_ALLOWED
+    return NO_KEY if key.source == "missing" and not key.unconfirmed else NOT_ALLOWED
