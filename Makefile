@@ -97,8 +97,7 @@ release: $(VENV)/dev $(RELEASE)/installed ## build wheel, source, list of parts 
 	@$(BIN)/python -m pip --python $(RELEASE)/program/bin/python install --quiet --no-deps dist/*.whl
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASE)/bin/cyclonedx-py environment --output-reproducible \
 		--pyproject pyproject.toml -o dist/sbom.cdx.json $(RELEASE)/program
-	@$(RELEASE)/bin/pip-licenses --python $(RELEASE)/program/bin/python --from mixed --format plain-vertical --with-urls \
-		--with-license-file --no-license-path --output-file dist/LICENSES.txt
+	@$(RELEASE)/program/bin/python deploy/release/licenses.py > dist/LICENSES.txt
 	@cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 	RELEASED=$(RELEASE)/program/bin/routing-admin $(BIN)/pytest -q -p no:cacheprovider -n 0 \
 		tests/deploy/test_release.py tests/deploy/test_installed_package.py tests/ui/test_first_five_minutes.py

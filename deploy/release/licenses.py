@@ -1,0 +1,57 @@
+"""Print the licenses of everything that the environment of this interpreter holds: `python licenses.py > LICENSES.txt`.
+
+All license files of a package are printed, since many wheels hold libraries with licenses of their own. For wheels
+without any file, `missing-licenses/` has the text from the project's repository.
+"""
+
+import importlib.metadata
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+MISSING = Path(__file__).parent / "missing-licenses"
+NAMES = ("LICEN", "COPYING", "NOTICE")
+RULE = "=" * 100
+
+
+def licenses_of(package: importlib.metadata.Distribution) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each license file."""
+    for file in package.files or ():
+        place, _, name = str(file).partition(".dist-info/")
+        if "/" not in place and any(word in name.upper() for word in NAMES):
+            yield name.removeprefix("licenses/"), decoded(file.read_binary())
+    if (text := MISSING / f"{package.name}.txt").exists():
+        yield text.name, text.read_text("utf-8")
+
+
+def decoded(text: bytes) -> str:
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return text.decode("latin-1")
+
+
+def license_name(package: importlib.metadata.Distribution) -> str:
+    """Return the SPDX expression, or what a package without one says."""
+    metadata = package.metadata
+    classifiers = [line.rsplit(" :: ", 1)[1] for line in metadata.get_all("Classifier", []) if "License ::" in line]
+    return metadata.get("License-Expression") or " or ".join(classifiers) or metadata["License"].splitlines()[0]
+
+
+def main() -> int:
+    """Print them, and return 1 if a package has no license text."""
+    without = list[str]()
+    for package in sorted(importlib.metadata.distributions(), key=lambda package: package.name.lower()):
+        texts = list(licenses_of(package))
+        if not texts:
+            without.append(package.name)
+        print(RULE, package.name, package.version, license_name(package), RULE, sep="\n")
+        for name, text in texts:
+            print(f"--- {name}", text.strip(), "", sep="\n\n")
+    if without:
+        print(f"No license text: {', '.join(without)}. Put it into {MISSING}.", file=sys.stderr)
+    return bool(without)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
