@@ -89,18 +89,25 @@ lock: ## resolve the dependencies again (needs uv and npm)
 	uv pip compile --group catalogue --universal --python-version 3.12 --generate-hashes --no-emit-index-url --no-header -q --no-deps -o capabilities/catalogue/requirements.txt
 	cd tests/clients/node && npm install --package-lock-only --silent --no-audit --no-fund
 
+# A wheel in an environment of its own, without pip: $(call install_wheel,PYTHON,NAME)
+install_wheel = rm -rf $(RELEASE)/$(2) && $(1) -m venv --without-pip $(RELEASE)/$(2) \
+	&& $(BIN)/python -m pip --python $(RELEASE)/$(2)/bin/python install --quiet --no-deps --require-hashes -r requirements.txt \
+	&& $(BIN)/python -m pip --python $(RELEASE)/$(2)/bin/python install --quiet --no-deps dist/*.whl
+NEWEST = python3.14 python3.13 python3.12  # the first that is here is tested beside $(PYTHON)
+
 release: $(VENV)/dev $(RELEASE)/installed ## build wheel, source, list of parts (SBOM) and licenses into dist/, and check them
-	@rm -rf dist $(RELEASE)/program
+	@rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASE)/bin/python -m hatchling build -d dist
-	@$(PYTHON) -m venv --without-pip $(RELEASE)/program
-	@$(BIN)/python -m pip --python $(RELEASE)/program/bin/python install --quiet --no-deps --require-hashes -r requirements.txt
-	@$(BIN)/python -m pip --python $(RELEASE)/program/bin/python install --quiet --no-deps dist/*.whl
+	@$(call install_wheel,$(PYTHON),program)
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASE)/bin/cyclonedx-py environment --output-reproducible \
 		--pyproject pyproject.toml -o dist/sbom.cdx.json $(RELEASE)/program
 	@$(RELEASE)/program/bin/python deploy/release/licenses.py > dist/LICENSES.txt
 	@cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 	RELEASED=$(RELEASE)/program/bin/routing-admin $(BIN)/pytest -q -p no:cacheprovider -n 0 \
 		tests/deploy/test_release.py tests/deploy/test_installed_package.py tests/ui/test_first_five_minutes.py
+	@for newest in $(NEWEST); do $$newest -c '' 2>/dev/null || continue; echo "And on $$($$newest --version):"; \
+		$(call install_wheel,$$newest,newest) && RELEASED=$(RELEASE)/newest/bin/routing-admin \
+		$(BIN)/pytest -q -p no:cacheprovider -n 0 tests/deploy/test_installed_package.py && break || exit 1; done
 
 clean: ## remove the virtual environment and caches; data in var/ stays
 	rm -rf $(VENV) $(CLIENTS) $(RELEASE) $(SITE) $(CATALOGUE) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
