@@ -98,9 +98,10 @@ def _agent(row: RequestLog, links: Links) -> SafeString:
 
 def _asked(row: RequestLog, links: Links) -> SafeString:
     entry = build_row(row)
-    asked, route = entry["target"], NOTHING
+    asked, route, css = entry["target"], NOTHING, "xs muted"
     if asked.kind == "route" and not asked.route:
-        name = links.name("task", row.task_type)
+        # Most requests ask for a route: the word in each row would only add a line.
+        name, css = links.name("task", row.task_type), "xs muted" if entry["operation"] else "sr"
     elif asked.kind or asked.name != row.pk:
         name, route = short_name(asked.name), links.name("task", asked.route)
     else:
@@ -108,8 +109,8 @@ def _asked(row: RequestLog, links: Links) -> SafeString:
     default = NOTHING if row.matched else format_html(' <span class="badge">{}</span>', _("default route"))
     kind = f"{entry['operation']} {asked.label}".strip()
     return format_html(
-        '{} <span class="xs muted">{} {}</span>{}<span class="sub narrow">{}</span>',
-        *(name, kind, route, default, short_name(row.agent)),
+        '{} <span class="{}">{} {}</span>{}<span class="sub narrow">{}</span>',
+        *(name, css, kind, route, default, short_name(row.agent)),
     )
 
 
