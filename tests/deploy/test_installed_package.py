@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.identity.visitors import CSRF
 from tests.processes import PROGRAM, RELEASED, free_port, wait_for_success
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,6 +123,27 @@ def test_one_line_serves_a_first_answered_call(installed: Installed) -> None:
     assert (installed.home / "backup").is_dir()
     assert installed.run("--version").startswith("routing-admin 1.")
     assert "ok" in installed.run("doctor")
+
+
+def test_every_page_of_the_navigation_is_served(installed: Installed) -> None:
+    """Templates, styles and scripts come out of the package. The user signs in with the password that was printed."""
+    data = installed.home / "pages"
+    with installed.served("--data", str(data)) as (url, printed), httpx.Client(base_url=url) as browser:
+        password = re.search(r"password   (\S+)", printed.read_text())
+        assert password is not None
+        token = CSRF.search(browser.get("/login/").text)
+        assert token is not None
+        form = {"username": "admin", "password": password[1], "csrfmiddlewaretoken": token[1]}
+        assert browser.post("/login/", data=form).headers["location"] == "/"
+        dashboard = browser.get("/").text
+        navigation = re.search(r"<nav.*?</nav>", dashboard, re.DOTALL)
+        assert navigation is not None
+        pages = set(re.findall(r'href="(/[^"#]*)"', navigation[0]))
+        files = set(re.findall(r'(?:href|src)="(/static/[^"#]+)"', dashboard))
+        assert len(pages) > 12
+        assert len(files) > 4
+        answers = {path: browser.get(path).status_code for path in pages | files}
+        assert {path: status for path, status in answers.items() if status != 200} == {}
 
 
 @pytest.mark.parametrize("archive", INSTALLATIONS, ids=lambda path: path.name.partition(".")[0])
