@@ -71,6 +71,11 @@ class Part:
     def heading(self, name: str) -> Control | None:
         return self._named(name, "h1", "h2", "h3", "h4")
 
+    def chip(self, words: str) -> Control:
+        """Return the chip or badge with these words."""
+        chips = [one for one in self.controls if {"chip", "badge"} & set((one.attributes.get("class") or "").split())]
+        return _required(words, {chip.text: chip for chip in chips})
+
     def code(self, text: str) -> Control | None:
         return self._named(text, "code")
 
@@ -162,13 +167,19 @@ class Part:
         return _required(name, regions)
 
     @property
+    def columns(self) -> list[str]:
+        """The headings of the columns of tables."""
+        heads = [control for control in self.controls if control.tag == "thead"]
+        return [cell.text for head in heads for cell in head.controls if cell.tag == "th"]
+
+    @property
     def rows(self) -> list[str]:
         """The names of the rows of tables, without the rows of column headings."""
-        return [row.first_words for row in self._rows]
+        return [row.first_words for row in self.table_rows]
 
     def row(self, name: str) -> Control:
         """Return the row that begins with this name, such as that of a link in its heading."""
-        return _required(name, {row.first_words: row for row in reversed(self._rows)})
+        return _required(name, {row.first_words: row for row in reversed(self.table_rows)})
 
     def fact(self, term: str) -> Control:
         """Return what is beside a term of a list of facts."""
@@ -187,7 +198,8 @@ class Part:
         return self if isinstance(self, Control) and words in self.text else None
 
     @property
-    def _rows(self) -> list[Control]:
+    def table_rows(self) -> list[Control]:
+        """The rows of tables, without those of column headings."""
         heads = {id(row) for head in self.controls if head.tag == "thead" for row in head.controls}
         return [control for control in self.controls if control.tag == "tr" and id(control) not in heads]
 
@@ -234,6 +246,11 @@ class Control(Part):
             if words.strip():
                 return " ".join(words.split())
         return ""
+
+    @property
+    def tone(self) -> str:
+        """The tone of a chip or badge: `ok`, `warn` or `bad`, or an empty string for grey."""
+        return " ".join(set((self.attributes.get("class") or "").split()) - {"chip", "badge"})
 
     @property
     def is_seen(self) -> bool:
