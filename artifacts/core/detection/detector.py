@@ -127,6 +127,8 @@ class BinaryDetector:
                 return candidate
         if text.trial == "utf-8" and encodings.is_cut_off(blocks(read_at, size)):
             return TextFound("utf-8", text.proof, "cut")
+        if found := encodings.with_strays(text, blocks(read_at, size)):
+            return found
         if text.trial != "utf-8" or not head[:HEAD].isascii():
             return None
         later_text = self._find(_first_foreign_line(read_at, size), False, declared)

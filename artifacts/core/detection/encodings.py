@@ -1,9 +1,10 @@
 """Decide whether bytes are text, and in which encoding.
 
-The order of trials is: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark. Then come the
-uploader's declaration and the text's own, legacy encodings by likelihood, Chinese in UTF-16, and last the injected
-guesser (a function of a library). A trial succeeds when every byte decodes (except for a last character cut in two), no
-NUL occurs and control characters are rare, over the whole stream. It works block by block, so memory stays constant.
+The order of trials is: byte order mark, escape sequences, UTF-8, UTF-32 and UTF-16 without a mark. Then come UTF-8
+with a few stray bytes, the uploader's declaration and the text's own, legacy encodings by likelihood, Chinese in
+UTF-16, and last the injected guesser (a function of a library). A trial succeeds when every byte decodes (except for a
+last character cut in two), no NUL occurs and control characters are rare, over the whole stream. It works block by
+block, so memory stays constant. Only UTF-8 and declared encodings may have stray bytes, as in rotated logs.
 
 UTF-16 and UTF-32 without a mark are recognised by their NULs, ISO 2022 and HZ by escape sequences in plain ASCII.
 """
@@ -63,6 +64,19 @@ _WESTERN = re.compile(
 _LETTERS = re.compile(rb"[A-Za-z '\".,;:!?()\r\n-]*")
 
 
+TAILS_PER_STRAY, TAILS_PER_STRAY_IN_ASCII = 10, 2
+"""Minimum number of valid continuation bytes per stray byte of UTF-8, and in text that is mostly ASCII, in which other
+encodings hardly ever form valid sequences."""
+CHARS_PER_STRAY = 50
+"""Minimum number of characters beyond ASCII per stray byte of a declared encoding."""
+
+_STRAYS = re.compile("[\udc80-\udcff]")
+_UNCOMMON = re.compile(
+    "[^\\0-\u06ff\u0900-\u0e5b\u1e00-\u27bf\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\udc80-\udcff\uff00-\uffee"
+    "\U0001f000-\U0001faff]"
+)
+
+
 class Proof(StrEnum):
     """How strong the evidence is that bytes are text.
 
@@ -77,7 +91,7 @@ class Proof(StrEnum):
 class TextFound:
     """The bytes are text: Python's name of the encoding, how certain it is that they are text, and what found it.
 
-    `certain` is False if the same bytes are nearly as likely in another encoding.
+    `certain` is False if the same bytes are nearly as likely in another encoding, or if some do not decode.
     """
 
     encoding: str
@@ -145,6 +159,76 @@ def _controls(block: bytes, text: str, single: bool) -> int:
     return ascii_controls + (0 if text.isascii() else len(_C1.findall(text)))
 
 
+def count_strays(blocks: Iterable[bytes], encoding: str) -> int:
+    """Return the number of bytes that do not decode, which `decode_blocks` replaces by U+FFFD."""
+    return _survey(blocks, canonical(encoding) or "utf-8", whole=True).strays
+
+
+@dataclass(frozen=True, slots=True)
+class _Survey:
+    """Counts of a stream: its bytes, ASCII bytes, characters, bytes that do not decode, and characters of rare scripts.
+
+    `is_clean` is False if it has a NUL or too many control characters.
+    """
+
+    size: int
+    ascii: int
+    chars: int
+    strays: int
+    uncommon: int
+    is_clean: bool
+
+    @property
+    def non_ascii_chars(self) -> int:
+        return self.chars - self.ascii - self.strays
+
+    @property
+    def is_utf8(self) -> bool:
+        """Return whether nearly all sequences of several bytes are valid UTF-8."""
+        tails = self.size - self.chars  # the bytes of valid characters, but for the first of each
+        least = TAILS_PER_STRAY_IN_ASCII if self.ascii * 10 >= self.size * 9 else TAILS_PER_STRAY
+        return self.is_clean and tails >= least * (self.strays + 3 * self.uncommon)
+
+    @property
+    def is_as_declared(self) -> bool:
+        """Return whether so few bytes are stray that the declaration is more likely than another encoding."""
+        return self.is_clean and self.non_ascii_chars >= CHARS_PER_STRAY * self.strays
+
+
+def _survey(blocks: Iterable[bytes], encoding: str, *, whole: bool) -> _Survey:
+    decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
+    single = not encoding.startswith(("utf-16", "utf-32", "iso2022"))
+    size = plain = chars = strays = uncommon = controls = 0
+    has_nul = False
+    try:
+        for block in chain(blocks, (b"",)):
+            text = decoder.decode(block, whole and not block)
+            size, chars = size + len(block), chars + len(text)
+            plain += len(text.encode("ascii", "ignore"))
+            if not text.isascii():
+                strays += len(_STRAYS.findall(text))
+                uncommon += len(_UNCOMMON.findall(text))
+            has_nul = has_nul or "\0" in text
+            controls += _controls(block, text, single)
+    except (UnicodeError, ValueError):  # some encodings have stray bytes below 0x80, which cannot be escaped
+        return _Survey(size, plain, chars, max(chars, 1), uncommon, is_clean=False)
+    return _Survey(size, plain, chars, strays, uncommon, not has_nul and controls * CHARS_PER_CONTROL <= chars)
+
+
+def with_strays(text: TextFound, blocks: Iterable[bytes], *, whole: bool = True) -> TextFound | None:
+    """Return the text if only a few bytes of the stream do not decode, else None. It is never certain."""
+    survey = _survey(blocks, text.encoding, whole=whole)
+    if text.encoding in ("utf-8", "utf-8-sig"):
+        proof = Proof.STRONG if survey.size - survey.chars >= TAILS_PER_STRAY * survey.strays else Proof.WEAK
+        return TextFound(text.encoding, proof, "strays", certain=False) if survey.is_utf8 else None
+    is_declared = text.trial in ("uploader", "itself")
+    return replace(text, certain=False) if is_declared and survey.is_as_declared else None
+
+
+MAY_HAVE_STRAYS = ("mark", "strays", "uploader", "itself")
+"""Trials that succeed although a few bytes do not decode."""
+
+
 def find_text(
     head: bytes, *, whole: bool, declared: str | None = None, prefer: str = "zh", guess: Opinion | None = None
 ) -> TextFound | None:
@@ -158,6 +242,8 @@ def find_text(
             return candidate
         if candidate.trial == "utf-8" and is_cut_off((head,)):
             return TextFound("utf-8", Proof.STRONG, "cut")
+        if candidate.trial in MAY_HAVE_STRAYS and (found := with_strays(candidate, (head,), whole=whole)):
+            return found
     return None
 
 
@@ -195,6 +281,7 @@ def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | Non
         yield _judge_utf16(head, utf16)
     if b"\0" in head:
         return
+    yield TextFound("utf-8", Proof.STRONG, "strays")
     if declared:
         yield TextFound(declared, Proof.STRONG, "uploader")
     if declared_inside := declared_in(head):
