@@ -70,6 +70,10 @@ encodings hardly ever form valid sequences."""
 CHARS_PER_STRAY = 50
 """Minimum number of characters beyond ASCII per stray byte of a declared encoding."""
 
+MAX_KANA_WORDS = 32
+"""Maximum number of bytes beyond ASCII of text that may be half-width kana instead."""
+
+_HALF_WIDTH_KANA = bytes(range(0xA1, 0xE0))
 _STRAYS = re.compile("[\udc80-\udcff]")
 _UNCOMMON = re.compile(
     "[^\\0-\u06ff\u0900-\u0e5b\u1e00-\u27bf\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\udc80-\udcff\uff00-\uffee"
@@ -291,7 +295,7 @@ def _trials(head: bytes, declared: str | None, prefer: str, guess: Opinion | Non
 
 def _legacy_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator[TextFound]:
     candidates = readings(head, guessed, prefer)
-    certain = bool(candidates) and is_clear(candidates)
+    certain = bool(candidates) and is_clear(candidates) and not _could_be_half_width_kana(head)
     for index, reading in enumerate(candidates):
         text_found = TextFound(reading.encoding, _proof_of(reading), "looks", certain and not index)
         yield from (text_found, *widen(text_found))
@@ -303,6 +307,12 @@ def _legacy_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator
         yield TextFound(guessed, Proof.WEAK, "guess", certain=False)
     if _mostly_ascii(head):
         yield TextFound("cp1252", Proof.WEAK, "latin", certain=False)
+
+
+def _could_be_half_width_kana(head: bytes) -> bool:
+    # In a few words, Japanese kana of one byte each and letters of a single-byte encoding cannot be told apart.
+    beyond_ascii = head.translate(None, bytes(range(0x80)))
+    return 4 <= len(beyond_ascii) <= MAX_KANA_WORDS and not beyond_ascii.strip(_HALF_WIDTH_KANA)
 
 
 def _judge_utf16(head: bytes, encoding: str) -> TextFound:

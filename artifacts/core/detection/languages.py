@@ -55,7 +55,7 @@ ALPHABETS: tuple[Alphabet, ...] = (
     Alphabet("be", CYRILLIC, "аінеорстыклдпўвумязьбгчхцйшюжэё"),
     Alphabet("el", ("cp1253", "iso8859-7"), "αοιετσνηυρπκμλςάίόέγήώδωχθφύβξζψϊϋΐΰ"),
     Alphabet("he", ("cp1255",), "יוהלאתמרבשנכדחקעפטגסזצםןךףץ", cased=False),
-    Alphabet("ar", ("cp1256",), "ايلمنوترةبعدسفهكقحجأشصطخذضزإىغثءئآظؤ", cased=False),
+    Alphabet("ar", ("cp1256", "iso8859-6"), "ايلمنوترةبعدسفهكقحجأشصطخذ،ضزإىغثءئآظؤ؟؛", cased=False),
     Alphabet("th", ("cp874",), "านรอกง่เม้ยลวดทตสัิบปคะีืห์ใไุแูพขชจ็ผถโธณซฟศษญฐๆำฉภฝฎฏฑฒฬฮฤ", cased=False),
 )
 """Languages whose legacy encodings use one byte for each letter."""
