@@ -17,7 +17,7 @@ from django.http.response import HttpResponseBase
 from artifacts import extract
 from artifacts.core.artifact import StoredArtifact, artifact_id
 from artifacts.core.bucket import Bucket
-from artifacts.core.detection.encodings import decode_blocks
+from artifacts.core.detection.encodings import decode_text
 from artifacts.core.detection.kinds import OCTET_STREAM
 from artifacts.core.errors import MissingError
 from artifacts.core.filenames import content_disposition
@@ -72,8 +72,7 @@ class StoredContent:
 
     def text(self) -> Text | None:
         if self.encoding:
-            text = "".join(decode_blocks(self.store.open_blocks(self.sha256), self.encoding))
-            return Text(text, self.encoding)
+            return decode_text(lambda: self.store.open_blocks(self.sha256), self.encoding)
         return self._extract()
 
     def render(self) -> Text | None:

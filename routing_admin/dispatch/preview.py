@@ -156,7 +156,7 @@ class Preview:
 
 
 def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
-    """Return what is not delivered: `cut` or `scaled`, and its share in percent, null if unknown."""
+    """Return what is not delivered: `cut`, `scaled` or `replaced`, and its share in percent, null if unknown."""
     return {"kind": loss.kind.value, "percent": loss.percent} if loss else None
 
 

@@ -20,7 +20,7 @@ import pybase64
 from artifacts import extract
 from artifacts.core.artifact import REF_PREFIX, artifact_id
 from artifacts.core.delivery.get_artifact import BadBase64Error, InMemory, read_tool_result
-from artifacts.core.detection.encodings import decode_blocks
+from artifacts.core.detection.encodings import decode_text
 from artifacts.core.detection.image_size import image_size
 from artifacts.core.detection.kinds import mime_of_filename
 from artifacts.core.detection.signatures import HEAD
@@ -121,7 +121,7 @@ class InlineContent:
 
     def text(self) -> Text | None:
         if self.encoding:
-            return Text("".join(decode_blocks((self.data,), self.encoding)), self.encoding)
+            return decode_text(lambda: (self.data,), self.encoding)
         if not extract.can_extract(self.mime_type):
             return None
         with self._path() as path:

@@ -56,6 +56,16 @@ def test_scan_reaches_a_vision_model_as_page_images(key):
     assert (delivery["outcome"], delivery["shown"], delivery["reason"]) == ("converted", "converted", "no_text_found")
 
 
+def test_bytes_that_do_not_decode_are_reported_to_the_model_in_the_header_and_the_log(key):
+    """The text has a line with their number before it."""
+    log = "今天的天气很好。\n".encode() * 50 + b"\xff\xfe\n"
+    answer = post(key, chat_body(file(log, "rotated.log", "text/plain"), model="echo-text"))
+    assert answer.headers["x-routing-adaptation"] == "text=inlined:replaced"
+    assert "[2 个字节无法按 UTF-8 解码，以 U+FFFD 代替]" in answer.json()["choices"][0]["message"]["content"]
+    (delivery,) = logged(answer.headers["x-request-id"]).attempts.last().deliveries
+    assert (delivery["shown"], delivery["loss"]["facts"]) == ("cut", {"count": 2})
+
+
 def test_truncated_text_is_reported_in_the_header_and_the_log(key):
     """If the text of a file was truncated, a header says so, and the log has the missing percentage."""
     answer = post(key, chat_body(file(b"word " * 17_600, "long.txt", "text/plain"), model="echo-text"))

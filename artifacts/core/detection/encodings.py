@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
@@ -29,6 +29,7 @@ from artifacts.core.detection.likelihood import (
     readings,
     reads_as_east_asian,
 )
+from capabilities.core.message import Text
 
 MARKS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -163,9 +164,11 @@ def _controls(block: bytes, text: str, single: bool) -> int:
     return ascii_controls + (0 if text.isascii() else len(_C1.findall(text)))
 
 
-def count_strays(blocks: Iterable[bytes], encoding: str) -> int:
-    """Return the number of bytes that do not decode, which `decode_blocks` replaces by U+FFFD."""
-    return _survey(blocks, canonical(encoding) or "utf-8", whole=True).strays
+def decode_text(read: Callable[[], Iterable[bytes]], encoding: str) -> Text:
+    """Return the text of a stream, which `read` opens, and once more if some bytes may not have decoded."""
+    text = "".join(decode_blocks(read(), encoding))
+    strays = _survey(read(), canonical(encoding) or "utf-8", whole=True).strays if "\ufffd" in text else 0
+    return Text(text, encoding, strays=strays)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class LossKind(StrEnum):
 
     CUT = "cut"
     SCALED = "scaled"
+    REPLACED = "replaced"
 
 
 SENTENCES: Mapping[tuple[LossKind, bool], str] = MappingProxyType(
@@ -36,6 +37,7 @@ SENTENCES: Mapping[tuple[LossKind, bool], str] = MappingProxyType(
         (LossKind.CUT, False): translatable("Cut: only the beginning arrives."),
         (LossKind.SCALED, True): translatable("Scaled down: %(percent)s%% fewer pixels."),
         (LossKind.SCALED, False): translatable("Scaled down."),
+        (LossKind.REPLACED, False): translatable("Bytes that cannot be decoded arrive as U+FFFD: %(count)s."),
     }
 )
 """English sentences, which the pages translate, by the kind of loss and whether its share is known."""
@@ -43,10 +45,14 @@ SENTENCES: Mapping[tuple[LossKind, bool], str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A part of a file that does not arrive. `share` is the lost fraction of the file (0 to 1), or None if unknown."""
+    """A part of a file that does not arrive. `share` is the lost fraction of the file (0 to 1), or None if unknown.
+
+    `count` is the number of bytes that were replaced.
+    """
 
     kind: LossKind
     share: float | None = None
+    count: int = 0
 
     @property
     def percent(self) -> int | None:
@@ -55,7 +61,7 @@ class Loss:
 
     def sentence(self) -> Translatable:
         percent = self.percent
-        facts = {} if percent is None else {"percent": percent}
+        facts = {"percent": percent} if percent is not None else {"count": self.count} if self.count else {}
         return Translatable(SENTENCES[self.kind, percent is not None], facts)
 
 

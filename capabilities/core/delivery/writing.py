@@ -43,6 +43,7 @@ from capabilities.core.texts.description import (
     head_and_tail,
     reference_line,
     reference_of,
+    strays_note,
     treatment_lead,
 )
 from capabilities.core.values import value_class
@@ -225,7 +226,8 @@ def _write_text(
     lead = artifact_lead(name_of(file), style.language)
     if delivery.outcome is Outcome.EXTRACTED:
         lead = _lead(file, extraction_note(file.mime_type, style.language), style)
-    lines = [lead, *([text.note] if text.note else []), excerpt.text]
+    strays = strays_note(text.strays, text.source, style.language) if text.strays else ""
+    lines = (lead, *filter(None, (text.note, strays)), excerpt.text)
     return WrittenFile(replace(delivery, loss=_lost_text(text, min(excerpt.total_chars, limit))), "\n".join(lines))
 
 
@@ -234,7 +236,8 @@ def _lost_text(text: Text, arrives: int) -> Loss | None:
         return Loss(LossKind.CUT)
     # Two losses are combined: text that was not extracted from the file, and extracted text that is not shown.
     share = text.share * arrives / len(text.text) if text.text else text.share
-    return loss_of(LossKind.CUT, share, 1)
+    replaced = Loss(LossKind.REPLACED, count=text.strays) if text.strays else None
+    return loss_of(LossKind.CUT, share, 1) or replaced
 
 
 def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Delivery]:

@@ -154,6 +154,11 @@ def extraction_note(mime_type: str, language: str | None) -> str:
     return phrases_for(language).extracted.format(type=_type_for_models(mime_type, language))
 
 
+def strays_note(count: int, encoding: str, language: str | None) -> str:
+    """Return the line about bytes of a text that are not valid in its encoding."""
+    return phrases_for(language).strays.format(count=count, encoding=encoding.upper())
+
+
 def conversion_note(mime_type: str, target: str, width: int | None, height: int | None, language: str | None) -> str:
     """Return the text for `treatment_lead` about an image's new type or size. An unknown width or height is `?`."""
     type_ = _type_for_models(mime_type, language)
