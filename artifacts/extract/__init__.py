@@ -1,15 +1,18 @@
 """Extract text, images and measures from untrusted files in a short-lived process.
 
-The web process passes an open file to `python -m artifacts.extract`, which has limits on memory, processor time and
-output, no network, no secrets in its environment and no Django. Whatever happens in this process (a decompression bomb,
+The web process passes an open file to `artifacts/extract/__main__.py`, which has limits on memory, processor time and
+output, no network, no secrets in its environment and no Django; on Linux, the kernel also refuses its native code all
+other files, programs and processes (`cell.py`). Whatever happens in this process (a decompression bomb,
 a crash, a timeout) is returned as None or as `Facts` with a `reason`, and never raised.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.core.store import LocalFile
@@ -188,3 +191,19 @@ def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspecti
     """Return how long audio or video plays and whether a PDF needs a password. For `cache_key`, see `facts`."""
     measured = facts(path, mime_type, cache_key=cache_key)
     return Inspection(measured.seconds, bool(measured.encrypted))
+
+
+def weaknesses() -> list[str]:
+    """Return what code that a hostile file brings into the extraction process could do on this system."""
+    result = run(Path(os.devnull), "facts", {"mime_type": ""}, max_output=4096)
+    cell = result.header.get("cell")
+    if not isinstance(cell, dict):
+        return [f"the process that reads files cannot be started ({result.reason or 'no answer'})"]
+    missing = []
+    if not cell.get("landlock"):
+        missing.append("this system has no Landlock, so a hostile file might read what this user may read")
+    if not cell.get("seccomp"):
+        missing.append(
+            "system calls are not filtered, so a hostile file might connect, start programs or end processes"
+        )
+    return missing

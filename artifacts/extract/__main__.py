@@ -1,4 +1,4 @@
-"""Entry point of the extraction process: `python -m artifacts.extract OPERATION OPTIONS QUICK_SECONDS < file`.
+"""Entry point of the extraction process: `python artifacts/extract/__main__.py OPERATION OPTIONS QUICK_SECONDS < file`.
 
 The result on standard output is one line of JSON with the number of bytes that follow, and then these bytes.
 """
@@ -7,25 +7,28 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 if __name__ == "__main__" and not __package__:
     # If the module is run by its path, it has no package, so the repository's root is made importable.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
+from artifacts.extract.cell import close_cell
 from artifacts.extract.confine import limit, refuse
 from artifacts.extract.words import RefusedError
 
 OPERATIONS = {"text": "documents", "image": "images", "facts": "measures", "pages": "pages"}
 """Operation → the module whose `answer(file, options)` performs it, imported under the limits."""
 
-LOADED_FIRST = {"pages": "pypdfium2"}
-"""Operation → the package that loads a library with ctypes, which is forbidden once bytes are read."""
+LIBRARIES = {"pdf": "pypdf", "application/pdf": "pypdf"}
+"""Reader or type → the library it needs, unless its module imports it at once."""
 
 
-def main(arguments: list[str], source: BinaryIO, sink: BinaryIO) -> None:
+def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, cell: Mapping[str, object]) -> None:
     """Perform one operation and write its result. A failure is a result with a `reason`."""
     operation, options = arguments[0], json.loads(arguments[1])
     payload = b""
@@ -37,13 +40,29 @@ def main(arguments: list[str], source: BinaryIO, sink: BinaryIO) -> None:
         header = {"reason": "too_large"}
     except Exception:  # a parser may raise anything on a hostile file, and the parent only needs a reason
         header = {"reason": "failed"}
-    sink.write(json.dumps({**header, "bytes": len(payload)}).encode() + b"\n" + payload)
+    sink.write(json.dumps({**header, "cell": cell, "bytes": len(payload)}).encode() + b"\n" + payload)
     sink.flush()
 
 
+def load(operation: str, options: Mapping[str, Any]) -> None:
+    """Import what the operation needs: once the cell is closed, packages in unusual folders cannot be read."""
+    module = import_module(f"artifacts.extract.{OPERATIONS[operation]}")
+    if operation == "text":
+        import_module(f"artifacts.extract.{module.READERS[options['reader']][0]}")
+    if library := LIBRARIES.get(options.get("reader") or options.get("mime_type", "")):
+        import_module(library)
+
+
+def enter_cell(operation: str, options: Mapping[str, Any], quick_seconds: float) -> dict[str, object]:
+    """Limit this process and close its cell. Return what closed, as `close_cell` does."""
+    limit(quick_seconds)
+    with suppress(Exception):  # the operation fails on it again, and says so
+        load(operation, options)
+    cell = close_cell()
+    refuse(uses_ctypes=operation == "pages")
+    return cell
+
+
 if __name__ == "__main__":
-    limit(float(sys.argv[3]))
-    if sys.argv[1] in LOADED_FIRST:
-        import_module(LOADED_FIRST[sys.argv[1]])
-    refuse(uses_ctypes=sys.argv[1] in LOADED_FIRST)
-    main(sys.argv[1:3], sys.stdin.buffer, sys.stdout.buffer)
+    closed = enter_cell(sys.argv[1], json.loads(sys.argv[2]), float(sys.argv[3]))
+    main(sys.argv[1:3], sys.stdin.buffer, sys.stdout.buffer, closed)

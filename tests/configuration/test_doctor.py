@@ -43,10 +43,10 @@ def test_a_whole_installation_has_no_problem(capsys: pytest.CaptureFixture[str])
     assert problems() == {}
     call_command("doctor")
     output = capsys.readouterr().out
-    assert re.findall(r"^(?:ok|warn(?= open files)) +([a-z ]+)", output, re.MULTILINE) == [
+    assert re.findall(r"^(?:ok|warn(?= open files| file readers)) +([a-z ]+)", output, re.MULTILINE) == [
         *("databases", "migrations", "configuration", "history", "audit log", "provider keys", "artifact store"),
         *("artifacts", "administrators", "data directory", "artifacts are in", "redis", "open files"),
-        *("file types", "pages of other origins", "models", "routes", "budgets", "prices"),
+        *("file types", "file readers", "pages of other origins", "models", "routes", "budgets", "prices"),
     ]
 
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
-from artifacts import sniffer
+from artifacts import extract, sniffer
 from artifacts.core.errors import StoreAwayError
 from capabilities.core.providers.catalogue import default_catalogue
 from routing_admin.configuration import integrity, rows, snapshot
@@ -53,6 +53,10 @@ class Command(command.Command):
         shortage = find_descriptor_shortage()
         self.stdout.write(f"warn open files: {shortage}" if shortage else f"ok   open files: {limit} in each process")
         self.stdout.write(f"ok   file types: {sniffer.describe_sniffer()}")
+        weaknesses = "; ".join(extract.weaknesses())
+        self.stdout.write(
+            f"warn file readers: {weaknesses}" if weaknesses else "ok   file readers: confined by the kernel"
+        )
         self.stdout.write(f"ok   pages of other origins: {', '.join(settings.CORS_ORIGINS) or 'none allowed'}")
         self._name_retired_models()
         self._warn_of_routes_and_budgets()
