@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageChops, ImageStat
 from samples import pdf
 
 from artifacts.extract import PageImages, draw_pages
@@ -45,6 +45,37 @@ def test_scan_becomes_images_of_its_pages(draw) -> None:
     for image in page_images.images.values():
         assert (image.mime_type, image.width, image.height) == ("image/jpeg", 375, 500)
         assert open_image(image).size == (375, 500)
+
+
+def fine_scan(color: str = "RGB") -> tuple[Image.Image, bytes]:
+    """Return an image, dark at the left and light at the bottom right, and a PDF that holds it at 600 dots per inch."""
+    image, buffer = Image.new("RGB", (1200, 1600), (40, 20, 60)).convert(color), io.BytesIO()
+    image.paste(Image.new("RGB", (600, 800), (240, 180, 90)).convert(color), (600, 800))
+    image.save(buffer, "PDF", resolution=600)
+    return image, buffer.getvalue()
+
+
+def far_apart(image: Image.Image, other: Image.Image) -> bool:
+    pixels = ImageStat.Stat(ImageChops.difference(image.convert("RGB"), other.convert("RGB").resize(image.size)))
+    return max(pixels.mean) > 4
+
+
+@pytest.mark.parametrize("color", ["RGB", "L"])
+def test_scan_of_high_resolution_is_scaled_with_its_colors(draw, color: str) -> None:
+    """A page that is one JPEG is scaled while it is decoded. A gray one stays gray."""
+    image, data = fine_scan(color)
+    drawn = open_image(draw(data, ConvertTo(("image/jpeg",))).images[1])
+    assert (drawn.size, drawn.mode, far_apart(drawn, image)) == ((300, 400), color, False)
+    drawn = open_image(draw(data, ConvertTo(("image/jpeg",), None, 200)).images[1])
+    assert (drawn.size, drawn.mode, far_apart(drawn, image)) == ((150, 200), color, False)
+
+
+def test_scan_whose_document_alters_its_colors_is_drawn_as_the_document_says(draw) -> None:
+    """Dictionaries of a PDF can invert the colors of a JPEG, which is not seen in the JPEG itself."""
+    image, data = fine_scan()
+    inverted = data.replace(b"/BitsPerComponent", b"/Decode [1 0 1 0 1 0] /BitsPerComponent")
+    drawn = open_image(draw(inverted, ConvertTo(("image/jpeg",))).images[1])
+    assert not far_apart(drawn, ImageChops.invert(image))
 
 
 def test_text_is_drawn_dark_on_white(draw) -> None:
