@@ -16,19 +16,13 @@ from pathlib import Path
 
 from artifacts.core.detection.extensions import ODF, OOXML
 from artifacts.core.store import LocalFile
-from artifacts.extract.answer_cache import AnswerCache
+from artifacts.extract.answer_cache import answers
+from artifacts.extract.drawing import MAX_IMAGE_BYTES
 from artifacts.extract.process import Result, run
-from capabilities.core.message import Converted, ConvertTo, Inspection, PageImages, Text, blob_of
-from capabilities.runtime import owned
+from capabilities.core.message import Converted, ConvertTo, Inspection, Text, blob_of
 
 MAX_CHARS = 2_000_000
-MAX_IMAGE_BYTES = 20 * 1024 * 1024
 THUMBNAIL_SIDE = 256
-MAX_PAGES = 50
-"""Maximum number of pages of a PDF that are rendered in one call."""
-
-answers = owned(AnswerCache)
-"""Cache of results for files whose hash is known."""
 
 READERS = {
     "application/pdf": "pdf",
@@ -133,30 +127,6 @@ def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") ->
         return None
     pixels = result.header.get("original_pixels")
     return Converted(blob_of(result.payload), mime, width, height, pixels if isinstance(pixels, int) else None)
-
-
-def draw_pages(
-    path: LocalFile, target: ConvertTo, *, first: int = 1, count: int = MAX_PAGES, cache_key: str = ""
-) -> PageImages | None:
-    """Render pages of a PDF in one of the target's types and within its limits, or return None.
-
-    All images together have at most `MAX_IMAGE_BYTES`, so there may be fewer than requested. With `cache_key`, the hash
-    of the bytes, the result is cached.
-    """
-    limit = min(target.max_bytes or MAX_IMAGE_BYTES, MAX_IMAGE_BYTES)
-    options = {"mime_types": list(target.mime_types), "max_bytes": limit, "max_side": target.max_side}
-    options |= {"first": max(first, 1), "count": min(count, MAX_PAGES), "max_total_bytes": MAX_IMAGE_BYTES}
-    result = _run_or_reuse(cache_key, path, "pages", options, MAX_IMAGE_BYTES + 64 * 1024)
-    descriptions, total = result.header.get("images"), result.header.get("pages")
-    if result.reason or not isinstance(descriptions, list) or not isinstance(total, int):
-        return None
-    images, at = dict[int, Converted](), 0
-    for description in descriptions:
-        data, at = result.payload[at : at + description["bytes"]], at + description["bytes"]
-        images[description["page"]] = Converted(
-            blob_of(data), description["mime_type"], description["width"], description["height"]
-        )
-    return PageImages(images, total) if images else None
 
 
 def _run_or_reuse(

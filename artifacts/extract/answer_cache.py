@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from artifacts.extract.process import Result
+from capabilities.runtime import owned
 
 MAX_CACHE_BYTES = 32 * 1024 * 1024
 """Maximum bytes of cached results per process."""
@@ -46,16 +47,16 @@ class AnswerCache:
             making = self._locks.setdefault(key, threading.Lock())
         try:
             with making:
-                result = self._find(key)
+                result = self.find(key)
                 if result is None:
                     result = make()
-                    self._keep(key, result)
+                    self.keep(key, result)
         finally:
             with self._lock:
                 self._locks.pop(key, None)
         return result
 
-    def _find(self, key: Key) -> Result | None:
+    def find(self, key: Key) -> Result | None:
         with self._lock:
             if key not in self._results:
                 return None
@@ -66,7 +67,7 @@ class AnswerCache:
             self._results.move_to_end(key)
             return result
 
-    def _keep(self, key: Key, result: Result) -> None:
+    def keep(self, key: Key, result: Result) -> None:
         size = _size(result)
         if size > self._max_bytes:
             return
@@ -89,3 +90,7 @@ def _size(result: Result) -> int:
 
 def _seconds_kept(reason: str) -> float:
     return BUSY_SECONDS if reason == "busy" else FAILURE_SECONDS
+
+
+answers = owned(AnswerCache)
+"""Cache of results for files whose hash is known."""

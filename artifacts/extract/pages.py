@@ -17,7 +17,6 @@ from pypdfium2 import raw
 from artifacts.extract.images import MAX_PIXELS, encode_within
 from artifacts.extract.words import BUDGET_SECONDS, RefusedError
 
-MAX_SIDE = 4096
 POINTS_PER_INCH, DOTS_PER_INCH = 72, 200
 """Resolution of a rendered page, reduced if the target accepts fewer pixels."""
 
@@ -47,7 +46,7 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
     """
     data = source.read()
     document = _open(data)
-    draw = partial(_draw, max_side=min(int(options["max_side"] or MAX_SIDE), MAX_SIDE), plain=not ALTERED.search(data))
+    draw = partial(_draw, max_side=int(options["max_side"]), plain=not ALTERED.search(data))
     deadline, max_total_bytes = time.monotonic() + BUDGET_SECONDS, int(options["max_total_bytes"])
     images, payload, number, limited = list[dict[str, object]](), b"", int(options["first"]), False
     end = min(number + int(options["count"]), len(document) + 1)

@@ -56,16 +56,18 @@ def run(
     *,
     max_output: int,
     timeout: float = TIMEOUT_SECONDS,
+    is_quick: bool = True,
 ) -> Result:
     """Perform an operation on a file. This never raises.
 
     At most `max_output` bytes are read. `timeout` is in seconds. If both long slots are taken, the file is tried in a
-    quick slot. If that times out, it is tried again once its agent (the `requester`) has a long slot.
+    quick slot, unless it is known not to be quick (`is_quick`). If that times out, it is tried again once its agent
+    (the `requester`) has a long slot.
     """
     name = requester.get()
     try:
         with heavy_work().pause():
-            return _run_in_slot(name, path, operation, options, max_output, timeout)
+            return _run_in_slot(name, path, operation, options, max_output, timeout, is_quick=is_quick)
     except OverloadedError:
         return Result(reason="busy")
     except (OSError, ValueError):
@@ -73,13 +75,21 @@ def run(
 
 
 def _run_in_slot(
-    name: str, path: LocalFile, operation: str, options: Mapping[str, object], max_output: int, timeout: float
+    name: str,
+    path: LocalFile,
+    operation: str,
+    options: Mapping[str, object],
+    max_output: int,
+    timeout: float,
+    *,
+    is_quick: bool,
 ) -> Result:
     if not long_slots().acquire_at_once(name):
-        with quick_slots().hold(name):
-            result = _open_and_run(path, operation, options, max_output, QUICK)
-        if result.reason != "timeout":
-            return result
+        if is_quick:
+            with quick_slots().hold(name):
+                result = _open_and_run(path, operation, options, max_output, QUICK)
+            if result.reason != "timeout":
+                return result
         long_slots().acquire(name)
     try:
         return _open_and_run(path, operation, options, max_output, Budget(timeout))
@@ -113,7 +123,9 @@ def _run(source: int, operation: str, options: Mapping[str, object], max_output:
         if child.stdout:
             child.stdout.close()
     is_over = timed_out.is_set() or -child.returncode in (signal.SIGXCPU, signal.SIGPROF)
-    return Result(reason="timeout") if is_over else _parse(output, max_output)
+    if is_over:
+        return Result(reason="timeout")
+    return Result(reason="too_large") if len(output) > max_output else parse_output(output)
 
 
 def _start(source: int, operation: str, options: str, budget: Budget) -> subprocess.Popen[bytes]:
@@ -130,9 +142,8 @@ def _start(source: int, operation: str, options: str, budget: Budget) -> subproc
     )
 
 
-def _parse(output: bytes, max_output: int) -> Result:
-    if len(output) > max_output:
-        return Result(reason="too_large")
+def parse_output(output: bytes) -> Result:
+    """Return the result that the process has written, or the reason `crashed` if it is incomplete."""
     header_line, _, payload = output.partition(b"\n")
     try:
         header = json.loads(header_line)

@@ -22,6 +22,8 @@ from artifacts.core.detection.kinds import OCTET_STREAM
 from artifacts.core.errors import MissingError
 from artifacts.core.filenames import content_disposition
 from artifacts.core.store import ByteStore
+from artifacts.extract.drawing import draw_pages
+from artifacts.extract.stored_results import StoredResults
 from artifacts.models import Artifact, ArtifactQuerySet
 from artifacts.storage.files import FileStore
 from capabilities.core.message import (
@@ -36,6 +38,7 @@ from capabilities.core.message import (
 )
 from capabilities.core.values import value_class
 from capabilities.core.vocabulary import Kind
+from capabilities.runtime import owned
 
 
 def byte_store() -> ByteStore:
@@ -55,6 +58,10 @@ def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
     from artifacts.storage.bucket_store import BucketStore  # the package is loaded only for a bucket
 
     return BucketStore(bucket, root / "downloads")
+
+
+stored_pages = owned(lambda: StoredResults(Path(settings.DATA_DIR) / "thumbnails"))
+"""Rendered pages of stored files, deleted with them as thumbnails are."""
 
 
 @value_class
@@ -85,7 +92,7 @@ class StoredContent:
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
         with self.store.local_file(self.sha256) as path:
-            return extract.draw_pages(path, target, count=count, cache_key=self.sha256)
+            return draw_pages(path, target, count=count, cache_key=self.sha256, stored=stored_pages())
 
     def inspect(self) -> Inspection:
         with self.store.local_file(self.sha256) as path:

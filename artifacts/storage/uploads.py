@@ -18,7 +18,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from io import SEEK_END, BytesIO
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +270,7 @@ def sweep_bytes(now: float) -> tuple[int, int]:
 
 
 def sweep_thumbnails() -> int:
-    """Remove unfinished thumbnails and thumbnails of deleted bytes. Return how many were removed."""
+    """Remove unfinished thumbnails and those of deleted bytes, rendered pages too. Return how many were removed."""
     store, count = byte_store(), 0
     for path in (Path(settings.DATA_DIR) / "thumbnails").glob("??/*.part"):
         with suppress(FileNotFoundError):
@@ -278,7 +278,7 @@ def sweep_thumbnails() -> int:
                 path.unlink()
                 count += 1
     for path in _thumbnails():
-        if not store.exists(path.stem):
+        if not store.exists(path.stem[:64]):  # the hash, before what tells apart the sizes of pages
             path.unlink(missing_ok=True)
             count += 1
     return count
@@ -289,4 +289,5 @@ def _digests_in_use(digests: list[str]) -> set[str]:
 
 
 def _thumbnails() -> Iterator[Path]:
-    return (Path(settings.DATA_DIR) / "thumbnails").glob("??/*.png")
+    folder = Path(settings.DATA_DIR) / "thumbnails"
+    return chain(folder.glob("??/*.png"), folder.glob("??/*.pages"))

@@ -26,6 +26,7 @@ from artifacts.core.detection.kinds import mime_of_filename
 from artifacts.core.detection.signatures import HEAD
 from artifacts.core.errors import ArtifactError, MissingError
 from artifacts.core.filenames import clean_filename
+from artifacts.extract.drawing import draw_pages
 from artifacts.library import store_blocks
 from artifacts.sniffer import detector
 from capabilities.acts import Actor
@@ -137,7 +138,7 @@ class InlineContent:
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
         with self._path() as path:
-            return extract.draw_pages(path, target, count=count, cache_key=self.cache_key)
+            return draw_pages(path, target, count=count, cache_key=self.cache_key)
 
     def inspect(self) -> Inspection:
         with self._path() as path:

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 from samples import pdf
 
-from artifacts.extract import PageImages, draw_pages
+from artifacts.extract.drawing import draw_pages
 from artifacts.extract.process import run
-from capabilities.core.message import Converted, ConvertTo
+from capabilities.core.message import Converted, ConvertTo, PageImages
 
 JPEG = ConvertTo(("image/jpeg",))
 

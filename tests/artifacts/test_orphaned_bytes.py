@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from django.core.management import call_command
-from samples import picture
+from samples import pdf, picture
 
+from artifacts.extract.process import Result
 from artifacts.library import delete_artifacts, store_bytes
-from artifacts.storage.content import byte_store
+from artifacts.storage.content import byte_store, stored_pages
 from artifacts.storage.files import FileStore
 from artifacts.storage.thumbnails import thumbnail_of
 from artifacts.storage.uploads import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
@@ -71,6 +72,17 @@ def test_thumbnail_is_removed_with_its_bytes(tmp_path: Path) -> None:
     assert sweep_thumbnails() == 1
     thumbnails = (tmp_path / "thumbnails").glob("??/*.png")
     assert [path.stem for path in thumbnails] == [other_row.sha256]
+
+
+def test_rendered_pages_are_removed_with_their_bytes() -> None:
+    row = store_bytes(SYSTEM, pdf("a"), filename="a.pdf", declared="application/pdf")
+    key = (row.sha256, "pages", "{}")
+    stored_pages().keep(key, Result({"bytes": 1}, b"x"))
+    assert sweep_thumbnails() == 0
+    assert stored_pages().find(key) is not None
+    byte_store().delete(row.sha256)
+    assert sweep_thumbnails() == 1
+    assert stored_pages().find(key) is None
 
 
 def test_prune_removes_orphans_and_is_audited(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,114 @@
+"""Have pages of a PDF rendered: once for all targets that get the same images, and a few at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from artifacts.core.store import LocalFile
+from artifacts.extract.answer_cache import Key, answers
+from artifacts.extract.process import Result, run
+from artifacts.extract.stored_results import StoredResults
+from capabilities.core.message import Converted, ConvertTo, PageImages, blob_of
+
+MAX_PAGES = 50
+"""Maximum number of pages of a PDF that are rendered in one call."""
+PAGES_AT_ONCE = 10
+"""Pages that one process renders. Other files are read between two such processes."""
+MAX_IMAGE_BYTES = 20 * 1024 * 1024
+MAX_PAGE_SIDE, MAX_PAGE_BYTES = 4096, 4 * 1024 * 1024
+"""Limits of a rendered page. Few targets have lower ones, so that most get the same images."""
+UNLIMITED = 0
+"""Instead of a `max_side`: the pages are smaller than every limit for which they were rendered."""
+
+
+def draw_pages(
+    path: LocalFile,
+    target: ConvertTo,
+    *,
+    first: int = 1,
+    count: int = MAX_PAGES,
+    cache_key: str = "",
+    stored: StoredResults | None = None,
+) -> PageImages | None:
+    """Render pages of a PDF in one of the target's types and within its limits, or return None.
+
+    All images together have at most `MAX_IMAGE_BYTES`, so there may be fewer than requested. With `cache_key`, the hash
+    of the bytes, the result is cached: in memory, or in `stored`.
+    """
+    options: dict[str, object] = {
+        # The renderer prefers JPEG, so what else a target accepts makes no difference.
+        "mime_types": ["image/jpeg"] if "image/jpeg" in target.mime_types else list(target.mime_types),
+        "max_bytes": min(target.max_bytes or MAX_PAGE_BYTES, MAX_PAGE_BYTES),
+        "max_side": min(target.max_side or MAX_PAGE_SIDE, MAX_PAGE_SIDE),
+        "max_total_bytes": MAX_IMAGE_BYTES,
+    }
+    images, used, number = dict[int, Converted](), 0, max(first, 1)
+    end, total = number + min(count, MAX_PAGES), 0
+    while number < end:
+        options |= {"first": number, "count": min(PAGES_AT_ONCE, end - number)}
+        result = _draw_or_reuse(path, options, cache_key, stored)
+        if result.reason == "too_large" and images:
+            break
+        if result.reason:
+            return None
+        for page, image in _images_of(result):
+            used += image.blob.size
+            if used > MAX_IMAGE_BYTES:
+                return PageImages(images, total)
+            images[page] = image
+        number, total = number + PAGES_AT_ONCE, int(str(result.header["pages"]))
+        if result.header["next"] != number or number > total:
+            break  # the end, or no time or space for more
+    return PageImages(images, total) if images else None
+
+
+def _images_of(result: Result) -> Iterator[tuple[int, Converted]]:
+    at, descriptions = 0, result.header["images"]
+    for description in descriptions if isinstance(descriptions, list) else ():
+        data, at = result.payload[at : at + description["bytes"]], at + description["bytes"]
+        size = description["width"], description["height"]
+        yield description["page"], Converted(blob_of(data), description["mime_type"], *size)
+
+
+def _draw_or_reuse(
+    path: LocalFile, options: Mapping[str, object], cache_key: str, stored: StoredResults | None
+) -> Result:
+    def draw() -> Result:
+        # One or two pages are as quick as a small document.
+        is_quick = int(str(options["count"])) <= 2
+        return run(path, "pages", options, max_output=MAX_IMAGE_BYTES + 64 * 1024, is_quick=is_quick)
+
+    if not cache_key:
+        return draw()
+    asked, whole = (
+        (cache_key, "pages", json.dumps({**options, "max_side": side}, sort_keys=True))
+        for side in (options["max_side"], UNLIMITED)
+    )
+
+    def find_or_draw() -> Result:
+        for key in (whole, asked):
+            found = _find(key, stored)
+            if found is not None and _fits(found, int(str(options["max_side"]))):
+                return found
+        result = draw()
+        if not result.reason:
+            _keep(asked if result.header["limited"] else whole, result, stored)
+        return result
+
+    return answers().answer(asked, find_or_draw)
+
+
+def _find(key: Key, stored: StoredResults | None) -> Result | None:
+    return answers().find(key) or (stored.find(key) if stored else None)
+
+
+def _keep(key: Key, result: Result, stored: StoredResults | None) -> None:
+    if stored:
+        stored.keep(key, result)
+    else:
+        answers().keep(key, result)
+
+
+def _fits(result: Result, side: int) -> bool:
+    return all(max(image.width or 0, image.height or 0) <= side for _, image in _images_of(result))

@@ -1,0 +1,115 @@
+"""Pages are rendered once per size, and those of stored files are kept on the disk within bounds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from samples import pdf
+
+from artifacts.extract import drawing
+from artifacts.extract.drawing import draw_pages
+from artifacts.extract.process import Result
+from artifacts.extract.stored_results import StoredResults
+from artifacts.storage.content import stored_pages
+from capabilities.core.message import ConvertTo, PageImages
+from capabilities.runtime import renew
+
+SHA256 = "7" * 64
+JPEG = ConvertTo(("image/jpeg",))
+KEY = (SHA256, "pages", "{}")
+
+
+@pytest.fixture
+def scan(tmp_path: Path) -> Path:
+    renew()
+    path = tmp_path / "scan.pdf"
+    path.write_bytes(pdf("a", "b", "c"))
+    return path
+
+
+def pictures(pages: PageImages | None) -> list[bytes]:
+    assert pages is not None
+    return [b"".join(image.blob.blocks()) for image in pages.images.values()]
+
+
+def test_pages_of_a_stored_file_survive_a_restart(scan: Path, settings, tmp_path: Path) -> None:
+    settings.DATA_DIR = tmp_path / "data"
+    renew()
+    drawn = pictures(draw_pages(scan, JPEG, cache_key=SHA256, stored=stored_pages()))
+    scan.unlink()
+    renew()
+    assert pictures(draw_pages(scan, JPEG, cache_key=SHA256, stored=stored_pages())) == drawn
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_targets_whose_limits_the_pages_do_not_reach_share_them(scan: Path, tmp_path: Path, is_stored: bool) -> None:
+    """A page of 556 pixels is the same for every target that accepts as many. For a smaller limit, it is drawn anew."""
+    stored = StoredResults(tmp_path / "pages") if is_stored else None
+    drawn = pictures(draw_pages(scan, JPEG, cache_key=SHA256, stored=stored))
+    small = draw_pages(scan, ConvertTo(("image/jpeg",), None, 300), cache_key=SHA256, stored=stored)
+    scan.unlink()
+    for target in (
+        ConvertTo(("image/png", "image/jpeg", "image/webp"), 20_000_000, 5500),
+        ConvertTo(("image/jpeg",), None, 600),
+    ):
+        assert pictures(draw_pages(scan, target, cache_key=SHA256, stored=stored)) == drawn
+    assert small is not None
+    assert {max(image.width or 0, image.height or 0) for image in small.images.values()} == {300}
+    assert draw_pages(scan, ConvertTo(("image/jpeg",), None, 200), cache_key=SHA256, stored=stored) is None
+
+
+def test_pages_are_drawn_a_few_at_a_time(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several processes draw the pages in turn; the result is that of one."""
+    whole = draw_pages(scan, JPEG)
+    monkeypatch.setattr(drawing, "PAGES_AT_ONCE", 2)
+    parts = draw_pages(scan, JPEG)
+    assert whole is not None
+    assert parts is not None
+    assert pictures(parts) == pictures(whole)
+    assert (list(parts.images), parts.total) == ([1, 2, 3], 3)
+
+
+def test_pages_exceed_the_size_of_all_images_only_in_part(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, _ = (len(picture) for picture in pictures(draw_pages(scan, JPEG)))
+    monkeypatch.setattr(drawing, "PAGES_AT_ONCE", 1)
+    monkeypatch.setattr(drawing, "MAX_IMAGE_BYTES", first + second)
+    pages = draw_pages(scan, JPEG)
+    assert pages is not None
+    assert (list(pages.images), pages.total) == ([1, 2], 3)
+
+
+def test_results_used_longest_ago_are_deleted_first(tmp_path: Path) -> None:
+    stored = StoredResults(tmp_path, max_bytes=2500)
+    for age, name in ((30, "a"), (20, "b"), (10, "c")):
+        stored.keep((name * 64, "pages"), Result({"bytes": 1000}, b"x" * 1000))
+        for path in tmp_path.glob(f"??/{name}*"):
+            os.utime(path, (path.stat().st_mtime - age,) * 2)
+    found = {name: stored.find((name * 64, "pages")) for name in "abc"}
+    assert [name for name, result in found.items() if result] == ["b", "c"]
+
+
+def test_damaged_result_is_not_used(tmp_path: Path) -> None:
+    """A file that was cut, for example by a full disk or a crash, counts as none."""
+    stored = StoredResults(tmp_path)
+    stored.keep(KEY, Result({"bytes": 3}, b"abc"))
+    assert stored.find(KEY) == Result({"bytes": 3}, b"abc")
+    (path,) = tmp_path.glob("??/*.pages")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert stored.find(KEY) is None
+
+
+def test_result_is_not_kept_where_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    stored = StoredResults(tmp_path / "file")
+    stored.keep(KEY, Result({"bytes": 3}, b"abc"))
+    assert stored.find(KEY) is None
+
+
+def test_stored_pages_are_among_the_thumbnails(settings, tmp_path: Path) -> None:
+    """So they are deleted with their file, left out of backups and removed on a full disk."""
+    settings.DATA_DIR = tmp_path
+    renew()
+    stored_pages().keep(KEY, Result({"bytes": 3}, b"abc"))
+    assert [path.parent for path in tmp_path.rglob("*.pages")] == [tmp_path / "thumbnails" / "77"]
