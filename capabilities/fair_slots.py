@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
@@ -28,10 +30,18 @@ class OverloadedError(Exception):
     should_retry, retry_after = True, 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiter:
+    name: str
+    patient_until: float
+    turn: threading.Event = field(default_factory=threading.Event)
+
+
 class FairSlots:
     """A fair, bounded queue of threads. No single name (an agent or IP address) can use up the slots and the queue.
 
-    The name defaults to the `requester`. A name holds at most `max_per_name` slots.
+    The name defaults to the `requester`. A name holds at most `max_per_name` slots. For its seconds of `patience`, work
+    that takes longer lets quicker work go first.
     """
 
     def __init__(self, slots: int, queue: int, wait_seconds: float, max_per_name: int | None = None) -> None:
@@ -40,7 +50,7 @@ class FairSlots:
         self._lock = threading.Lock()
         self._held: Counter[str] = Counter()
         self._turns: Counter[str] = Counter()
-        self._waiters: list[tuple[str, threading.Event]] = []
+        self._waiters: list[_Waiter] = []
         self._thread = threading.local()
 
     @property
@@ -48,7 +58,7 @@ class FairSlots:
         return len(self._waiters)
 
     @contextmanager
-    def hold(self, name: str = "") -> Iterator[None]:
+    def hold(self, name: str = "", patience: float = 0.0) -> Iterator[None]:
         """Hold a slot; raise OverloadedError if none becomes free. Nested calls in a thread share its slot.
 
         Take the slot before a database lock or connection, never the other way round.
@@ -58,7 +68,7 @@ class FairSlots:
             yield
             return
         name = name or requester.get()
-        self.acquire(name)
+        self.acquire(name, patience)
         self._thread.name = name
         try:
             yield
@@ -88,21 +98,21 @@ class FairSlots:
     def _holder(self) -> str | None:
         return getattr(self._thread, "name", None)
 
-    def acquire(self, name: str) -> None:
+    def acquire(self, name: str, patience: float = 0.0) -> None:
         """Take a slot, which the caller must release; raise OverloadedError if none becomes free."""
         with self._lock:
             if self._take(name):
                 return
             # The fuller the queue, the fewer places one name may have in it.
-            if sum(waiter == name for waiter, _ in self._waiters) >= SHARE * (self.queue - len(self._waiters)):
+            if sum(waiter.name == name for waiter in self._waiters) >= SHARE * (self.queue - len(self._waiters)):
                 raise OverloadedError
-            turn = threading.Event()
-            self._waiters.append((name, turn))
-        if turn.wait(self.wait_seconds):
+            waiter = _Waiter(name, time.monotonic() + patience)
+            self._waiters.append(waiter)
+        if waiter.turn.wait(self.wait_seconds):
             return
         with self._lock:
-            if not turn.is_set():  # otherwise a slot was assigned just after the timeout
-                self._waiters.remove((name, turn))
+            if not waiter.turn.is_set():  # otherwise a slot was assigned just after the timeout
+                self._waiters.remove(waiter)
                 raise OverloadedError
 
     def acquire_at_once(self, name: str) -> bool:
@@ -118,20 +128,23 @@ class FairSlots:
         return True
 
     def release(self, name: str) -> None:
-        """Release a slot. It goes to the waiting name with the fewest slots that was served longest ago."""
+        """Release a slot. It goes to the waiting name with the fewest slots that was served longest ago.
+
+        Among names with as few slots, one that is still patient goes last.
+        """
         with self._lock:
             self._held -= Counter([name])  # subtracting this way drops names with no slot left
             if not self._waiters:
                 self._turns.clear()
                 return
-            at = min(range(len(self._waiters)), key=lambda at: self._rank(self._waiters[at][0]))
-            waiter, turn = self._waiters[at]
-            if self._take(waiter):
-                del self._waiters[at]
-                turn.set()
+            now = time.monotonic()
+            waiter = min(self._waiters, key=lambda waiter: self._rank(waiter, now))
+            if self._take(waiter.name):
+                self._waiters.remove(waiter)
+                waiter.turn.set()
 
-    def _rank(self, name: str) -> tuple[int, int]:
-        return self._held[name], self._turns[name]
+    def _rank(self, waiter: _Waiter, now: float) -> tuple[int, bool, int]:
+        return self._held[waiter.name], waiter.patient_until > now, self._turns[waiter.name]
 
 
 heavy_work = owned(lambda: FairSlots(slots=1, queue=64, wait_seconds=30.0))

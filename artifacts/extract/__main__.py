@@ -1,4 +1,4 @@
-"""Entry point of the extraction process: `python artifacts/extract/__main__.py OPERATION OPTIONS QUICK_SECONDS < file`.
+"""Entry point of the extraction process: `python __main__.py OPERATION OPTIONS QUICK_SECONDS YIELDS_AT_ONCE < file`.
 
 The result on standard output is one line of JSON with the number of bytes that follow, and then these bytes.
 """
@@ -58,9 +58,11 @@ def load(operation: str, options: Mapping[str, Any]) -> None:
         import_module(library)
 
 
-def enter_cell(operation: str, options: Mapping[str, Any], quick_seconds: float) -> dict[str, object]:
+def enter_cell(
+    operation: str, options: Mapping[str, Any], quick_seconds: float = 0, *, yields_at_once: bool = False
+) -> dict[str, object]:
     """Limit this process and close its cell. Return what closed, as `close_cell` does."""
-    limit(quick_seconds)
+    limit(quick_seconds, yields_at_once=yields_at_once)
     with suppress(Exception):  # the operation fails on it again, and says so
         load(operation, options)
     cell = close_cell()
@@ -69,5 +71,5 @@ def enter_cell(operation: str, options: Mapping[str, Any], quick_seconds: float)
 
 
 if __name__ == "__main__":
-    closed = enter_cell(sys.argv[1], json.loads(sys.argv[2]), float(sys.argv[3]))
+    closed = enter_cell(sys.argv[1], json.loads(sys.argv[2]), float(sys.argv[3]), yields_at_once=bool(int(sys.argv[4])))
     main(sys.argv[1:3], sys.stdin.buffer, sys.stdout.buffer, closed)

@@ -39,11 +39,17 @@ def confine() -> None:
     refuse()
 
 
-def limit(quick_seconds: float = 0) -> None:
-    """Limit memory, processor time, files and output size. After `quick_seconds`, end with SIGPROF."""
+def limit(quick_seconds: float = 0, *, yields_at_once: bool = False) -> None:
+    """Limit memory, processor time, files and output size. After `quick_seconds`, end with SIGPROF.
+
+    With `yields_at_once`, lower the priority now, otherwise after `YIELD_SECONDS`.
+    """
     for name, soft, hard in LIMITS:
         with suppress(ValueError, OSError):  # macOS cannot limit address space, other systems may have lower limits
             resource.setrlimit(getattr(resource, name), (soft, hard))
+    if yields_at_once:
+        os.nice(NICENESS)
+        return
     if not quick_seconds:
         signal.signal(signal.SIGPROF, lambda *_: os.nice(NICENESS))
     signal.setitimer(signal.ITIMER_PROF, quick_seconds or YIELD_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -20,10 +21,14 @@ TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits on a process: seconds of wall-clock time, and processor seconds if it runs in a quick slot."""
+    """Limits on a process: seconds of wall-clock time, and processor seconds if it runs in a quick slot.
+
+    With `yields_at_once`, it has a low priority from the start, otherwise after `confine.YIELD_SECONDS`.
+    """
 
     seconds: float = TIMEOUT_SECONDS
     quick_seconds: float = 0
+    yields_at_once: bool = False
 
 
 QUICK = Budget(6.0, 0.5)
@@ -33,6 +38,9 @@ long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SEC
 """Slots with a long time limit. A burst of uploads waits for them instead of using up the memory."""
 quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, max_per_name=1))
 """Additional slots, at most one per agent, so that a small file does not wait for other agents' large files."""
+
+BYTES_PER_SECOND_OF_PATIENCE, MAX_PATIENCE = 1024 * 1024, 5.0
+"""A larger file lets smaller ones go first, but for some seconds only."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,8 +74,8 @@ def run(
     """
     name = requester.get()
     try:
-        with heavy_work().pause():
-            return _run_in_slot(name, path, operation, options, max_output, timeout, is_quick=is_quick)
+        with heavy_work().pause(), path.open("rb") as source:
+            return _run_in_slot(name, source.fileno(), operation, options, max_output, timeout, is_quick=is_quick)
     except OverloadedError:
         return Result(reason="busy")
     except (OSError, ValueError):
@@ -76,7 +84,7 @@ def run(
 
 def _run_in_slot(
     name: str,
-    path: LocalFile,
+    source: int,
     operation: str,
     options: Mapping[str, object],
     max_output: int,
@@ -86,25 +94,20 @@ def _run_in_slot(
 ) -> Result:
     if not long_slots().acquire_at_once(name):
         if is_quick:
-            with quick_slots().hold(name):
-                result = _open_and_run(path, operation, options, max_output, QUICK)
+            patience = min(os.fstat(source).st_size / BYTES_PER_SECOND_OF_PATIENCE, MAX_PATIENCE)
+            with quick_slots().hold(name, patience):
+                result = _run(source, operation, options, max_output, QUICK)
             if result.reason != "timeout":
                 return result
-        long_slots().acquire(name)
+        long_slots().acquire(name, 0 if is_quick else MAX_PATIENCE)
     try:
-        return _open_and_run(path, operation, options, max_output, Budget(timeout))
+        return _run(source, operation, options, max_output, Budget(timeout, yields_at_once=not is_quick))
     finally:
         long_slots().release(name)
 
 
-def _open_and_run(
-    path: LocalFile, operation: str, options: Mapping[str, object], max_output: int, budget: Budget
-) -> Result:
-    with path.open("rb") as source:
-        return _run(source.fileno(), operation, options, max_output, budget)
-
-
 def _run(source: int, operation: str, options: Mapping[str, object], max_output: int, budget: Budget) -> Result:
+    os.lseek(source, 0, os.SEEK_SET)  # a process in a quick slot may have read it in part
     child = _start(source, operation, json.dumps(dict(options)), budget)
     timed_out = threading.Event()
 
@@ -132,7 +135,19 @@ def _start(source: int, operation: str, options: str, budget: Budget) -> subproc
     # The environment is not inherited, since it contains secrets.
     program = str(ROOT / "artifacts" / "extract" / "__main__.py")
     return subprocess.Popen(  # noqa: S603 - our own interpreter and program, no shell
-        [sys.executable, "-s", "-E", "-B", "-W", "ignore", program, operation, options, str(budget.quick_seconds)],
+        [
+            sys.executable,
+            "-s",
+            "-E",
+            "-B",
+            "-W",
+            "ignore",
+            program,
+            operation,
+            options,
+            str(budget.quick_seconds),
+            str(int(budget.yields_at_once)),
+        ],
         stdin=source,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

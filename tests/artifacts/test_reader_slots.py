@@ -23,7 +23,8 @@ OPTIONS = {"reader": "pdf", "max_chars": 99}
 class Reading:
     """A file that is being read in a thread for an agent."""
 
-    def __init__(self, file: Any, agent: str, done: list[str]) -> None:
+    def __init__(self, file: Any, agent: str, done: list[str], *, is_quick: bool = True) -> None:
+        self._is_quick = is_quick
         self.result: Result | None = None
         self._file, self._agent, self._done = file, agent, done
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -31,7 +32,7 @@ class Reading:
 
     def _run(self) -> None:
         requester.set(self._agent)
-        self.result = run(self._file, "text", OPTIONS, max_output=4096)
+        self.result = run(self._file, "text", OPTIONS, max_output=4096, is_quick=self._is_quick)
         self._done.append(self._agent)
 
     def end(self) -> Result:
@@ -133,3 +134,38 @@ def test_full_queue_is_busy_at_once(write_file: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(quick_slots(), "queue", 0)
     with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "y", 1), held_slots(quick_slots(), "z", 1):
         assert run(write_file(pdf("x")), "text", OPTIONS, max_output=4096).reason == "busy"
+
+
+def test_scan_waits_for_a_long_slot_while_a_small_file_is_read(write_file: Any) -> None:
+    """Work that is known to be slow takes no quick slot, so that these stay free."""
+    done: list[str] = []
+    with held_slots(long_slots(), "x", 2) as long_work:
+        scans = [Reading(write_file(pdf("scan")), "many", done, is_quick=False) for _ in range(3)]
+        wait_until(lambda: long_slots().waiting == 3)
+        assert quick_slots().acquire_at_once("many")
+        quick_slots().release("many")
+        long_work.close()
+    assert [scan.end().reason for scan in scans] == [""] * 3
+
+
+def wait_for(slots: FairSlots, name: str, patience: float, served: list[str], label: str) -> None:
+    def take() -> None:
+        slots.acquire(name, patience)
+        served.append(label)
+        slots.release(name)
+
+    waiting = slots.waiting
+    threading.Thread(target=take, daemon=True).start()
+    wait_until(lambda: slots.waiting > waiting)
+
+
+@pytest.mark.parametrize(("patience", "order"), [(60.0, ["small", "large"]), (0.0, ["large", "small"])])
+def test_small_file_overtakes_a_larger_one_that_is_patient(patience: float, order: list[str]) -> None:
+    """A file of the same agent goes before a larger one that came earlier, unless that one has waited for long."""
+    slots, served = FairSlots(slots=1, queue=9, wait_seconds=60), list[str]()
+    slots.acquire("x")
+    wait_for(slots, "a", patience, served, "large")
+    wait_for(slots, "a", 0.0, served, "small")
+    slots.release("x")
+    wait_until(lambda: len(served) == 2)
+    assert served == order
