@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from capabilities.acts import Actor
+from capabilities.core.translatable import data_of
 from routing_admin.console.routes.actions import save_alias
+from routing_admin.models import Alert
 
 pytestmark = [
     pytest.mark.ui,
@@ -35,7 +39,27 @@ def test_a_difference_is_one_column_of_lines_on_a_phone(phone: Any) -> None:
     expect(removed).to_contain_text("echo-text")
     expect(added).to_contain_text("echo-vision")
     above, below = removed.bounding_box(), added.bounding_box()
-    assert above["x"] == below["x"] and above["y"] < below["y"]
+    assert above["x"] == below["x"]
+    assert above["y"] < below["y"]
     assert above["width"] > 250
     unchanged = phone.locator(".diff tr:not(:has(.del, .add, [colspan]))").first
     assert unchanged.locator("td:visible").count() == 2
+
+
+def test_a_phone_shows_when_an_alert_began_and_whether_it_was_sent(phone: Any) -> None:
+    """The sentence has the whole width, with its times below it and the buttons below both."""
+    begun = timezone.now() - timedelta(minutes=5)
+    Alert.objects.create(
+        kind="key_refused",
+        subject="echo",
+        sentence=data_of("The provider echo refuses its key (401)."),
+        first_seen_at=begun,
+        last_seen_at=begun,
+        expires_at=begun + timedelta(days=1),
+    )
+    phone.goto("/alerts/")
+    line = phone.get_by_role("row", name="refuses its key")
+    expect(line).to_contain_text("Since: 5 minutes ago")
+    expect(line.get_by_role("link", name="not sent: no webhook")).to_be_visible()
+    assert line.get_by_role("link", name="refuses").bounding_box()["width"] > 200
+    expect(line.get_by_role("button", name="Acknowledge")).to_be_visible()
