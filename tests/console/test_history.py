@@ -226,6 +226,25 @@ def test_a_revision_narrows_the_audit_log_and_a_chip_removes_each_filter(admin: 
     assert len(admin.get(reverse("audit"), {"revision": "seven"}).context["events"]) == 2
 
 
+def test_successive_sign_ins_of_a_user_are_one_line(admin: Client) -> None:
+    """Each is in the line with its number and time. Another user, and what lies between, starts another line."""
+    for name in ("ada", "ada", "ada", "bob"):
+        write_event(Actor("person", name), AuditedAction("user.sign_in", "user", name))
+    for name in ("a", "b"):
+        write_event(ADA, AuditedAction("alias.change", "alias", name))
+    response = admin.get(reverse("audit"))
+    lines = response.context["events"]
+    assert [(line.event.object_name, len(line.earlier)) for line in lines] == [
+        ("b", 0),
+        ("a", 0),
+        ("bob", 0),
+        ("ada", 2),
+    ]
+    page = Page(response)
+    assert page.shows("2 more before")
+    assert page.shows("6 events, newest first")
+
+
 def test_an_event_of_several_entries_says_how_many(admin: Client) -> None:
     """An event that names no entry has the number of entries that its revision changed, and links to the revision."""
     names = ("a", "b", "b")

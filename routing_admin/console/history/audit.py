@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import groupby
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -61,6 +62,7 @@ TYPES: Mapping[AuditForm, str] = {
     AuditForm.CSV: "text/csv; charset=utf-8",
     AuditForm.JSON_LINES: "application/jsonl; charset=utf-8",
 }
+SIGN_INS = {"user.sign_in", "user.sign_in_failed", "user.sign_out"}
 IN_MEMORY = 4 * 1024 * 1024
 """How many bytes of an export are kept in memory. A larger export is written to a temporary file."""
 
@@ -73,7 +75,8 @@ def audit(request: HttpRequest) -> HttpResponse:
     page = list_audit_events(_filter(parameters), cursor_in(request), size)
     counts = count_entries(event.revision for event in page.rows if event.revision and not event.object_name)
     context = {
-        "events": [audit_line(event, parameters, counts) for event in page.rows],
+        "events": [audit_line(group, parameters, counts) for group in group_sign_ins(page.rows)],
+        "count": len(page.rows),
         "filter": parameters,
         "chips": [
             FilterChip(
@@ -152,10 +155,12 @@ def _day(text: str) -> date | None:
 class AuditLine:
     """An audit event as the log shows it, with the links that filter by its action and by its actor.
 
-    If the event names no object itself, `count` is how many entries its revision changed, else 0.
+    If the event names no object itself, `count` is how many entries its revision changed, else 0. `earlier` are the
+    sign-ins that are shown as one with it.
     """
 
     event: AuditEvent
+    earlier: Sequence[AuditEvent]
     label: Any
     icon: str
     details: str
@@ -165,8 +170,18 @@ class AuditLine:
     sentence: str = ""
 
 
-def audit_line(event: AuditEvent, parameters: Mapping[str, str], counts: Mapping[int, int]) -> AuditLine:
-    """Return the event with its details in one line. Text that looks like a key is masked."""
+def group_sign_ins(events: Iterable[AuditEvent]) -> Iterator[list[AuditEvent]]:
+    """Yield each event alone, except that a user's successive sign-ins from one address are one group."""
+    for key, group in groupby(events, lambda event: (event.action, event.actor, event.object_name, event.address)):
+        if key[0] in SIGN_INS:
+            yield list(group)
+        else:
+            yield from ([event] for event in group)
+
+
+def audit_line(events: Sequence[AuditEvent], parameters: Mapping[str, str], counts: Mapping[int, int]) -> AuditLine:
+    """Return the newest of these events with its details in one line. Text that looks like a key is masked."""
+    event, *earlier = events
     sentence = describe_noted_end(event.details) if event.action == DRILL_END else ""
     # The name is redacted together with its value, because it may show that the value is a password.
     lines = (redact(f"{name}: {_text_of(value)}").partition(": ") for name, value in event.details.items())
@@ -176,6 +191,7 @@ def audit_line(event: AuditEvent, parameters: Mapping[str, str], counts: Mapping
     )
     return AuditLine(
         event=event,
+        earlier=earlier,
         label=words.act_text(event.action),
         icon=ICONS.get(event.actor_kind, "user"),
         details=details,
