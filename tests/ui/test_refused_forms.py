@@ -30,6 +30,8 @@ def test_a_refused_form_puts_the_focus_on_what_is_wrong(
     page = admin_page
     page.expected_complaints.append("422")
     page.goto(address)
+    if page.locator(f"dialog {field}").count():
+        page.locator(".page-head [popovertarget]").click()
     page.locator(f"#main {field}").fill(value)
     page.locator(f"#main {field}").press("Enter")
     expect(page.locator("#main #problems")).to_be_focused()

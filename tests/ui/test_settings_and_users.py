@@ -116,8 +116,9 @@ def test_an_invited_person_joins_in_chinese_with_a_password_of_their_own(
     """The link is shown once, works in another browser and signs the user in, in their own language."""
     admin_page.goto("/settings/")
     admin_page.locator("#main").get_by_role("link", name="Users").click()
-    admin_page.fill("#id_username", "王芳")
     admin_page.get_by_role("button", name="Issue invitation link").click()
+    admin_page.fill("#id_username", "王芳")
+    admin_page.locator("#invite").get_by_role("button", name="Issue invitation link").click()
     link = admin_page.locator("#link").inner_text()
     hers = new_page(language="zh-CN")
     hers.goto("/join/" + link.split("/join/")[1])
@@ -135,8 +136,9 @@ def test_an_invited_person_joins_in_chinese_with_a_password_of_their_own(
 def test_inviting_works_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/users/")
-    page.fill("#id_username", "ines")
     page.get_by_role("button", name="Issue invitation link").click()
+    page.fill("#id_username", "ines")
+    page.locator("#invite").get_by_role("button", name="Issue invitation link").click()
     expect(page.locator("#link")).to_contain_text("/join/")
 
 
@@ -156,6 +158,7 @@ def test_these_pages_have_no_violation_of_accessibility_rules(
 def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin_page: Any) -> None:
     """A second click sends nothing. While the first request is pending, the form shows that it is busy."""
     admin_page.goto("/tokens/")
+    admin_page.get_by_role("button", name="Issue a token").click()
     admin_page.fill("#id_name", "nightly import")
     form = admin_page.locator("form", has=admin_page.locator("#id_name"))
     form.locator("[name=scopes]").first.check()
