@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
 from django.test import Client
 
+from capabilities.core.providers.presets import BY_NAME
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.models import Alias, AuditEvent, Revision
@@ -368,6 +370,14 @@ def test_a_preset_that_has_a_provider_says_so_in_words_and_can_be_added_again(ad
     assert preset
     assert preset.attributes["class"] == page.link("Another address").attributes["class"]
     assert Page(admin.get("/new/provider/?preset=openai")).link("Add another one")
+
+
+def test_every_preset_is_under_one_heading(admin: Client) -> None:
+    response = admin.get("/new/provider/")
+    groups = {heading: [preset.name for preset, *_more in rows] for heading, rows in response.context["presets"]}
+    assert sorted(itertools.chain(*groups.values())) == sorted(BY_NAME)
+    assert "ollama" in groups["On your own servers"]
+    assert "openrouter" in groups["Models of many makers"]
 
 
 @pytest.mark.parametrize(

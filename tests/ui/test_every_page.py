@@ -241,6 +241,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     page.press("#id_password", "Enter")
     page.wait_for_selector("#main")
     page.goto("/users/")
+    page.click("button[popovertarget=invite]")
     page.fill("#main [name=username]", f"invited-{free_port()}")  # a different one for each visitor
     page.locator("#main form", has=page.locator("[name=username]")).locator("button").last.click()
     invitation = page.locator("text=/join/").first

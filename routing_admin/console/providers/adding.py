@@ -13,6 +13,9 @@ from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 from capabilities.access import actor_of
+from capabilities.core.providers.hosts.china import CHINA
+from capabilities.core.providers.hosts.local import LOCAL
+from capabilities.core.providers.hosts.worldwide import WORLDWIDE
 from capabilities.core.providers.presets import BY_NAME, PRESETS, HostPreset
 from capabilities.errors import ActionError
 from capabilities.sentences import translate_refusal
@@ -46,6 +49,20 @@ from routing_admin.console.services.queries import has_services
 
 if TYPE_CHECKING:
     from capabilities.models import Provider
+
+
+RESELLERS = {"groq", "openrouter", "siliconflow"}
+"""Presets of hosts that serve models of many makers."""
+
+
+def group_presets() -> Mapping[str, Sequence[HostPreset]]:
+    """Return the presets by the heading that they are listed under."""
+    return {
+        _("Makers of models"): [preset for preset in WORLDWIDE if preset.name not in RESELLERS],
+        _("Makers of models in China"): [preset for preset in CHINA if preset.name not in RESELLERS],
+        _("Models of many makers"): [preset for preset in PRESETS if preset.name in RESELLERS],
+        _("On your own servers"): LOCAL,
+    }
 
 
 def label_of(preset: HostPreset) -> str:
@@ -127,7 +144,10 @@ def new_page(
         form.fields["key"].widget.attrs["autofocus"] = True
     context = {
         "form": form,
-        "presets": [(choice, label_of(choice), by_preset.get(choice.name, ())) for choice in PRESETS],
+        "presets": [
+            (heading, [(choice, label_of(choice), by_preset.get(choice.name, ())) for choice in choices])
+            for heading, choices in group_presets().items()
+        ],
         "preset": preset,
         "label": label_of(preset) if preset else "",
         "own": "own" in request.GET,
