@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -152,3 +154,13 @@ def test_what_an_alert_names_is_a_page(viewer: Client, kind: AlertKind) -> None:
     url, _, anchor = document_url(KINDS[kind].page).partition("#")
     page = viewer.get(url).content.decode()
     assert not anchor or f'id="{anchor}"' in page
+
+
+def test_examples_for_clients_have_this_installations_address(admin: Client, settings: Any) -> None:
+    """Documents for operators keep the example, which is where the server listens."""
+    settings.PUBLIC_URL = "https://llm.example.org"
+    recipes = unescape(text_of(admin.get("/docs/recipes/")))
+    assert 'base_url = "https://llm.example.org/v1"' in recipes
+    assert 'allowedAddresses: ["llm.example.org"]' in recipes
+    assert "127.0.0.1:8000" not in recipes
+    assert "proxy_pass http://127.0.0.1:8000;" in text_of(admin.get("/docs/scale/"))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from urllib.parse import urlsplit
 
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
@@ -18,6 +19,7 @@ from routing_admin.console.base.tags.highlight import highlight_json
 from routing_admin.console.base.tags.ui import soft_breaks
 
 COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE | re.DOTALL)
+EXAMPLE_ADDRESS = "http://127.0.0.1:8000"
 PART = "h2"
 """The headings that are listed beside a document."""
 
@@ -54,21 +56,32 @@ class Document:
 
     @property
     def html(self) -> SafeString:
-        return SafeString(READER.renderer.render(self.tokens, READER.options, {}))
+        return self.render()
+
+    def render(self, address: str = "") -> SafeString:
+        """Return the HTML, with `address` in code instead of the documents' own example of a server's address."""
+        return SafeString(READER.renderer.render(self.tokens, READER.options, {"address": address}))
+
+
+def with_address(code: str, address: str) -> str:
+    if not address:
+        return code
+    host = urlsplit(address).netloc
+    return code.replace(EXAMPLE_ADDRESS, address).replace(EXAMPLE_ADDRESS.removeprefix("http://"), host)
 
 
 class Renderer(RendererHTML):
     """Renders code with a copy button, and wide tables in a box that scrolls."""
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        code, language = tokens[idx].content, tokens[idx].info.split(" ")[0]
+        code, language = with_address(tokens[idx].content, env["address"]), tokens[idx].info.split(" ")[0]
         body = highlight_json(code) if language == "json" else SafeString(escape(code))
         return render_to_string("components/code.html", {"body": body, "label": language, "id": f"code-{idx}"})
 
     code_block = fence
 
     def code_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return f"<code>{soft_breaks(tokens[idx].content)}</code>"
+        return f"<code>{soft_breaks(with_address(tokens[idx].content, env['address']))}</code>"
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return '<div class="scroll" tabindex="0"><table class="table">\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -10,6 +11,8 @@ from routing_admin.console.base.page_responses import require_found
 from routing_admin.console.docs.queries import find_document, search
 
 LONGEST = 100
+FOR_CLIENTS = {"recipes", "data-plane"}
+"""Documents whose examples are run on clients. In the others, the example's address is where the server listens."""
 
 
 @require_safe
@@ -18,8 +21,11 @@ def document(request: HttpRequest, name: str = "") -> HttpResponse:
     found = require_found(find_document(name))
     words = request.GET.get("q", "")[:LONGEST].strip()
     folder = name.rpartition("/")[0]
+    address = settings.PUBLIC_URL if name in FOR_CLIENTS else ""
     context = {
         "document": found,
+        "html": found.render(address),
+        "address": address,
         "is_index": not name,
         "folder": find_document(folder) if folder else None,
         "folder_name": folder,
