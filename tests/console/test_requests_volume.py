@@ -200,6 +200,19 @@ def test_pages_of_what_is_called_load_the_chart_of_its_requests_before_their_for
     assert f"q={term.replace(' ', '+')}+since:" in part
 
 
+def test_a_folded_chart_is_a_line_with_its_totals_and_its_course(admin: Client) -> None:
+    log_call(HOUR)
+    page = admin.get("/routes/design/").content.decode()
+    summary = page.partition('<details class="card">')[2].partition("</summary>")[0]
+    assert 'id="over-time-strip"' in summary
+    assert 'id="over-time"' not in summary
+    url = unescape(re.findall(r'id="over-time-strip" hx-get="([^"]+)"', summary)[0])
+    strip = admin.get(url, headers={"hx-target": "over-time-strip", "hx-request": "true"}).content.decode()
+    assert " ".join(re.sub("<[^>]+>", " ", strip).split()) == "1 request · 0 failed (0%) · 7 days"
+    assert "polyline" in strip
+    assert "<a" not in strip  # the line is the button that unfolds the chart
+
+
 @pytest.mark.parametrize(("address", "term"), CALLED[:3])
 def test_the_chart_of_what_is_seldom_called_covers_a_month(address: str, term: str, admin: Client) -> None:
     """It needs no query of the whole log, and a page without requests keeps no room for a chart."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -78,7 +79,7 @@ from routing_admin.request_log.search import (
     write_cursor,
     write_place,
 )
-from routing_admin.request_log.search_words import KEYS, parse
+from routing_admin.request_log.search_words import KEYS, Search, parse
 from routing_admin.request_log.sentences import RenderedSentence, render_logged
 from routing_admin.request_log.totals import sum_matches
 
@@ -116,8 +117,8 @@ def requests_words(request: HttpRequest) -> HttpResponse:
     return render(request, "requests/words.html", {"words": words})
 
 
-SECTION = "over-time"
-"""Id of the section that shows the chart on the pages of agents, routes, providers and services."""
+SECTION, STRIP = "over-time", "over-time-strip"
+"""Ids of the chart on the pages of agents, routes, providers and services, and of its line while it is folded."""
 RANGES = (("1d", gettext_lazy("24 hours")), ("7d", gettext_lazy("7 days")), ("30d", gettext_lazy("30 days")))
 
 
@@ -134,6 +135,8 @@ def requests_volume(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     typed = request.GET.get("q", "")
     search = parse(typed, now)
+    if request.headers.get("HX-Target") == STRIP:
+        return render(request, "requests/over_time_strip.html", _summarize(search, now))
     show = request.GET.get("show", "")
     chart = draw_latencies(search, Latency(show), now) if show in set(Latency) else draw_volume(search, now)
     if request.GET.get("format") == "csv" and chart is not None:
@@ -146,6 +149,18 @@ def requests_volume(request: HttpRequest) -> HttpResponse:
         ]
         return render(request, "requests/over_time_chart.html", context)
     return render(request, _chart_template(request), context)
+
+
+def _summarize(search: Search, now: datetime) -> dict[str, Any]:
+    chart = draw_volume(search, now)
+    heights = [sum(values) for values in zip(*(one.values for one in chart.series), strict=True)] if chart else []
+    return {
+        "totals": describe_totals(sum_matches(search, now), search),
+        "range_name": dict(RANGES).get(search.get("since"), ""),
+        # The last bucket is incomplete and would look like a fall.
+        "heights": heights[:-1],
+        "label": chart.label if chart else "",
+    }
 
 
 def _chart_template(request: HttpRequest) -> str:

@@ -302,7 +302,8 @@ def code_spans(text: str) -> SafeString:
 def over_time(**terms: str) -> dict[str, Any]:
     """Render a section with the chart of the requests that match these terms, such as `agent=row.agent_id`.
 
-    It covers a day of all requests, else a week or, if there were none, a month; without any it says so. One query.
+    It covers a day of all requests, else a week or, if there were none, a month; without any it says so. With terms it
+    is folded to a line, so that the page begins with what it is about. One query.
     """
     search, now = Search(tuple(terms.items())), timezone.now()
     used_at = find_last_use(search) if terms else now
@@ -311,6 +312,7 @@ def over_time(**terms: str) -> dict[str, Any]:
     return {
         "search": search.to_text(),
         "drawn": search.having("since", since).to_text(),
+        "is_folded": bool(terms),
         "is_empty": age >= timedelta(days=30),
         "used_at": used_at,
     }
