@@ -1,4 +1,4 @@
-/* Drafts: unsaved text stays here. */
+/* Drafts of forms. */
 
 const { $, $$, on, words, clone } = window.frameParts;
 const user = $("#toasts")?.dataset.user;
@@ -22,20 +22,21 @@ function keep(form) {
 function restore(form, pairs) {
   const values = {};
   for (const [name, value] of pairs) (values[name] ||= []).push(value);
-  if ("redraw" in form.dataset) return htmx.ajax("POST", "", { target: form.parentElement, swap: "outerHTML", values });
+  const drawn = "redraw" in form.dataset;
   for (const one of fields(form)) {
     const given = values[one.name] || [];
     if (isBox(one)) one.checked = given.includes(one.value);
-    else one.value = given.shift() ?? one.value;
+    else if (!drawn) one.value = given.shift() ?? one.value;
   }
+  if (drawn) return htmx.ajax("POST", "", { target: form.parentElement, swap: "outerHTML", values });
   keep(form);
   htmx.trigger(form[0], "change");
 }
 
 function offer(form, { at, pairs }) {
   const bar = clone($("#draft-bar"));
-  const style = { dateStyle: "short", timeStyle: "short" };
-  $("time", bar).textContent = new Date(at).toLocaleString(document.documentElement.lang, style);
+  $("time", bar).textContent = new Date(at).toLocaleString(document.documentElement.lang,
+    { dateStyle: "short", timeStyle: "short" });
   $("[data-newer]", bar).hidden = new Map(pairs).get("version") === form.elements.version?.value;
   bar.onclick = ({ target: { value } }) => {
     if (!value) return;

@@ -46,6 +46,7 @@ def test_a_route_draft_that_was_left_comes_back(admin_page: Any, dialogs: list[s
     admin_page.fill("#pick", "text-model")
     admin_page.click("#add")
     expect(admin_page.locator("#chain [data-item]")).to_have_count(4)
+    admin_page.locator(".cand:has(#id_c-3-temperature) summary").click()
     admin_page.locator("#id_c-3-temperature").fill("0.3")
     admin_page.locator("#nav").get_by_role("link", name="Requests").click()
     expect(admin_page.locator("h1")).to_have_text("Requests")

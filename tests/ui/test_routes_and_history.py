@@ -52,6 +52,7 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
     expect(admin_page.locator("#announce")).to_have_text("echo/echo-text, now 2 of 3")
     expect(admin_page.locator(".hop").first).to_contain_text("From here on, images arrive as descriptions")
     assert stored() == DESIGN
+    admin_page.locator(".cand:has(#id_c-3-temperature) summary").click()
     admin_page.locator("#id_c-3-temperature").fill("0.3")
     admin_page.locator("#id_c-3-temperature").blur()
     expect(admin_page.locator("#savebar")).to_contain_text("temperature of echo/echo-text set to 0.3")
@@ -211,6 +212,21 @@ def test_consequences_of_an_action_are_shown_before_it(admin_page: Any) -> None:
     admin_page.get_by_role("button", name="Save anyway").click()
     expect(admin_page.locator("#toasts .toast")).to_contain_text("echo-vision saved")
     expect(admin_page.locator("#id_enabled")).not_to_be_checked()
+
+
+def test_a_route_is_switched_beside_its_name(admin_page: Any) -> None:
+    """The switch is part of the draft: the bar says what Save would change."""
+    admin_page.goto("/routes/design/")
+    switch = admin_page.get_by_role("switch", name="Enabled")
+    assert switch.bounding_box()["y"] < admin_page.locator("#chain").bounding_box()["y"]
+    switch.focus()
+    admin_page.keyboard.press("Space")
+    expect(admin_page.locator("#changes")).to_contain_text("1 change")
+    admin_page.locator("#down-1").click()  # other buttons of the draft keep it
+    expect(admin_page.locator("#changes")).to_contain_text("2 changes")
+    admin_page.keyboard.press("Control+Enter")
+    expect(admin_page.locator("#toasts .toast")).to_contain_text("design")
+    expect(switch).not_to_be_checked()
 
 
 def test_a_route_is_switched_in_its_row(admin_page: Any) -> None:

@@ -112,6 +112,14 @@ class CandidateForm(forms.Form):
         widget=forms.TextInput(attrs={"placeholder": "{}", "inputmode": "text"}),
     )
 
+    @property
+    def has_own(self) -> bool:
+        """Whether a parameter is set or refused, so that the fields are shown without being asked for."""
+        return any(
+            self[name].value() not in (None, "", {}) or self[name].errors
+            for name in ("temperature", "max_tokens", "extra_body")
+        )
+
 
 class AliasForm(forms.Form):
     """Another name for a route or a model service."""
