@@ -351,3 +351,18 @@ def test_many_agents_are_listed_in_pages_and_a_search_reaches_every_one(admin: C
     assert listed == sorted([*NAMES, *(f"zz-{number:03}" for number in range(120))])
     assert pages[0].region("Pages").shows("1 to 25 of 123")
     assert Page(admin.get("/agents/?q=zz-119")).rows == ["zz-119"]
+
+
+def test_an_agents_limits_are_folded_away_while_there_are_none(admin: Client) -> None:
+    """They are shown when one is set or refused."""
+
+    def is_open(answer: HttpResponse) -> bool:
+        before, _field, _after = answer.content.decode().partition('id="id_tokensPerDay"')
+        return "open" in before.rpartition("<details")[2].partition(">")[0]
+
+    url = "/agents/text-agent/"
+    assert not is_open(admin.get(url))
+    assert is_open(admin.post(url, {"tokensPerDay": "many"}))
+    version = Agent.objects.get(agent_id="text-agent").version
+    assert admin.post(url, {"tokensPerDay": "100", "version": version}).status_code == 302
+    assert is_open(admin.get(url))

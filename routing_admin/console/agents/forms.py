@@ -83,6 +83,11 @@ class AgentForm(AgentModelForm):
     def limit_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.amounts]
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether a limit is set or refused, so that the fields are shown without being asked for."""
+        return bool(self.instance.limits) or not {MODELS, *self.amounts}.isdisjoint(self.errors)
+
     def clean_task_type(self) -> str:
         task_type = str(self.cleaned_data["task_type"])
         if task_type and snapshot.current().configuration.route(task_type) is None:
