@@ -8,6 +8,9 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
     from django.core.management import execute_from_command_line
 
+    from routing_admin.platform.garbage import collect_rarely
+
+    collect_rarely()
     try:
         execute_from_command_line(sys.argv)
     except Exception as error:  # Django's own commands, too, end with a line where the database cannot be had

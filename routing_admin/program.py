@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NoReturn
 
+from routing_admin.platform.garbage import collect_rarely
+
 NAME = "routing-admin"
 USAGE_STATUS = 2
 
@@ -81,6 +83,7 @@ def run() -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Run a command, or prepare the installation and serve it. Raise `SystemExit` if that fails."""
+    collect_rarely()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
     name, *rest = _take_folder(arguments) or [""]
     if name in ("-h", "--help", "help"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction
@@ -160,12 +160,14 @@ Calls for chat answers are not among them, because other code answers these in t
 """
 
 
-def unknown_call(request: HttpRequest, *args: Any, calls: Sequence[str], **kwargs: Any) -> HttpResponse:
-    """Return 404 for an unknown path, with the nearest of `calls`."""
+def unknown_call(
+    request: HttpRequest, *args: Any, list_calls: Callable[[], Sequence[str]], **kwargs: Any
+) -> HttpResponse:
+    """Return 404 for an unknown path, with the nearest of the API's calls."""
     path = request.path.removeprefix(PREFIX)
     data_plane_call = DATA_PLANE_CALLS.get(path.rstrip("/"))
     # A call for the data plane was sent to the wrong base URL.
-    suggestions = [data_plane_call] if data_plane_call else similar_calls(request.method or "GET", path, calls)
+    suggestions = [data_plane_call] if data_plane_call else similar_calls(request.method or "GET", path, list_calls())
     hint = f" Did you mean {', '.join(suggestions)}?" if suggestions else ""
     message = f"There is no such call.{hint} All calls are described at {PREFIX}/docs."
     return refusal(request, 404, "not_found", message, didYouMean=suggestions)
@@ -223,12 +225,13 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
     for kind, handler in HANDLERS:
         api.add_exception_handler(kind, handler)
     patterns, app, namespace = api.urls
-    calls = sorted(
-        f"{method.upper()} {path}"
-        for path, item in api.get_openapi_schema(path_prefix=f"{PREFIX}/")["paths"].items()
-        for method in item
-    )
-    unknown = partial(unknown_call, calls=calls)
+
+    @cache  # at the first unknown call, since the document takes 0.3 s, which no start has to wait for
+    def list_calls() -> Sequence[str]:
+        paths = api.get_openapi_schema(path_prefix=f"{PREFIX}/")["paths"]
+        return sorted(f"{method.upper()} {path}" for path, item in paths.items() for method in item)
+
+    unknown = partial(unknown_call, list_calls=list_calls)
     # A POST to an unknown path must get our 404, not Django's 403.
     unknown.csrf_exempt = True  # type: ignore[attr-defined]
     api.add_exception_handler(Http404, lambda request, _error: unknown(request))

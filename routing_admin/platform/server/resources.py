@@ -14,10 +14,7 @@ from contextlib import contextmanager, suppress
 from django.conf import settings
 
 from capabilities.runtime import owned
-
-GENERATIONS = (10_000, 20, 50)
-"""Thresholds of the garbage collector; Python's defaults are meant for scripts."""
-
+from routing_admin.platform.garbage import collect_rarely
 
 M_ARENA_MAX = -8
 """Option number in malloc.h: the maximum number of memory arenas."""
@@ -31,7 +28,7 @@ def settle() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*GENERATIONS)
+    collect_rarely()  # also in a worker process, which does not start as the program does
     with suppress(OSError, AttributeError):  # other C libraries have no such option
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
