@@ -6,7 +6,6 @@ import json
 import shutil
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ import pytest
 from tests.chaos.callers import send
 from tests.chaos.installation import Installation, installed
 from tests.chaos.kills import back_up_under_load
-from tests.gateway.serving import ROOT, listening, manage
+from tests.gateway.serving import listening, manage
+from tests.preloaded import run_python
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,7 @@ def bytes_below(folder: Path) -> dict[str, bytes]:
 
 
 def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python(environment, "manage.py", *arguments)
 
 
 def test_backup_under_load_is_restored_byte_for_byte(saved: Saved, tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +14,7 @@ from django.core.management import CommandError, call_command
 
 from routing_admin.console.backups import saving
 from tests.gateway.serving import ROOT
+from tests.preloaded import run_python
 
 OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"
 
@@ -31,14 +30,8 @@ def old(tmp_path: Path) -> Path:
 
 def run(folder: Path, *arguments: str, code: int = 0) -> str:
     """Run a management command and assert its exit code. Return its stdout, or its stderr if it must fail."""
-    result = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "ROUTING_ADMIN_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    own = {"ROUTING_ADMIN_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
+    result = run_python({**os.environ, **own}, "manage.py", *arguments)
     assert result.returncode == code, result.stderr
     return result.stderr if code else result.stdout
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.chaos.kills import back_up_under_load
 from tests.engines.cluster import Cluster, find_programs, running_cluster
 from tests.engines.s3 import s3_server
 from tests.gateway.serving import ROOT, listening, manage
+from tests.preloaded import run_python
 
 FACTS = str(ROOT / "tests" / "databases" / "moved_facts.py")
 PROVIDER_KEY = "sk-provider-key-0123456789"
@@ -59,15 +59,9 @@ def url_of(bucket: Bucket) -> str:
     return f"s3://{bucket.name}/{bucket.prefix}?endpoint_url={bucket.endpoint}"
 
 
-def run(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-
-
 def facts(environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the rows, exports and decrypted keys of an installation, and whether its files are intact."""
-    result = run(environment, FACTS)
+    result = run_python(environment, FACTS)
     assert result.returncode == 0, result.stderr
     return dict(json.loads(result.stdout.splitlines()[-1]))
 
@@ -107,7 +101,7 @@ def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_fi
         saved.new_environment(tmp_path / "b", "", secrets),
     )
     for environment in (on_postgresql, in_files):
-        result = run(environment, "manage.py", "restore", str(saved.backup))
+        result = run_python(environment, "manage.py", "restore", str(saved.backup))
         assert (result.returncode, result.stderr) == (0, "")
         assert "is intact" in manage(environment, "audit_verify")
         manage(environment, "doctor")
@@ -174,11 +168,11 @@ def test_every_value_is_restored_as_postgresql_writes_it(saved: Saved, tmp_path:
 def test_restore_to_postgresql_without_the_saved_secrets_names_unreadable_keys(saved: Saved, tmp_path: Path) -> None:
     """A restore without the saved secrets prints whose keys have to be entered again."""
     environment = saved.new_environment(tmp_path / "a", "four")
-    result = run(environment, "manage.py", "restore", str(saved.backup))
+    result = run_python(environment, "manage.py", "restore", str(saved.backup))
     assert result.returncode == 0
     assert "every agent needs a new key" in result.stderr
     assert "kept" in result.stderr
-    assert run(environment, FACTS).returncode == 1
+    assert run_python(environment, FACTS).returncode == 1
     everything = b"".join(path.read_bytes() for path in saved.backup.rglob("*") if path.is_file())
     assert PROVIDER_KEY.encode() not in everything
 
@@ -191,17 +185,17 @@ def test_restore_keeps_old_tables_in_a_schema_with_replace(saved: Saved, tmp_pat
     environment = saved.new_environment(tmp_path / "a", "five", ("secret_key", "keys"))
     manage(environment, "bootstrap", "--no-demo")
     before = rows_of(environment["DATABASE_URL"])
-    refused = run(environment, "manage.py", "restore", str(saved.backup))
+    refused = run_python(environment, "manage.py", "restore", str(saved.backup))
     assert (refused.returncode, "--replace" in refused.stderr) == (1, True)
     arguments = ("manage.py", "restore", str(saved.backup), "--replace")
     with psycopg.connect(environment["DATABASE_URL"], application_name="routing_admin") as connection:
         connection.execute("SELECT 1")
-        refused = run(environment, *arguments)
+        refused = run_python(environment, *arguments)
     assert (refused.returncode, "Stop the servers on every machine first" in refused.stderr) == (1, True)
     missing_bucket = environment["ROUTING_ADMIN_ARTIFACTS_URL"].replace("s3://artifacts/", "s3://nobody/")
-    assert run(environment | {"ROUTING_ADMIN_ARTIFACTS_URL": missing_bucket}, *arguments).returncode == 1
+    assert run_python(environment | {"ROUTING_ADMIN_ARTIFACTS_URL": missing_bucket}, *arguments).returncode == 1
     assert rows_of(environment["DATABASE_URL"]) == before
-    result = run(environment, *arguments)
+    result = run_python(environment, *arguments)
     assert (result.returncode, result.stderr) == (0, "")
     schema = next(word for word in result.stdout.split() if word.startswith("before_restore_"))
     count = saved.cluster.ask("five", f"SELECT count(*) FROM {schema}.auth_user")

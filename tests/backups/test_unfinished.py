@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from routing_admin.console.backups.restoring import new_folder, remove_unfinished
-from tests.gateway.serving import ROOT
+from tests.preloaded import start_program
 
 WRITE = """
 import sys, time
@@ -29,7 +29,7 @@ def writer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """Start a process that is in the middle of a backup. Yield the process and the directory that it writes to."""
     variables = {"ROUTING_ADMIN_DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
     command = [sys.executable, "-c", f"import django; django.setup(){WRITE}", str(tmp_path / "saved" / "monday")]
-    process = subprocess.Popen(command, cwd=ROOT, env=os.environ | variables, stdout=subprocess.PIPE, text=True)
+    process = start_program(command, env=os.environ | variables, stdout=subprocess.PIPE, text=True)
     assert process.stdout
     with process, process.stdout:
         yield process, Path(process.stdout.readline().strip())

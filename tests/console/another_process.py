@@ -13,6 +13,7 @@ from typing import Any
 from django.db import connection
 
 from tests.engines.databases import url_of
+from tests.preloaded import start_program
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = """
@@ -61,7 +62,7 @@ def another_process() -> Iterator[AnotherProcess]:
     }
     command = [sys.executable, "-c", WORK]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, **pipes) as process:
+    with start_program(command, env=environment, **pipes) as process:
         yield AnotherProcess(process)
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from routing_admin.console.backups.data_transfer.copying import open_target_stor
 from routing_admin.console.backups.data_transfer.target import MoveError
 from tests.engines.cluster import find_programs, running_cluster
 from tests.engines.s3 import s3_server
+from tests.preloaded import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = Path(__file__).with_name("moved_facts.py")
@@ -35,8 +35,7 @@ class Installation:
     environment: Mapping[str, str]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, *arguments]
-        return subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+        return run_python(self.environment, *arguments)
 
     def facts(self, *steps: str) -> dict[str, Any]:
         result = self.run(str(FACTS), *steps)

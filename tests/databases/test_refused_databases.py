@@ -13,6 +13,7 @@ from django.db import NotSupportedError, OperationalError, connection
 
 from routing_admin.platform.databases.addresses import postgresql_databases
 from routing_admin.platform.databases.explaining import explain_failure
+from tests.preloaded import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "hunter2-and-more"
@@ -25,10 +26,7 @@ def failing(directory: Path, url: str, *arguments: str) -> str:
     """Run a command, assert that it fails with status 1 and a single line of output, and return the line."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO"))}
     environment = inherited | {"DATABASE_URL": url, "ROUTING_ADMIN_DATA_DIR": str(directory)}
-    command = [sys.executable, "manage.py", *arguments]
-    result = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    result = run_python(environment, "manage.py", *arguments)
     assert (result.returncode, result.stdout) == (1, "")
     (line,) = result.stderr.strip().splitlines()
     assert SECRET not in line

@@ -24,6 +24,7 @@ from typing import Any
 from tests.engines.databases import copy_database, database_of, drop_database
 from tests.lab import Lab
 from tests.lab.server import Script
+from tests.preloaded import run_python, start_program
 from tests.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,14 +90,7 @@ def routing(lab: Lab) -> dict[str, Any]:
 
 
 def manage(environment: dict[str, str], *arguments: str) -> str:
-    completed = subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    completed = run_python(environment, "manage.py", *arguments)
     assert completed.returncode == 0, completed.stderr
     return completed.stdout.strip()
 
@@ -118,8 +112,7 @@ json.dump(outputs, sys.stdout)
 
 def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[str]:
     """Run management commands in one process and return their outputs. One process saves a second per command."""
-    command = [sys.executable, "-c", MANAGE_ALL, json.dumps(commands)]
-    completed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    completed = run_python(environment, "-c", MANAGE_ALL, json.dumps(commands))
     assert completed.returncode == 0, completed.stderr
     outputs: list[str] = json.loads(completed.stdout)
     return outputs
@@ -293,7 +286,7 @@ def listening(
         port = free_port()
         command = [*prefix, sys.executable, "manage.py", "serve", "--port", str(port), *options]
         with (directory / LOG).open("ab") as log:
-            process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=log)
+            process = start_program(command, env=environment, stderr=log)
         server = Server(port, key, lab, directory, process)
         if answers(server):
             return server

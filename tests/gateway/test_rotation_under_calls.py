@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests.chaos.callers import Person, at_once, chat
 from tests.chaos.installation import Installation, installed, write_import
-from tests.gateway.serving import ROOT, Server, manage, routing
+from tests.gateway.serving import Server, manage, routing
+from tests.preloaded import run_python
 
 
 @pytest.fixture
@@ -26,14 +26,7 @@ def installation_with_key() -> Iterator[Installation]:
 
 
 def rotate(installation: Installation, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "manage.py", "rotate_keys", *arguments],
-        cwd=ROOT,
-        env=installation.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python(installation.environment, "manage.py", "rotate_keys", *arguments)
 
 
 def test_no_call_fails_while_both_secrets_change(installation_with_key: Installation) -> None:

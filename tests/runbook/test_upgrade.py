@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 
 from tests.gateway.serving import ROOT
+from tests.preloaded import run_python
 from tests.runbook.installation import Installation
 
 OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"
@@ -46,10 +45,7 @@ def test_database_of_a_newer_release_is_refused_in_one_line(installation: Instal
     """For the database of a newer release, `serve` exits with status 1 and a one-line error."""
     with closing(sqlite3.connect(installation.directory / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
-    command = [sys.executable, "manage.py", "serve"]
-    result = subprocess.run(
-        command, cwd=ROOT, env=installation.environment, capture_output=True, text=True, check=False
-    )
+    result = run_python(installation.environment, "manage.py", "serve")
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1
     assert "was migrated by a newer version of this program" in result.stderr

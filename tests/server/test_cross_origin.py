@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,9 @@ import pytest
 
 from routing_admin.environment import browser_origin
 from routing_admin.platform.server.cross_origin import share
-from tests.gateway.serving import ROOT, environment_of
+from tests.gateway.serving import environment_of
 from tests.lab import Lab
+from tests.preloaded import run_python
 
 PAGE = "https://app.example"
 
@@ -143,8 +142,7 @@ def test_invalid_origin_in_the_setting_ends_the_start_with_one_line(tmp_path: Pa
     """With an invalid origin in the setting every command ends with a one-line error."""
     with Lab({}) as lab:
         environment = environment_of(tmp_path, lab) | {"ROUTING_ADMIN_CORS_ORIGINS": value}
-    command = [sys.executable, "manage.py", "serve"]
-    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    result = run_python(environment, "manage.py", "serve")
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
     assert line.startswith("ROUTING_ADMIN_CORS_ORIGINS: ")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.gateway.serving import ROOT, environment_of, manage
+from tests.gateway.serving import environment_of, manage
 from tests.lab import Lab
+from tests.preloaded import run_python
 
 QUERY = """
 from django.db import connections
@@ -33,10 +32,7 @@ def test_unsupported_engine_is_named_in_one_line(url: str, engine: str, tmp_path
     with Lab() as lab:
         environment = environment_of(tmp_path, lab) | {"DATABASE_URL": url}
     for arguments in (("bootstrap",), ("serve", "--port", "0")):
-        command = [sys.executable, "manage.py", *arguments]
-        result = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
+        result = run_python(environment, "manage.py", *arguments)
         (line,) = result.stderr.splitlines()
         assert (result.returncode, result.stdout) == (1, "")
         assert line.startswith(f"DATABASE_URL names an engine that is not served ({engine}).")

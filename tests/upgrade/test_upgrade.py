@@ -7,13 +7,14 @@ upgrades all of them, so that a migration that loses data is noticed.
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.preloaded import run_python
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -27,9 +28,7 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     shutil.unpack_archive(request.param, folder)
     for name in ("keys", "secret_key"):
         (folder / name).chmod(0o600)
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.upgrade.look", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    result = run_python(os.environ, "-m", "tests.upgrade.look", str(folder))
     assert result.returncode == 0, result.stderr
     current = json.loads(result.stdout.splitlines()[-1])
     return {"archive": request.param, "is": current, "was": json.loads((folder / "expected.json").read_text())}

@@ -1,0 +1,180 @@
+"""Starts Python programs in processes that have imported libraries and cores already: half the CPU of their start.
+
+A helper imports once what reads neither settings nor the environment, and is forked for each program. The program then
+runs as usual, with its own environment, arguments and files, imports everything else, and is a child of the tests.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+LIBRARIES = (
+    *("aiohttp", "charset_normalizer", "cryptography.fernet", "markdown_it", "prometheus_client", "pydantic"),
+    *("django.core.handlers.asgi", "django.core.management", "django.db.models", "django.forms", "django.template"),
+    *("django.test", "django.urls", "django.views.generic", "uvicorn", "uvicorn.lifespan.on"),
+)
+CORES = ("artifacts.core", "capabilities.core", "routing_admin.core")
+"""Packages without Django, so that nothing in them depends on settings."""
+READ_BY_THE_INTERPRETER = ("COVERAGE", "LANG", "LC_", "LD_", "MALLOC_", "PYTHON", "SSL_", "TZ")
+"""Beginnings of environment variables that take effect when an interpreter starts."""
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class ForkedProcess(subprocess.Popen[Any]):
+    """A process like any `Popen`, forked from the helper. The command begins with `sys.executable`."""
+
+    # Popen passes the parameters by position; the omitted ones belong to options that `start_program` does not take.
+    def _execute_child(self, args: Any, *options: Any) -> None:
+        environment, ends = options[5], options[9:15]
+        stdin, _, _, stdout, _, stderr = ends
+        files = [inherited if end == -1 else end for inherited, end in enumerate((stdin, stdout, stderr))]
+        self.pid = fork_program(args[1:], os.environ if environment is None else environment, files)
+        self._child_created = True
+        self._close_pipe_fds(*ends)  # type: ignore[attr-defined]
+
+
+def start_program(command: Sequence[str], env: Mapping[str, str] | None = None, **files: Any) -> subprocess.Popen[Any]:
+    """Start a command in this checkout, forked from the helper if it is this Python. `files` are options of `Popen`."""
+    is_python = command[0] == sys.executable and can_run(command[1]) and (env is None or can_fork(env))
+    return (ForkedProcess if is_python else subprocess.Popen)(command, cwd=ROOT, env=env, **files)
+
+
+def run_python(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with these arguments in this checkout for at most two minutes, and return what it printed."""
+    command, pipe = [sys.executable, *arguments], subprocess.PIPE
+    with start_program(command, environment, stdout=pipe, stderr=pipe, text=True) as program:
+        try:
+            output, errors = program.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            program.kill()
+            raise
+    return subprocess.CompletedProcess(command, program.returncode, output, errors)
+
+
+def can_run(argument: str) -> bool:
+    return argument in ("-c", "-m") or argument.endswith(".py")
+
+
+def can_fork(variables: Mapping[str, str]) -> bool:
+    return sys.platform == "linux" and all(
+        variables.get(name) == os.environ.get(name)
+        for name in {*variables, *os.environ}
+        if name.startswith(READ_BY_THE_INTERPRETER)
+    )
+
+
+def fork_program(arguments: Sequence[str], variables: Mapping[str, str], files: Sequence[int]) -> int:
+    """Start a program with these standard files as a child of this process, and return its process id."""
+    message = json.dumps([list(arguments), dict(variables)]).encode()
+    with _lock:
+        helper = start_helper()
+        # The helper's child ends at once, and leaves the program to the nearest ancestor that adopts orphans.
+        adopt_orphans(True)
+        try:
+            socket.send_fds(helper, [len(message).to_bytes(4)], list(files))
+            helper.sendall(message)
+            return int.from_bytes(helper.recv(4, socket.MSG_WAITALL))
+        finally:
+            adopt_orphans(False)
+
+
+_lock = threading.Lock()
+
+
+def adopt_orphans(adopts: bool) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(adopts), 0, 0, 0)
+
+
+@cache
+def start_helper() -> socket.socket:
+    """Start the helper, which ends when this process closes its end of the socket."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        number = theirs.fileno()
+        helper = subprocess.Popen([sys.executable, "-m", "tests.preloaded", str(number)], cwd=ROOT, pass_fds=[number])
+
+    def end() -> None:
+        ours.close()
+        helper.wait()
+
+    atexit.register(end)
+    return ours
+
+
+# In the helper.
+
+
+def preload() -> None:
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    for core in CORES:
+        package = importlib.import_module(core)
+        for module in pkgutil.walk_packages(package.__path__, f"{core}."):
+            importlib.import_module(module.name)
+    gc.collect()
+    gc.freeze()
+
+
+def next_program(requests: socket.socket) -> tuple[list[str], dict[str, str]] | None:
+    """Fork a process for each request. Return in it, with its standard files in place; return None in the helper."""
+    while True:
+        size, files, *_ = socket.recv_fds(requests, 4, 3)
+        if not size:
+            return None
+        message = requests.recv(int.from_bytes(size), socket.MSG_WAITALL)
+        reading, writing = os.pipe()
+        if child := os.fork():
+            os.waitpid(child, 0)
+            requests.sendall(os.read(reading, 4))  # not before the program is adopted
+            for file in (*files, reading, writing):
+                os.close(file)
+            continue
+        if program := os.fork():
+            os.write(writing, program.to_bytes(4))
+            os._exit(0)
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+            os.close(file)
+        for end in (reading, writing, requests.detach()):
+            os.close(end)
+        arguments, variables = json.loads(message)
+        return arguments, variables
+
+
+def run(arguments: list[str]) -> None:
+    """Run what Python would run with these arguments."""
+    first, *others = arguments
+    if first == "-c":
+        sys.argv = [first, *others[1:]]
+        exec(compile(others[0], "<string>", "exec"), {"__name__": "__main__"})
+    elif first == "-m":
+        sys.argv = others
+        runpy.run_module(others[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        runpy.run_path(first, run_name="__main__")
+
+
+if __name__ == "__main__":
+    preload()
+    if (program := next_program(socket.socket(fileno=int(sys.argv[1])))) is not None:
+        arguments, variables = program
+        os.environ.clear()
+        os.environ.update(variables)
+        run(arguments)
