@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
+from collections import Counter
 from html.parser import HTMLParser
 from typing import BinaryIO
 
@@ -11,45 +13,259 @@ from artifacts.extract.words import STEP, Progress, TextCollector, entry_blocks,
 
 HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
 BLOCKS = frozenset(
-    {"address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption", "footer", "form", "h1"}
-    | {"h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "table", "title"}
-    | {"tr", "ul"}
+    {"address", "article", "aside", "blockquote", "br", "caption", "dd", "details", "div", "dl", "dt", "fieldset"}
+    | {"figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "legend", "li"}
+    | {"main", "nav", "ol", "p", "pre", "section", "summary", "table", "title", "tr", "ul"}
 )
+VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
+IMPLIED_ENDS = {
+    "li": frozenset({"li"}),
+    "dt": frozenset({"dt", "dd"}),
+    "dd": frozenset({"dt", "dd"}),
+    "tr": frozenset({"tr", "td", "th"}),
+    "td": frozenset({"td", "th"}),
+    "th": frozenset({"td", "th"}),
+    "option": frozenset({"option"}),
+}
+"""Start tag → the open elements that it ends, as HTML lets authors leave out end tags. Any block ends a paragraph."""
+
+HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
+MARKS = {"sup": "^", "del": "~~", "s": "~~", "strike": "~~"}
+"""Elements whose text would read as something else without a mark, such as `10^3` or what was struck out."""
+
+SECRET_FIELDS = frozenset({"hidden", "password"})
+INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+NO_TARGET = ("#", "javascript:", "data:", "cid:", "about:")
+"""Beginnings of links that lead nowhere outside the page."""
+
+MAX_TARGET_CHARS = 2_000
+MAX_DEPTH = 20
+MAX_COLUMNS = 100
+"""Maximum number of columns that a cell may span."""
+MAX_TABS = 10_000
+
+MAX_UNPARSED = 1 << 20
+"""Characters of a construct without an end, such as a comment, that are kept, because each block is searched again."""
 
 
 class VisibleTextParser(HTMLParser):
-    """Collects the text that a browser would show."""
+    """Collects the text that a browser would show. Headings, lists, quotations and links are marked as in Markdown.
+
+    Cells of a table are separated by tabs, images are replaced by their alternative text, and `pre` is kept as it is.
+    """
 
     def __init__(self, output: TextCollector) -> None:
         super().__init__(convert_charrefs=True)
-        self._words, self._hidden, self._line = output, "", True
+        self._output, self._started = output, False
+        self._stack: list[str] = []
+        self._open: Counter[str] = Counter()
+        self._hidden_depth = 0  # depth of the hidden element, 0 if there is none
+        self._lists: list[int | None] = []  # number of the last item, None in a list without numbers
+        self._tables = [0]  # columns of the row's last cell, 0 if the row has no cell yet
+        self._row_is_empty = self._pre_is_empty = False
+        self._targets: list[str] = []
+        self._break = self._space = self._mark = ""  # what is added before the next text, in this order
+
+    def feed(self, data: str) -> None:
+        super().feed(data)
+        if len(self.rawdata) > MAX_UNPARSED:
+            self.rawdata = ""
+        self._output.mark("")  # stops after the time limit, even if there is no text
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        try:
+            return super().parse_marked_section(i, report)
+        except AssertionError:  # it raises for what is none, while browsers skip it like a comment
+            return self.parse_bogus_comment(i)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in HIDDEN and not self._hidden:
-            self._hidden = tag
-        if tag in BLOCKS:
-            self._break()
-        elif tag in ("td", "th") and not self._line:
-            self._words.add("\t")
+        while self._stack and self._is_ended_by(tag):
+            self._pop()
+        attributes = {name: value or "" for name, value in reversed(attrs)}
+        hidden = tag in HIDDEN or "hidden" in attributes or INVISIBLE.search(attributes.get("style", ""))
+        if tag == "svg":
+            self._add_image(attributes.get("aria-label", ""))
+        if tag not in VOID:
+            self._stack.append(tag)
+            self._open[tag] += 1
+            if hidden and not self._hidden_depth:
+                self._hidden_depth = len(self._stack)
+        if not self._hidden_depth and not hidden:
+            self._start(tag, attributes)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == self._hidden:
-            self._hidden = ""
-        if tag in BLOCKS:
-            self._break()
+        if not self._open[tag]:
+            return
+        while self._pop() != tag:
+            pass
 
     def handle_data(self, data: str) -> None:
-        text = " ".join(data.split())
-        if self._hidden or not text:
+        if self._hidden_depth:
             return
-        leading_space = " " if data[:1].isspace() and not self._line else ""
-        self._words.add(leading_space + text + (" " if data[-1:].isspace() else ""))
-        self._line = False
+        data = data.replace("\xad", "")
+        if self._open["pre"]:
+            self._add_lines(data.replace("\r\n", "\n"))
+            return
+        if data[:1].isspace():
+            self._space = " "
+        if text := " ".join(data.split()):
+            self._add(text)
+            self._space = " " if data[-1:].isspace() else ""
 
-    def _break(self) -> None:
-        if not self._line:
-            self._words.add("\n")
-            self._line = True
+    def _is_ended_by(self, tag: str) -> bool:
+        last = self._stack[-1]
+        return (last == "p" and tag in BLOCKS and tag != "br") or last in IMPLIED_ENDS.get(tag, ())
+
+    def _pop(self) -> str:
+        tag = self._stack.pop()
+        self._open[tag] -= 1
+        if not self._hidden_depth:
+            self._end(tag)
+        elif len(self._stack) < self._hidden_depth:
+            self._hidden_depth = 0
+        return tag
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        if tag in ("tr", "table"):
+            self._start_row(tag)
+        elif tag in BLOCKS:
+            self._break_line()
+        self._mark += MARKS.get(tag, "")
+        match tag:
+            case "td" | "th":
+                self._start_cell(_number(attributes.get("colspan"), 1))
+            case "ol":
+                self._lists.append(_number(attributes.get("start"), 1) - 1)
+            case "ul":
+                self._lists.append(None)
+            case "li":
+                self._start_item(attributes.get("value"))
+            case "pre":
+                self._pre_is_empty = True
+            case "a":
+                self._start_link(attributes.get("href", "").strip())
+            case _ if tag in HEADINGS:
+                # A link around a heading begins after the heading's mark.
+                opening = "[" * self._mark.endswith("[")
+                self._mark = self._mark.removesuffix("[") + HEADINGS[tag] + opening
+            case _:
+                self._add_field_or_image(tag, attributes)
+
+    def _end(self, tag: str) -> None:
+        had_text = not self._mark
+        match tag:
+            case "a":
+                self._end_link()
+            case "table":
+                del self._tables[1:][-1:]
+            case "ol" | "ul" if self._lists:
+                self._lists.pop()
+            case "del" | "s" | "strike":
+                self._mark = self._mark.removesuffix("~~")
+                if had_text:
+                    self._output.add("~~")
+            case _ if tag in HEADINGS or tag in ("li", "sup", "option"):
+                self._mark = "[" * self._mark.endswith("[")
+        if tag in BLOCKS:
+            self._break_line(ends_row=tag in ("tr", "table"))
+        elif tag in ("textarea", "select", "option"):
+            self._space = " "
+
+    def _start_row(self, tag: str) -> None:
+        self._break_line(ends_row=True)
+        self._row_is_empty = True
+        if tag == "table":
+            self._tables.append(0)
+        self._tables[-1] = 0
+
+    def _start_cell(self, columns: int) -> None:
+        if not self._tables[-1]:
+            self._break_line(ends_row=True)
+        else:
+            if "\n" in self._break and not self._row_is_empty:
+                self._break = ""
+            self._break = (self._break + "\t" * self._tables[-1])[:MAX_TABS]
+        self._tables[-1] = max(1, min(columns, MAX_COLUMNS))
+
+    def _start_item(self, value: str | None) -> None:
+        number = self._lists[-1] if self._lists else None
+        if number is None:
+            self._mark = "- "
+        else:
+            self._lists[-1] = number = _number(value, number + 1)
+            self._mark = f"{number}. "
+
+    def _start_link(self, target: str) -> None:
+        is_shown = len(target) <= MAX_TARGET_CHARS and not target.lower().startswith(NO_TARGET)
+        self._targets.append(target if is_shown else "")
+        self._mark += "[" if self._targets[-1] else ""
+
+    def _end_link(self) -> None:
+        target = self._targets.pop() if self._targets else ""
+        if self._mark.endswith("["):
+            self._mark = self._mark[:-1]
+        elif target:
+            self._output.add(f"]({target})")
+
+    def _add_image(self, text: str) -> None:
+        if text.strip() and not self._hidden_depth:
+            self._add(f"[image: {' '.join(text.split())}]")
+
+    def _add_field_or_image(self, tag: str, attributes: dict[str, str]) -> None:
+        match tag:
+            case "img" | "area":
+                self._add_image(attributes.get("alt", ""))
+            case "option":
+                self._space, self._mark = " ", "[x] " if "selected" in attributes else "[ ] "
+            case "textarea":
+                self._space = " "
+            case "input" if (kind := attributes.get("type", "").lower()) not in SECRET_FIELDS:
+                ticked = "[x]" if "checked" in attributes else "[ ]"
+                value = ticked if kind in ("checkbox", "radio") else " ".join(attributes.get("value", "").split())
+                self._space = " "
+                if value:
+                    self._add(value)
+                    self._space = " "
+
+    def _add(self, text: str) -> None:
+        if self._mark.endswith("[") and _is_same(text, self._targets[-1]):
+            self._mark, self._targets[-1] = self._mark[:-1], ""
+        before = self._break.replace("\n", f"\n{self._indentation()}") if self._break else self._space
+        self._output.add(before + self._mark + text)
+        self._break = self._space = self._mark = ""
+        self._started, self._row_is_empty = True, False
+
+    def _add_lines(self, data: str) -> None:
+        # The line break after the start tag and the one before the end tag are not part of the text.
+        data = data.removeprefix("\n") if self._pre_is_empty else data
+        self._pre_is_empty = False
+        text = data.strip("\n")
+        self._break += "\n" * data.startswith("\n")
+        if text:
+            self._add(text.replace("\n", f"\n{self._indentation()}"))
+            self._break = "\n\n" if data.endswith("\n\n") else "\n" * data.endswith("\n")
+        self._break = self._break[:2]
+
+    def _indentation(self) -> str:
+        return "> " * min(self._open["blockquote"], MAX_DEPTH) + "  " * min(len(self._lists) - 1, MAX_DEPTH)
+
+    def _break_line(self, *, ends_row: bool = False) -> None:
+        # Blocks at the beginning of a cell do not break its row.
+        if self._started and (ends_row or "\t" not in self._break):
+            self._break = "\n"
+
+
+def _number(text: str | None, default: int) -> int:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 7 else default
+
+
+def _is_same(text: str, target: str) -> bool:
+    return text.rstrip("/") in (target.rstrip("/"), target.partition(":")[2].strip("/"))
 
 
 def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: str | None = None) -> None:

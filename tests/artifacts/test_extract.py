@@ -51,7 +51,7 @@ DOCUMENTS = {
         f"{ODF}spreadsheet",
         "[sheet: S]\na",
     ),
-    "html": (PAGE, "text/html", "T\nHi you\n1\n2"),
+    "html": (PAGE, "text/html", "T\nHi you\n- 1\n- 2"),
 }
 
 
