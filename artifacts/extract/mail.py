@@ -1,4 +1,4 @@
-"""Extract text from e-mail and saved web pages: headers, body and a list of attachments.
+"""Extract text from e-mail and saved web pages: headers, body, a list of attachments, and forwarded mail.
 
 EML and MHT are read with the standard library's parser, Outlook's MSG in `outlook`. Runs only in the child process.
 """
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
-from itertools import islice
 from typing import BinaryIO
 
 from artifacts.core.detection.encodings import decode_blocks, find_text
@@ -19,6 +18,8 @@ from artifacts.extract.words import Progress, RefusedError, TextCollector
 MAX_BYTES = 64 * 1024 * 1024
 MAX_ATTACHMENTS = 500
 MAX_HEADER_CHARS = 2_000
+MAX_DEPTH = 8
+"""Maximum depth of mail inside mail that is read."""
 HEADERS = ("From", "To", "Cc", "Reply-To", "Date", "Subject")
 
 
@@ -30,14 +31,37 @@ def eml(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     message = BytesParser(policy=policy.default).parsebytes(data)
     if not isinstance(message, EmailMessage) or not message.keys():
         raise RefusedError("unsupported")
+    _add_message(message, output, 0)
+
+
+def _add_message(message: EmailMessage, output: TextCollector, depth: int) -> None:
     for name in HEADERS:
         if value := _header(message, name):
             output.add(f"{name}: {value}\n")
     output.add("\n")
-    body = message.get_body(("plain", "html"))
-    if isinstance(body, EmailMessage):
-        add_body(_text_of(body), body.get_content_type() == "text/html", output)
-    add_attachments(list(islice(_attachments(message, body), MAX_ATTACHMENTS + 1)), output)
+    attachments, forwarded = list[str](), list[tuple[str, EmailMessage]]()
+    for part, is_body in _parts(message):
+        if is_body:
+            add_body(_text_of(part), part.get_content_type() == "text/html", output)
+            output.mark("\n")
+        elif part.get_content_type() == "message/rfc822":
+            inner = part.get_payload(0) if part.is_multipart() else None
+            subject = _header(inner, "Subject") if isinstance(inner, EmailMessage) else ""
+            attachments.append(attachment_line(part.get_filename() or subject, "message/rfc822", len(_bytes_of(inner))))
+            if isinstance(inner, EmailMessage):
+                forwarded.append((subject, inner))
+        elif len(attachments) <= MAX_ATTACHMENTS:
+            size = len(part.get_payload(decode=True) or b"")
+            attachments.append(attachment_line(part.get_filename() or "", part.get_content_type(), size))
+    add_attachments(attachments, output)
+    for subject, inner in forwarded[:MAX_ATTACHMENTS] if depth < MAX_DEPTH else ():
+        output.mark(message_mark(subject))
+        _add_message(inner, output, depth + 1)
+
+
+def message_mark(subject: str) -> str:
+    """Return the mark before a mail that is attached to another."""
+    return f"\n\n[attached message: {' '.join(subject.split()) or 'unnamed'}]\n"
 
 
 def add_body(text: str, is_html: bool, output: TextCollector) -> None:
@@ -57,8 +81,9 @@ def add_attachments(lines: list[str], output: TextCollector) -> None:
         output.add("\n\n[attachments]\n" + "\n".join([*lines[:MAX_ATTACHMENTS], *truncation_note]) + "\n")
 
 
-def attachment_line(name: str, mime_type: str, size: int) -> str:
-    return f"- {' '.join(name.split()) or 'unnamed'} ({', '.join(filter(None, (mime_type, f'{size} bytes')))})"
+def attachment_line(name: str, mime_type: str, size: int | None) -> str:
+    facts = ", ".join(filter(None, (mime_type, "" if size is None else f"{size} bytes")))
+    return f"- {' '.join(name.split()) or 'unnamed'} ({facts})"
 
 
 def _header(message: EmailMessage, name: str) -> str:
@@ -69,23 +94,38 @@ def _header(message: EmailMessage, name: str) -> str:
         return ""
 
 
-def _attachments(message: EmailMessage, body: object) -> Iterator[str]:
-    # A part is an attachment if it is neither the body, nor an alternative of the body, nor a container.
-    nested: set[int] = set()
-    for part in message.walk():
-        if id(part) in nested or part is body or not isinstance(part, EmailMessage):
-            continue
-        if part.get_content_type() == "message/rfc822":
-            nested.update(id(child) for child in part.walk())
-        elif part.is_multipart() or _is_alternative_body(part):
-            continue
-        subject = _header(part.get_content(), "Subject") if part.get_content_type() == "message/rfc822" else ""
-        size = len(part.get_payload(decode=True) or b"") or len(part.as_bytes()) * bool(subject)
-        yield attachment_line(part.get_filename() or subject, part.get_content_type(), size)
+def _parts(part: EmailMessage, *, shown: bool = True) -> Iterator[tuple[EmailMessage, bool]]:
+    # Yield each part that is no container, and whether it belongs to the text. Other forms of the text are omitted.
+    kind = part.get_content_type()
+    if kind == "message/rfc822" or not part.is_multipart():
+        is_text = kind in ("text/plain", "text/html") and not part.get_filename() and not part.is_attachment()
+        if shown or not is_text:
+            yield part, is_text
+        return
+    children = [child for child in part.get_payload() if isinstance(child, EmailMessage)]
+    best = None
+    if kind == "multipart/alternative":
+        best = next(filter(None, (_find_with(children, form) for form in ("text/plain", "text/html"))), None)
+    elif kind == "multipart/related":
+        best = children[0] if children else None
+    for child in children:
+        yield from _parts(child, shown=shown and (best is None or child is best))
 
 
-def _is_alternative_body(part: EmailMessage) -> bool:
-    return part.get_content_maintype() == "text" and not part.get_filename() and not part.is_attachment()
+def _find_with(children: list[EmailMessage], form: str) -> EmailMessage | None:
+    # A plain text is often left empty by programs that write HTML.
+    for child in children:
+        for leaf in child.walk():
+            if leaf.get_content_type() == form and isinstance(leaf, EmailMessage) and _text_of(leaf).strip():
+                return child
+    return None
+
+
+def _bytes_of(message: object) -> bytes:
+    try:
+        return message.as_bytes() if isinstance(message, EmailMessage) else b""
+    except Exception:  # the generator may raise anything on malformed mail, and only its length is needed
+        return b""
 
 
 def _text_of(part: EmailMessage) -> str:

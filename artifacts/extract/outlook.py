@@ -4,55 +4,115 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from artifacts.core.detection.encodings import find_text
 from artifacts.extract.legacy import CompoundFile
-from artifacts.extract.mail import MAX_ATTACHMENTS, add_attachments, add_body, attachment_line, decode_text
+from artifacts.extract.mail import (
+    MAX_ATTACHMENTS,
+    MAX_DEPTH,
+    add_attachments,
+    add_body,
+    attachment_line,
+    decode_text,
+    message_mark,
+)
 from artifacts.extract.rtf import add_rtf, decompress_rtf
-from artifacts.extract.words import Progress, RefusedError, TextCollector
+from artifacts.extract.words import STEP, Progress, RefusedError, TextCollector
 
 SUBJECT, SENDER, SENDER_MAIL, SENDER_SMTP, TO, CC = "0037", "0C1A", "0C1F", "5D01", "0E04", "0E03"
 BODY, HTML, RTF = "1000", "1013", "1009"
 FILE_NAME, SHORT_NAME, FILE_TYPE, FILE_DATA = "3707", "3704", "370E", "3701"
-SENT, DELIVERED, CODE_PAGE = 0x0039, 0x0E06, 0x3FFD
+RECIPIENT_NAME, RECIPIENT_SMTP, RECIPIENT_MAIL = "3001", "39FE", "3003"
+SENT, DELIVERED, CODE_PAGE, INTERNET_CODE_PAGE, RECIPIENT_KIND = 0x0039, 0x0E06, 0x3FFD, 0x3FDE, 0x0C15
 """Ids of properties: strings as in stream names for text, numbers for properties of fixed length."""
 
-HEAD_BYTES = 32
+MESSAGE_HEAD, EMBEDDED_HEAD, CHILD_HEAD = 32, 24, 8
+"""Bytes before the properties of fixed length: of the message, one inside it, a recipient or an attachment."""
+
+CHARSETS = {20127: "ascii", 20866: "koi8-r", 21866: "koi8-u", 50220: "iso2022_jp", 50221: "iso2022_jp"}
+CHARSETS |= {50222: "iso2022_jp", 50225: "iso2022_kr", 51932: "euc_jp", 51936: "gb18030", 51949: "euc_kr"}
+CHARSETS |= {52936: "hz", 54936: "gb18030", 65001: "utf-8"}
+CHARSETS |= {28590 + part: f"iso8859-{part}" for part in range(1, 16)}
+"""Windows' numbers of encodings that Python does not know as `cp…`."""
+
+MAX_RECIPIENTS = 200
 EPOCH = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
 
 
 def msg(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add headers, body and the list of attachments; raise `RefusedError` for anything but a message."""
+    """Add headers, body, attachments and attached messages; raise `RefusedError` for anything but a message."""
     file = CompoundFile(source)
-    message = Properties(file, "")
     if "__properties_version1.0" not in file.names:
         raise RefusedError("unsupported")
+    children: dict[str, list[str]] = {}
+    for prefix in sorted({name[: at + 1] for name in file.names for at, char in enumerate(name) if char == "/"}):
+        children.setdefault(prefix[:-1].rpartition("/")[0] + "/" * (prefix.count("/") > 1), []).append(prefix)
+    _add_message(MessageFile(file, children), "", output, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFile:
+    """A compound file, and the storages in each of its storages. The name of a storage ends with a slash."""
+
+    file: CompoundFile
+    children: Mapping[str, list[str]]
+
+    def properties(self, prefix: str, head_bytes: int, charset: str | None = None) -> Properties:
+        return Properties(self.file, prefix, head_bytes, charset)
+
+    def storages(self, prefix: str, name: str) -> list[str]:
+        return [child for child in self.children.get(prefix, ()) if child[len(prefix) :].startswith(name)]
+
+
+def _add_message(source: MessageFile, prefix: str, output: TextCollector, depth: int) -> None:
+    message = source.properties(prefix, EMBEDDED_HEAD if prefix else MESSAGE_HEAD)
     address = message.text(SENDER_SMTP) or message.text(SENDER_MAIL)
-    sender = " ".join(filter(None, (message.text(SENDER), f"<{address}>" if "@" in address else "")))
-    lines = {"From": sender, "To": message.text(TO), "Cc": message.text(CC)}
+    names = _recipients(source, prefix, message.charset)
+    lines = {"From": _person(message.text(SENDER), address)}
+    lines |= {"To": names.get(1) or message.text(TO), "Cc": names.get(2) or message.text(CC)}
     lines |= {"Date": message.time(SENT) or message.time(DELIVERED), "Subject": message.text(SUBJECT)}
     output.add("".join(f"{name}: {' '.join(value.split())}\n" for name, value in lines.items() if value) + "\n")
     _add_body(message, output)
-    add_attachments(list(islice(_attachments(file), MAX_ATTACHMENTS + 1)), output)
+    attachments = source.storages(prefix, "__attach_version1.0_")[: MAX_ATTACHMENTS + 1]
+    inner = {child: f"{child}__substg1.0_3701000D/" for child in attachments}
+    add_attachments([_attachment(source, child, inner[child], message.charset) for child in attachments], output)
+    for embedded in inner.values() if depth < MAX_DEPTH else ():
+        if f"{embedded}__properties_version1.0" in source.file.names:
+            output.mark(message_mark(source.properties(embedded, EMBEDDED_HEAD).text(SUBJECT)))
+            _add_message(source, embedded, output, depth + 1)
+
+
+def _recipients(source: MessageFile, prefix: str, charset: str | None) -> dict[int, str]:
+    people: dict[int, list[str]] = {}
+    for child in source.storages(prefix, "__recip_version1.0_")[:MAX_RECIPIENTS]:
+        person = source.properties(child, CHILD_HEAD, charset)
+        name, address = person.text(RECIPIENT_NAME), person.text(RECIPIENT_SMTP) or person.text(RECIPIENT_MAIL)
+        people.setdefault(person.number(RECIPIENT_KIND) & 3, []).append(_person(name, address))
+    return {kind: "; ".join(filter(None, names)) for kind, names in people.items()}
+
+
+def _person(name: str, address: str) -> str:
+    # Inside an organisation, an address may be a path in its directory.
+    return " ".join(filter(None, (name if name != address else "", f"<{address}>" if "@" in address else "")))
 
 
 class Properties:
-    """The properties of a message or attachment, stored under `prefix`."""
+    """The properties stored under `prefix`, with `charset` for text unless they name another."""
 
-    def __init__(self, file: CompoundFile, prefix: str) -> None:
-        self._file, self._prefix = file, prefix
+    def __init__(self, file: CompoundFile, prefix: str, head_bytes: int, charset: str | None) -> None:
+        self._file, self._prefix, self._head_bytes = file, prefix, head_bytes
         self._fixed = file.read(f"{prefix}__properties_version1.0")
-        page = self._number(CODE_PAGE)
-        self._charset = f"cp{page}" if page else None
+        page = self.number(CODE_PAGE) or self.number(INTERNET_CODE_PAGE)
+        self.charset = charset or (CHARSETS.get(page, f"cp{page}") if page else None) or self._detected_charset()
 
     def text(self, number: str) -> str:
         """Return a text property, which is stored in UTF-16 or in the message's code page."""
         unicode_text = self._file.read(self.stream(number, "001F")).decode("utf-16-le", "replace")
         encoded_text = self._file.read(self.stream(number, "001E"))
-        return (unicode_text or (decode_text(encoded_text, self._charset) if encoded_text else "")).strip("\0")
+        return (unicode_text or (decode_text(encoded_text, self.charset) if encoded_text else "")).strip("\0")
 
     def binary(self, number: str) -> bytes:
         return self._file.read(self.stream(number, "0102"))
@@ -68,12 +128,20 @@ class Properties:
         except OverflowError:
             return ""
 
-    def _number(self, number: int) -> int:
+    def number(self, number: int) -> int:
         return self._value(number, "<I")
+
+    def _detected_charset(self) -> str | None:
+        # Together, the subject, the names and the body show an encoding that one of them is too short for.
+        sample = b"\n".join(
+            self._file.read(self.stream(number, "001E"))[:STEP] for number in (BODY, SUBJECT, SENDER, TO)
+        )
+        found = find_text(sample.replace(b"\0", b""), whole=False) if not sample.isascii() else None
+        return found.encoding if found else None
 
     def _value(self, number: int, form: str) -> int:
         # After the header come entries of 16 bytes: type, id, flags, value.
-        for at in range(HEAD_BYTES, len(self._fixed) - 15, 16):
+        for at in range(self._head_bytes, len(self._fixed) - 15, 16):
             if struct.unpack_from("<H", self._fixed, at + 2)[0] == number:
                 return int(struct.unpack_from(form, self._fixed, at + 8)[0])
         return 0
@@ -92,10 +160,10 @@ def _add_body(message: Properties, output: TextCollector) -> None:
         add_rtf(decompress_rtf(rich), output)
 
 
-def _attachments(file: CompoundFile) -> Iterator[str]:
-    prefixes = sorted({name.partition("/")[0] for name in file.names if name.startswith("__attach_version1.0_")})
-    for prefix in prefixes:
-        attachment = Properties(file, f"{prefix}/")
-        embedded = Properties(file, f"{prefix}/__substg1.0_3701000D/")
-        name = attachment.text(FILE_NAME) or attachment.text(SHORT_NAME) or embedded.text(SUBJECT)
-        yield attachment_line(name, attachment.text(FILE_TYPE), file.size(attachment.stream(FILE_DATA, "0102")))
+def _attachment(source: MessageFile, prefix: str, embedded: str, charset: str | None) -> str:
+    properties = source.properties(prefix, CHILD_HEAD, charset)
+    name = properties.text(FILE_NAME) or properties.text(SHORT_NAME)
+    if f"{embedded}__properties_version1.0" in source.file.names:
+        name = name or source.properties(embedded, EMBEDDED_HEAD).text(SUBJECT)
+        return attachment_line(name, "application/vnd.ms-outlook", None)
+    return attachment_line(name, properties.text(FILE_TYPE), source.file.size(properties.stream(FILE_DATA, "0102")))

@@ -110,6 +110,7 @@ def entry_blocks(package: zipfile.ZipFile, name: str) -> Iterator[bytes]:
 MAX_BYTES = 64 * 1024 * 1024
 MAX_OUTPUT_CHARS = 20_000
 """Maximum length of a cell's output, because a progress bar can print for hours."""
+OUTPUT_END_CHARS = 4_000
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -126,8 +127,7 @@ def notebook(source: BinaryIO, output: TextCollector, progress: Progress) -> Non
         output.add(f"{_text_of(cell.get('source', cell.get('input')))}\n")
         printed = "\n".join(filter(None, map(_output_text, _objects_in(cell.get("outputs")))))
         if printed:
-            ellipsis = " …" if len(printed) > MAX_OUTPUT_CHARS else ""
-            output.add(f"[output {number}]\n{printed[:MAX_OUTPUT_CHARS]}{ellipsis}\n")
+            output.add(f"[output {number}]\n{_beginning_and_end(printed)}\n")
         output.add("\n")
 
 
@@ -139,11 +139,22 @@ def _cells(book: Any) -> list[dict[str, Any]]:
 
 
 def _output_text(output: dict[str, Any]) -> str:
-    # Printed text, a value as plain text, or the name and message of an error.
-    data = output.get("data")
+    # Printed text, a value as plain text, or an error with its traceback.
+    data, lines = output.get("data"), output.get("traceback")
     if output.get("ename"):
-        return f"{output['ename']}: {output.get('evalue', '')}"
-    return _COLOURS.sub("", _text_of(output.get("text") or (data.get("text/plain") if isinstance(data, dict) else "")))
+        summary = f"{output['ename']}: {output.get('evalue', '')}"
+        traceback = _COLOURS.sub("", "\n".join(map(str, lines)) if isinstance(lines, list) else "").strip("\n")
+        return traceback if summary in traceback else "\n".join(filter(None, (traceback, summary)))
+    found = data if isinstance(data, dict) else output
+    texts = (_text_of(found.get(name)) for name in ("text/plain", "text/markdown", "text/latex"))
+    return _COLOURS.sub("", _text_of(output.get("text")) or next(filter(None, texts), ""))
+
+
+def _beginning_and_end(printed: str) -> str:
+    # An error is printed after everything else.
+    if len(printed) <= MAX_OUTPUT_CHARS:
+        return printed
+    return f"{printed[: MAX_OUTPUT_CHARS - OUTPUT_END_CHARS]}\n…\n{printed[-OUTPUT_END_CHARS:]}"
 
 
 def _text_of(lines: Any) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
+import struct
+from email.message import EmailMessage
 from functools import cache
 
 import pytest
+from compound_files import compound, msg_properties
 
 from artifacts.extract.documents import answer
 
@@ -28,6 +32,73 @@ def f(x):
 <blockquote>quoted<br>words</blockquote>
 <p hidden>unseen<p>seen<div style="display: none">unseen <b>too</b></div><![if x]><![<!["""
 
+
+def mail(subject: str, *, plain: str = "", html: str = "") -> EmailMessage:
+    message = EmailMessage()
+    message["From"], message["Subject"] = "Ann <ann@example.com>", subject
+    message.set_content(plain)
+    if html:
+        message.add_alternative(html, subtype="html")
+    return message
+
+
+def forwarding_mail() -> bytes:
+    message, inner = mail("Outer", plain="\n", html='<p>See <a href="https://example.org/">this</a>'), mail("Inner")
+    inner.set_content("inner words")
+    inner.add_attachment(b"z", maintype="application", subtype="pdf", filename="inner.pdf")
+    message.add_attachment(inner)
+    footer = EmailMessage()
+    footer.set_content("the list's footer")
+    message.attach(footer)
+    return bytes(message)
+
+
+def outlook_mail() -> bytes:
+    """Build a message in Windows-1251 to a recipient with an address, with another one attached."""
+    page = struct.pack("<HHIQ", 3, 0x3FFD, 6, 1251)
+
+    def text(**values: str) -> dict[str, bytes]:
+        return {f"__substg1.0_{number[1:]}001E": value.encode("cp1251") for number, value in values.items()}
+
+    inner = {"__properties_version1.0": bytes(24) + page, **text(p0037="Тема", p1000="Внутри")}
+    recipient = {
+        "__properties_version1.0": bytes(8) + struct.pack("<HHIQ", 3, 0x0C15, 6, 1),
+        **text(p3001="Борис", p39FE="boris@example.com"),
+    }
+    return compound(
+        {
+            "__properties_version1.0": msg_properties(0) + page,
+            **text(p0037="План", p0C1A="Анна", p1000="Привет"),
+            "__recip_version1.0_#00000000": recipient,
+            "__attach_version1.0_#00000000": {
+                "__properties_version1.0": bytes(8),
+                **text(p3707="отчёт.txt"),
+                "__substg1.0_37010102": b"abc",
+            },
+            "__attach_version1.0_#00000001": {"__properties_version1.0": bytes(8), "__substg1.0_3701000D": inner},
+        }
+    )
+
+
+def notebook() -> bytes:
+    error = {
+        "output_type": "error",
+        "ename": "KeyError",
+        "evalue": "'x'",
+        "traceback": ["\x1b[31mTraceback\x1b[0m", "Cell In[1], line 3", "KeyError: 'x'"],
+    }
+    long_output = {"output_type": "stream", "text": ["step\n"] * 9_000 + ["the end\n"]}
+    shown = {"output_type": "display_data", "data": {"text/markdown": ["**bold**"]}}
+    cells = [
+        {"cell_type": "code", "source": "a[x]", "outputs": [error]},
+        {"cell_type": "code", "source": "b", "outputs": [long_output]},
+        {"cell_type": "code", "source": "c", "outputs": [shown]},
+    ]
+    return json.dumps({"nbformat": 4, "cells": cells}).encode()
+
+
+EML, MSG, NOTEBOOK = forwarding_mail(), outlook_mail(), notebook()
+
 PLANTED = (
     (HTML, PAGE, "title", "Report\n"),
     (HTML, PAGE, "heading", "\n# Alpha\n## Beta\n"),
@@ -41,6 +112,17 @@ PLANTED = (
     (HTML, PAGE, "form", "Oslo [x] agree [ ] One [x] Two\n"),
     (HTML, PAGE, "quotation", "> quoted\n> words\nseen"),
     (HTML, PAGE, "last visible text", "seen"),
+    ("eml", EML, "HTML body beside an empty one", "Subject: Outer\n\nSee [this](https://example.org/)\n"),
+    ("eml", EML, "second text", "the list's footer"),
+    ("eml", EML, "forwarded mail", "\n\n[attached message: Inner]\nFrom: Ann <ann@example.com>\nSubject: Inner\n\n"),
+    ("eml", EML, "text and attachment of it", "inner words\n\n[attachments]\n- inner.pdf (application/pdf, 1 bytes)\n"),
+    ("msg", MSG, "its code page", "From: Анна\nTo: Борис <boris@example.com>\nSubject: План\n\nПривет\n"),
+    ("msg", MSG, "name of an attachment", "- отчёт.txt (3 bytes)\n- Тема (application/vnd.ms-outlook)\n"),
+    ("msg", MSG, "attached message", "[attached message: Тема]\nSubject: Тема\n\nВнутри\n"),
+    ("ipynb", NOTEBOOK, "traceback", "[output 1]\nTraceback\nCell In[1], line 3\nKeyError: 'x'\n\n"),
+    ("ipynb", NOTEBOOK, "end of a long output", "…\n"),
+    ("ipynb", NOTEBOOK, "last line of it", "step\nthe end\n"),
+    ("ipynb", NOTEBOOK, "output in Markdown", "[output 3]\n**bold**\n"),
 )
 """Reader, content, fact, and the text in which it is found."""
 
