@@ -146,7 +146,7 @@ def thumbnail(path: LocalFile) -> bytes | None:
 
 
 def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
-    """Return a PDF's pages and encryption, the seconds of audio or video, or the size of an image.
+    """Return a PDF's pages, whether a document is encrypted, the seconds of audio or video, or the size of an image.
 
     With `cache_key`, the hash of the bytes, the result is cached.
     """
@@ -158,22 +158,16 @@ def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
 
 
 def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspection:
-    """Return how long audio or video plays and whether a PDF needs a password. For `cache_key`, see `facts`."""
+    """Return how long audio or video plays, and whether a document needs a password or is damaged.
+
+    For `cache_key`, see `facts`.
+    """
     measured = facts(path, mime_type, cache_key=cache_key)
-    return Inspection(measured.seconds, bool(measured.encrypted))
-
-
-def weaknesses() -> list[str]:
-    """Return what code that a hostile file brings into the extraction process could do on this system."""
-    result = run(Path(os.devnull), "facts", {"mime_type": ""}, max_output=4096)
-    cell = result.header.get("cell")
-    if not isinstance(cell, dict):
-        return [f"the process that reads files cannot be started ({result.reason or 'no answer'})"]
-    missing = []
-    if not cell.get("landlock"):
-        missing.append("this system has no Landlock, so a hostile file might read what this user may read")
-    if not cell.get("seccomp"):
-        missing.append(
-            "system calls are not filtered, so a hostile file might connect, start programs or end processes"
-        )
-    return missing
+    damaged = measured.reason == "failed" and mime_type in READERS
+    if damaged and mime_type == "application/pdf":
+        # Another library repairs some files, and vendors open these as well.
+        options = {"mime_types": ["image/png"], "max_bytes": MAX_IMAGE_BYTES, "max_side": THUMBNAIL_SIDE}
+        options |= {"first": 1, "count": 1, "max_total_bytes": MAX_IMAGE_BYTES}
+        drawn = _run_or_reuse(cache_key, path, "pages", options, MAX_IMAGE_BYTES + 64 * 1024)
+        return Inspection(None, drawn.reason == "encrypted", drawn.reason == "failed")
+    return Inspection(measured.seconds, bool(measured.encrypted), damaged)

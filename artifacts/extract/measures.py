@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import struct
+import zipfile
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from artifacts.core.detection.extensions import ODF, OOXML
+from artifacts.extract.words import RefusedError, open_zip
+
+if TYPE_CHECKING:
+    from artifacts.extract.legacy import CompoundFile
+
+COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+ZIPPED = (OOXML, ODF, "application/zip", "application/epub+zip", "application/java-archive")
+PACKAGES = (*ZIPPED, "application/msword", "application/vnd.ms-", "application/rtf")
+"""Beginnings of the types that are opened to see whether they need a password or are damaged."""
+
+FILEPASS, MAX_RECORDS, MAX_MANIFEST = 0x2F, 64, 16 * 1024 * 1024
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
@@ -13,7 +28,9 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
         return _pdf(source), b""
     if mime.startswith(("audio/", "video/")):
         return _sound(source), b""
-    return (_image(source) if mime.startswith("image/") else {}), b""
+    if mime.startswith("image/"):
+        return _image(source), b""
+    return (_package(source, mime) if mime.startswith(PACKAGES) else {}), b""
 
 
 def _pdf(source: BinaryIO) -> dict[str, object]:
@@ -40,3 +57,51 @@ def _image(source: BinaryIO) -> dict[str, object]:
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     image = Image.open(source, formats=FORMATS)
     return {"width": image.width, "height": image.height}
+
+
+def _package(source: BinaryIO, mime: str) -> dict[str, object]:
+    from artifacts.extract.legacy import CompoundFile
+
+    start = source.read(len(COMPOUND))
+    source.seek(0)
+    try:
+        if start == COMPOUND:
+            return {"encrypted": _is_locked(CompoundFile(source))}
+        if mime == "application/rtf" and start.startswith(b"{\\rt"):
+            return {"encrypted": False}
+        if not start.startswith(b"PK"):
+            raise RefusedError("failed")
+        return {"encrypted": _has_encrypted_entries(open_zip(source))}
+    except RefusedError as refusal:
+        if str(refusal) == "encrypted":
+            return {"encrypted": True}
+        raise
+
+
+def _is_locked(file: CompoundFile) -> bool:
+    from artifacts.extract.legacy import ENCRYPTED, NO_ENCRYPTION
+
+    try:
+        if document := file.read("WordDocument"):
+            return bool(struct.unpack_from("<H", document, 10)[0] & ENCRYPTED)
+        if user := file.read("Current User"):
+            return bool(struct.unpack_from("<I", user, 12)[0] != NO_ENCRYPTION)
+    except struct.error as error:
+        raise RefusedError("failed") from error
+    workbook, at = file.read("Workbook") or file.read("Book"), 0
+    for _ in range(MAX_RECORDS):
+        if at + 4 > len(workbook):
+            return False
+        record, length = struct.unpack_from("<HH", workbook, at)
+        if record == FILEPASS:
+            return True
+        at += 4 + length
+    return False
+
+
+def _has_encrypted_entries(package: zipfile.ZipFile) -> bool:
+    # OpenDocument encrypts its entries itself and says so in its manifest.
+    if "META-INF/manifest.xml" not in package.namelist():
+        return False
+    with package.open("META-INF/manifest.xml") as manifest:
+        return b"encryption-data" in manifest.read(MAX_MANIFEST)

@@ -89,10 +89,14 @@ class PageImages:
 
 @value_class
 class Inspection:
-    """What is learned by opening the file: its playing time (None if unknown), and whether it needs a password."""
+    """What is learned by opening the file: its playing time in seconds, None if unknown.
+
+    `locked` says that it needs a password, `damaged` that it cannot be opened.
+    """
 
     seconds: float | None = None
     locked: bool = False
+    damaged: bool = False
 
 
 @value_class

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from PIL import Image
+from pypdf import PdfReader, PdfWriter
 
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
@@ -61,10 +62,20 @@ def picture(name: str, size: tuple[int, int]) -> bytes:
     return data.getvalue()
 
 
+def locked_pdf() -> bytes:
+    writer = PdfWriter(PdfReader(io.BytesIO(picture("PDF", (60, 40)))))
+    writer.encrypt("password", algorithm="RC4-128")
+    data = io.BytesIO()
+    writer.write(data)
+    return data.getvalue()
+
+
 MADE = {
     "long.txt": "一行字和 words\n".encode() * 20_000,
     "wide.png": picture("PNG", (9000, 4)),
     "scan.pdf": picture("PDF", (120, 90)),
+    "locked.pdf": locked_pdf(),
+    "damaged.pdf": b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog",
 }
 """A text that is truncated, an image that is scaled down, and a document without text that becomes page images."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from capabilities.core.delivery.decision import Delivery, Outcome, decide
+from capabilities.core.delivery.flaws import may_have_flaw
 from capabilities.core.delivery.model_description import without_describer
 from capabilities.core.delivery.obstacles import Reason
 from capabilities.core.delivery.page_images import count_images
@@ -97,7 +98,8 @@ def is_sent_unchanged(chat: ChatRequest, reader: Reader) -> bool:
     role, file = files[0]
     position = Position(role, request_bytes=_text_bytes(chat.messages))
     # Without a describer, since only whether the file is sent natively matters.
-    return decide(file, without_describer(reader), position).outcome is Outcome.NATIVE
+    outcome = decide(file, without_describer(reader), position).outcome
+    return outcome is Outcome.NATIVE and not may_have_flaw(file)
 
 
 def summary(deliveries: Sequence[PartDelivery]) -> str:

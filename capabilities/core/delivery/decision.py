@@ -256,7 +256,9 @@ def decide_description(file: FilePart, reader: Reader, reason: Reason) -> Delive
     return Delivery(outcome, reason, describer=describer)
 
 
-SAME_FOR_EVERYONE = frozenset({ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY})
+SAME_FOR_EVERYONE = frozenset(
+    {ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY, ReasonCode.LOCKED, ReasonCode.DAMAGED}
+)
 """Reasons that apply to every candidate, so that skipping a candidate would not help."""
 
 

@@ -58,7 +58,7 @@ def find_no_description(file: FilePart, describer: str, message: int) -> ModelDe
 
 NOT_FOR_A_DESCRIBER = frozenset(
     {
-        *(ReasonCode.UNREADABLE, ReasonCode.EMPTY),
+        *(ReasonCode.UNREADABLE, ReasonCode.EMPTY, ReasonCode.LOCKED, ReasonCode.DAMAGED),
         *(ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL),
     }
 )

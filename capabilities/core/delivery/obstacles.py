@@ -42,9 +42,10 @@ class ReasonCode(StrEnum):
     UNREADABLE = "unreadable"
     NO_TEXT_FOUND = "no_text_found"
     NOT_CONVERTED = "not_converted"
+    LOCKED = "locked"
+    DAMAGED = "damaged"
 
     TOO_LONG = "too_long"
-    LOCKED = "locked"
     NO_DESCRIBER = "no_describer"
 
 
@@ -81,10 +82,11 @@ SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.UNREADABLE: translatable("The file's content cannot be read (%(problem)s)."),
         ReasonCode.NO_TEXT_FOUND: translatable("No text could be extracted from this %(mime_type)s file."),
         ReasonCode.NOT_CONVERTED: translatable("This %(mime_type)s file could not be converted."),
+        ReasonCode.LOCKED: translatable("The file is password-protected."),
+        ReasonCode.DAMAGED: translatable("The file is damaged and cannot be opened."),
         ReasonCode.TOO_LONG: translatable(
             "The recording is %(actual)s seconds long; the limit for descriptions is %(limit)s."
         ),
-        ReasonCode.LOCKED: translatable("The file is password-protected."),
         ReasonCode.NO_DESCRIBER: translatable(
             "The route describe is missing or disabled, or none of its models can be called."
         ),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from capabilities.core.delivery.decision import (
+    ARCHIVES,
     ContentPolicy,
     Delivery,
     Loss,
@@ -23,6 +24,7 @@ from capabilities.core.delivery.decision import (
     decide_in_words,
     loss_of,
 )
+from capabilities.core.delivery.flaws import find_flaw
 from capabilities.core.delivery.model_description import (
     DescriptionState,
     FindDescription,
@@ -33,6 +35,7 @@ from capabilities.core.delivery.obstacles import Reason, ReasonCode, because
 from capabilities.core.delivery.page_images import draw_pages
 from capabilities.core.message import ChatRequest, Converted, FilePart, NativePart, Rendered, Text, UnreadableError
 from capabilities.core.texts.description import (
+    Flaw,
     artifact_lead,
     attachment_block,
     conversion_note,
@@ -115,10 +118,15 @@ def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Posi
         )
 
 
+FLAWS: Mapping[ReasonCode, Flaw] = MappingProxyType({ReasonCode.LOCKED: Flaw.LOCKED, ReasonCode.DAMAGED: Flaw.DAMAGED})
+
+
 def description(file: FilePart, reason: Reason, style: TextStyle) -> str:
     """Return the text that replaces a file: a description, or a note that its bytes cannot be read (MCR-E4)."""
     if reason.code is ReasonCode.UNREADABLE:
         return failed_block(file.filename, file.artifact_id, style.language)
+    # No agent's model could open the file either.
+    flaw = FLAWS.get(reason.code)
     return attachment_block(
         file.kind,
         reference_of(file.artifact_id) if file.artifact_id else None,
@@ -126,10 +134,11 @@ def description(file: FilePart, reason: Reason, style: TextStyle) -> str:
         file.size,
         None if file.mime_type.endswith("/*") else file.mime_type,
         style.language,
-        style.agents_for(file),
+        () if flaw else style.agents_for(file),
         style.has_send_message,
         file.url,
         only_configured=True,
+        flaw=flaw,
     )
 
 
@@ -139,7 +148,11 @@ def _write_description_instead(
     return _write_description(file, decide_description(file, reader, reason), reader, position, style)
 
 
-def _natively(file: FilePart, delivery: Delivery, _: Reader, __: Position, ___: TextStyle) -> WrittenFile:
+def _natively(file: FilePart, delivery: Delivery, reader: Reader, position: Position, style: TextStyle) -> WrittenFile:
+    if flaw := find_flaw(file):
+        # The names in a locked archive can still be read.
+        decision = decide_in_words if file.mime_type in ARCHIVES else decide_description
+        return _write_as(decision(file, reader, flaw), file, reader, position, style)
     blob = file.content.blob() if file.content else None
     # The URL is used only if there are no bytes. `decide` has checked that the slot accepts URLs.
     url = None if blob else file.url
@@ -151,9 +164,9 @@ def _write_converted(
     file: FilePart, delivery: Delivery, reader: Reader, position: Position, style: TextStyle
 ) -> WrittenFile:
     if file.kind is not Kind.IMAGE:
-        return _write_pages(file, delivery, reader, position, style) or _write_description_instead(
-            file, reader, position, style, because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
-        )
+        pages = _write_pages(file, delivery, reader, position, style)
+        reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
+        return pages or _write_description_instead(file, reader, position, style, find_flaw(file) or reason)
     converted = file.content.convert(delivery.target) if file.content and delivery.target else None
     if converted is None:
         reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
@@ -208,7 +221,7 @@ def _write_text(
 ) -> WrittenFile:
     text, delivery = _find_text(file, delivery)
     if text is None:
-        reason = because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
+        reason = find_flaw(file) or because(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
         # A scan has no text to extract, but the model may be able to see its pages.
         as_pages = _write_pages(file, replace(delivery, reason=reason), reader, position, style)
         return as_pages or _write_description_instead(file, reader, position, style, reason)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from types import MappingProxyType
 
 from capabilities.core.texts.friendly import friendly_type
@@ -39,6 +40,13 @@ CONTENT_TYPES: Mapping[str, str] = MappingProxyType({"image": "image", "audio": 
 """The content types of MCR-3.3, and video. Every other kind is a `file`."""
 
 
+class Flaw(StrEnum):
+    """Why no program can open a file without more than its bytes."""
+
+    LOCKED = "locked"
+    DAMAGED = "damaged"
+
+
 def content_type_of(kind: str | None) -> str:
     """Return `image`, `audio` or `video` for a kind of that name, and `file` for any other."""
     return CONTENT_TYPES.get(kind or "", "file")
@@ -61,6 +69,7 @@ def attachment_block(
     url: str | None = None,
     unreadable: bool = False,
     only_configured: bool = False,
+    flaw: Flaw | None = None,
 ) -> str:
     """Return the block in a message for an attachment that the model cannot accept (MCR-3.1 to 3.6, MCR-E4).
 
@@ -68,7 +77,7 @@ def attachment_block(
     `agents` are the agents that can read this particular file. The first `MAX_NAMED_AGENTS` are named and the others
     counted; if there are none, the block says so. Without a send_message tool, the block names no tool. With
     `unreadable`, the block also says that the bytes are unavailable. `only_configured` says that agents made at run
-    time were not considered.
+    time were not considered. `flaw` says why no program can open the file.
     """
     phrases, content_type = phrases_for(language), content_type_of(kind)
     # A data URL would put the file's bytes into the text.
@@ -79,6 +88,7 @@ def attachment_block(
     lines += [phrases.size + human_size(size)] if size is not None else []
     lines += [phrases.mime_type + escape_name(mime_type)] if mime_type else []
     lines += [phrases.unreadable_status] if unreadable else []
+    lines += [phrases.flaws[flaw]] if flaw else []
     lines += ["", phrases.cannot]
     lines += [phrases.forward_to(content_type)] if has_send_message else []
     no_reader = phrases.none_configured if only_configured else phrases.none_capable

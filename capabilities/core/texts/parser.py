@@ -40,6 +40,7 @@ class ParsedDescription:
     agents: tuple[str, ...] = ()
     other_agents: int = 0
     unreadable: bool = False
+    flaw: str = ""
     names_tool: bool = False
     total_chars: int | None = None
     start: int | None = None
@@ -115,6 +116,7 @@ def _read_attachment(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     kinds = [kind for kind, phrase in phrases.nouns.items() if phrase == type_noun]
     names = [at.name(label) for label in (phrases.filename, phrases.reference, phrases.link)]
     size, mime_type, unreadable = at.after(phrases.size), at.name(phrases.mime_type), at.take(phrases.unreadable_status)
+    flaw = next((name for name, status in phrases.flaws.items() if at.take(status)), "")
     if not (kinds and at.take("") and at.take(phrases.cannot)):
         return None
     names_tool = at.take(phrases.forward_to(kinds[0]))
@@ -138,6 +140,7 @@ def _read_attachment(at: _LineReader, language: str, phrases: Phrases) -> BlockA
         agents=readers,
         other_agents=int(others),
         unreadable=unreadable,
+        flaw=flaw,
         names_tool=names_tool,
     ), at.position
 

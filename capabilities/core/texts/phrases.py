@@ -36,6 +36,7 @@ class Phrases:
     size: str
     mime_type: str
     unreadable_status: str
+    flaws: Mapping[str, str]
     cannot: str
     forward: str
     suggested: str
@@ -85,6 +86,7 @@ ZH = Phrases(
     size="文件大小: ",
     mime_type="MIME类型: ",
     unreadable_status="状态: 无法读取文件内容，可稍后凭上述引用重试",
+    flaws=MappingProxyType({"locked": "状态: 文件已加密，需要密码才能打开", "damaged": "状态: 文件已损坏，无法打开"}),
     cannot="当前模型不支持直接处理此类型内容。",
     forward="如需处理此{noun}，可以使用 send_message 工具将其转发给具备{skill}能力的智能体。",
     suggested="建议转发给: ",
@@ -125,6 +127,12 @@ EN = Phrases(
     size="File size: ",
     mime_type="MIME type: ",
     unreadable_status="Status: the file's content could not be read; try again later by the reference above",
+    flaws=MappingProxyType(
+        {
+            "locked": "Status: the file is protected by a password",
+            "damaged": "Status: the file is damaged and cannot be opened",
+        }
+    ),
     cannot="The current model cannot process this type of content directly.",
     forward=(
         "To have this {noun} handled, forward it with the send_message tool to an agent that has {skill} capability."

@@ -21,6 +21,7 @@ from capabilities.core.message import (
     Converted,
     ConvertTo,
     FilePart,
+    Inspection,
     Message,
     PageImages,
     Role,
@@ -41,7 +42,8 @@ LONG = "x" * 50_000
 class PastFile:
     """A file of a logged request; `size` in bytes, `width` in pixels, None where unknown.
 
-    `converts` and `has_text` are False once a conversion failed or no text was found.
+    `converts` and `has_text` are False once a conversion failed or no text was found. `flaw` is `locked`, `damaged` or
+    empty.
     """
 
     message: int
@@ -57,6 +59,7 @@ class PastFile:
     problem: str | None = None
     converts: bool = True
     has_text: bool = True
+    flaw: str = ""
 
     @property
     def name(self) -> str:
@@ -67,7 +70,7 @@ class PastFile:
         # A small file's exact size changes no decision, only whether it is empty. A text may be cut by its size.
         size = bool(self.size) if is_small and self.kind is not Kind.TEXT and self.size is not None else self.size
         known = (self.width, self.pages, self.problem, self.converts, self.has_text, self.artifact_id is None)
-        return (self.message, self.part, self.kind, self.mime_type, self.role, size, *known)
+        return (self.message, self.part, self.kind, self.mime_type, self.role, size, *known, self.flaw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,8 @@ def _learn(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
         changes["converts"] = False
     elif reason == ReasonCode.NO_TEXT_FOUND:
         changes["has_text"] = False
+    elif reason in (ReasonCode.LOCKED, ReasonCode.DAMAGED):
+        changes |= {"flaw": reason, "converts": False, "has_text": False}
     return replace(file, **changes) if changes else file
 
 
@@ -192,6 +197,9 @@ class _Bytes:
             return None
         size = min(self.file.size or 0, target.max_bytes or self.file.size or 0)
         return Converted(Blob(size, _refuse), target.mime_types[0])
+
+    def inspect(self) -> Inspection:
+        return Inspection(locked=self.file.flaw == "locked", damaged=self.file.flaw == "damaged")
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
         if not self.file.converts or not target.mime_types:

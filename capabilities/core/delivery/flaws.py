@@ -1,0 +1,31 @@
+"""Find out whether a document can be opened at all.
+
+A provider refuses the whole request if a document in it needs a password or is damaged. This opens the file, so it is
+asked only about a file that would otherwise be sent natively, or in which nothing was found.
+"""
+
+from __future__ import annotations
+
+from capabilities.core.delivery.decision import ARCHIVES, PAGED
+from capabilities.core.delivery.obstacles import Reason, ReasonCode, because
+from capabilities.core.message import FilePart, Inspectable
+from capabilities.core.vocabulary import Kind
+
+
+def may_have_flaw(file: FilePart) -> bool:
+    """Return whether the file must be opened to know whether it has a flaw."""
+    if file.mime_type in PAGED and file.pages is not None:
+        # Its pages have been counted, so it can be opened.
+        return False
+    return isinstance(file.content, Inspectable) and (file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES)
+
+
+def find_flaw(file: FilePart) -> Reason | None:
+    """Return that the file is locked or damaged, or None; raise `UnreadableError` if its bytes are unavailable."""
+    content = file.content
+    if not may_have_flaw(file) or not isinstance(content, Inspectable):
+        return None
+    found = content.inspect()
+    if found.locked:
+        return because(ReasonCode.LOCKED)
+    return because(ReasonCode.DAMAGED) if found.damaged else None

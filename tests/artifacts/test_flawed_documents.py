@@ -1,0 +1,69 @@
+"""Documents that need a password or cannot be opened are found, whichever program locked them."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+from compound_files import compound
+
+from artifacts.core.detection.extensions import ODF, OOXML
+from artifacts.extract import inspect
+from capabilities.core.message import Inspection
+
+FILES = Path(__file__).parent / "files"
+DOC, XLS, PPT = "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
+DOCX, XLSX, ODT = f"{OOXML}wordprocessingml.document", f"{OOXML}spreadsheetml.sheet", f"{ODF}text"
+LOCKED, DAMAGED, SOUND = Inspection(locked=True), Inspection(damaged=True), Inspection()
+
+
+def packed(**entries: str) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as package:
+        for name, text in entries.items():
+            package.writestr(name.replace("__", "/"), text)
+    return data.getvalue()
+
+
+def manifest(inner: str) -> bytes:
+    xml = f"<manifest:manifest><manifest:file-entry>{inner}</manifest:file-entry></manifest:manifest>"
+    return packed(**{"content.xml": "<x/>", "META-INF__manifest.xml": xml})
+
+
+def word(flags: int) -> bytes:
+    return compound({"WordDocument": struct.pack("<5HH", 0xA5EC, 193, 0, 0, 0, flags) + bytes(500)})
+
+
+def workbook(*records: int) -> bytes:
+    return compound({"Workbook": b"".join(struct.pack("<HHI", record, 4, 0) for record in records)})
+
+
+@pytest.mark.parametrize(
+    ("data", "mime", "found"),
+    [
+        ((FILES / "locked.docx").read_bytes(), DOCX, LOCKED),
+        ((FILES / "locked.xlsx").read_bytes(), XLSX, LOCKED),
+        ((FILES / "locked.zip").read_bytes(), "application/zip", LOCKED),
+        (manifest("<manifest:encryption-data/>"), ODT, LOCKED),
+        (manifest(""), ODT, SOUND),
+        (word(0x0100), DOC, LOCKED),
+        (word(0), DOC, SOUND),
+        (workbook(0x0809, 0x2F), XLS, LOCKED),
+        (workbook(0x0809, 0x0A), XLS, SOUND),
+        (compound({"Current User": struct.pack("<5I", 0, 0, 0, 0xF3D1C4DF, 8)}), PPT, LOCKED),
+        (packed(word="x")[:-10], DOCX, DAMAGED),
+        (b"PK\x03\x04 torn", DOCX, DAMAGED),
+        (b"%PDF-1.7 torn", "application/pdf", DAMAGED),
+        (b"not rich", "application/rtf", DAMAGED),
+        (b"{\\rtf1 rich}", "application/rtf", SOUND),
+        (b"not a film", "video/mp4", SOUND),
+    ],
+)
+def test_a_file_that_needs_a_password_or_cannot_be_opened_is_found(
+    tmp_path: Path, data: bytes, mime: str, found: Inspection
+) -> None:
+    (tmp_path / "file").write_bytes(data)
+    assert inspect(tmp_path / "file", mime) == found
