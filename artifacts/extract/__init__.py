@@ -171,3 +171,19 @@ def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspecti
         drawn = _run_or_reuse(cache_key, path, "pages", options, MAX_IMAGE_BYTES + 64 * 1024)
         return Inspection(None, drawn.reason == "encrypted", drawn.reason == "failed")
     return Inspection(measured.seconds, bool(measured.encrypted), damaged)
+
+
+def weaknesses() -> list[str]:
+    """Return what code that a hostile file brings into the extraction process could do on this system."""
+    result = run(Path(os.devnull), "facts", {"mime_type": ""}, max_output=4096)
+    cell = result.header.get("cell")
+    if not isinstance(cell, dict):
+        return [f"the process that reads files cannot be started ({result.reason or 'no answer'})"]
+    missing = []
+    if not cell.get("landlock"):
+        missing.append("this system has no Landlock, so a hostile file might read what this user may read")
+    if not cell.get("seccomp"):
+        missing.append(
+            "system calls are not filtered, so a hostile file might connect, start programs or end processes"
+        )
+    return missing

@@ -12,15 +12,15 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 if __name__ == "__main__" and not __package__:
-    # If the module is run by its path, it has no package, so the repository's root is made importable.
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
-    # What the package itself imports is for the other side of the process, and takes as long as reading a small file.
-    own_package = ModuleType("artifacts.extract")
-    own_package.__path__ = [str(Path(__file__).resolve().parent)]
-    sys.modules["artifacts.extract"] = own_package
+    # If the module is run by its path, it has no package. The readers' package is made without its `__init__`, which
+    # is for the web process and would be a third of the time that a small file takes.
+    folder = Path(__file__).resolve().parent
+    sys.path[0] = str(folder.parents[1])
+    sys.modules["artifacts.extract"] = package = ModuleType("artifacts.extract")
+    package.__path__ = [str(folder)]
 
 from artifacts.extract.cell import close_cell
 from artifacts.extract.confine import limit, refuse
