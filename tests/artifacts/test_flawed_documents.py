@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import struct
 import zipfile
 from pathlib import Path
@@ -61,6 +62,7 @@ def workbook(*records: int) -> bytes:
         (b"{\\rtf1 rich}", "application/rtf", SOUND),
         (b"not a film", "video/mp4", SOUND),
     ],
+    ids=itertools.count(),  # by default, those of short files would have the time at which they were packed
 )
 def test_a_file_that_needs_a_password_or_cannot_be_opened_is_found(
     tmp_path: Path, data: bytes, mime: str, found: Inspection
