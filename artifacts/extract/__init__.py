@@ -125,8 +125,15 @@ def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") ->
     width, height, mime = (result.header.get(name) for name in ("width", "height", "mime_type"))
     if not isinstance(width, int) or not isinstance(height, int) or not isinstance(mime, str):
         return None
-    pixels = result.header.get("original_pixels")
-    return Converted(blob_of(result.payload), mime, width, height, pixels if isinstance(pixels, int) else None)
+    pixels, frames = result.header.get("original_pixels"), result.header.get("frames")
+    return Converted(
+        blob_of(result.payload),
+        mime,
+        width,
+        height,
+        pixels if isinstance(pixels, int) else None,
+        frames if isinstance(frames, int) else 1,
+    )
 
 
 def _run_or_reuse(

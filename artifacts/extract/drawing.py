@@ -30,12 +30,16 @@ def draw_pages(
     count: int = MAX_PAGES,
     cache_key: str = "",
     stored: StoredResults | None = None,
+    mime_type: str = "application/pdf",
 ) -> PageImages | None:
-    """Render pages of a PDF in one of the target's types and within its limits, or return None.
+    """Render pages in one of the target's types and within its limits, or return None.
 
+    These are pages of a PDF or TIFF from `first` on, or a few frames of an animation, which are cached in memory alone.
     All images together have at most `MAX_IMAGE_BYTES`, so there may be fewer than requested. With `cache_key`, the hash
     of the bytes, the result is cached: in memory, or in `stored`.
     """
+    if mime_type.startswith("image/"):
+        return _draw_frames(path, target, count, cache_key)
     options: dict[str, object] = {
         # The renderer prefers JPEG, so what else a target accepts makes no difference.
         "mime_types": ["image/jpeg"] if "image/jpeg" in target.mime_types else list(target.mime_types),
@@ -61,6 +65,24 @@ def draw_pages(
         if result.header["next"] != number or number > total:
             break  # the end, or no time or space for more
     return PageImages(images, total) if images else None
+
+
+def _draw_frames(path: LocalFile, target: ConvertTo, count: int, cache_key: str) -> PageImages | None:
+    options = {
+        "mime_types": list(target.mime_types),
+        "max_bytes": min(target.max_bytes or MAX_IMAGE_BYTES, MAX_IMAGE_BYTES),
+        "max_side": target.max_side,
+        "count": min(count, MAX_PAGES),
+        "max_total_bytes": MAX_IMAGE_BYTES,
+    }
+
+    def draw() -> Result:
+        return run(path, "frames", options, max_output=MAX_IMAGE_BYTES + 64 * 1024)
+
+    key = (cache_key, "frames", json.dumps(options, sort_keys=True))
+    result = answers().answer(key, draw) if cache_key else draw()
+    images = {} if result.reason else dict(_images_of(result))
+    return PageImages(images, int(str(result.header["pages"]))) if images else None
 
 
 def _images_of(result: Result) -> Iterator[tuple[int, Converted]]:

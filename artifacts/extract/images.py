@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 from PIL import Image, ImageFile, ImageOps
+from PIL.TiffImagePlugin import TiffImageFile
 
 from artifacts.extract.words import RefusedError
 
@@ -25,6 +26,13 @@ with suppress(ImportError):  # the extra `heic` has no wheel for some machines
 
     register_heif_opener()
 
+FRAMED = frozenset({"TIFF", "GIF", "PNG", "WEBP", "AVIF"})
+"""Formats with several pages or frames."""
+
+MAX_FRAMES_COUNTED = 1_000
+SUBFILE_TYPE, PAGE_OF_SEVERAL = 254, 2
+"""The TIFF tag that says what an image is for, and the bit in it for a page."""
+
 MAX_PIXELS = 64_000_000
 QUALITIES = (90, 80, 65, 50)
 SHRINKS = 5
@@ -32,17 +40,22 @@ PHOTOS = frozenset({"JPEG", "AVIF", "WEBP", "MPO", "JPEG2000", "HEIF"})
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return the first frame in one of the requested types and within the limits.
+    """Return the first frame in one of the requested types and within the limits, and the number of `frames`.
 
     Raise `RefusedError`: `unsupported` if none of the types can be written, `too_large` if none is small enough.
     """
-    image, photo, pixels = _open(source, options.get("max_side"))
+    image = open_image(source)
+    photo, pixels, frames = image.format in PHOTOS, image.width * image.height, find_frames(image)
+    if frames[0]:
+        image.seek(frames[0])
+    image = upright(image, options.get("max_side"))
     writable = [mime for mime in options["mime_types"] if mime in _ENCODERS]
     encoded = encode_within(image, writable, int(options["max_bytes"]), photo=photo)
     if encoded is None:
         raise RefusedError("too_large" if writable else "unsupported")
     mime, data, size = encoded
-    return {"mime_type": mime, "width": size[0], "height": size[1], "original_pixels": pixels}, data
+    facts = {"mime_type": mime, "width": size[0], "height": size[1], "original_pixels": pixels, "frames": len(frames)}
+    return facts, data
 
 
 def encode_within(
@@ -54,7 +67,8 @@ def encode_within(
     return next((encoded for encoded in tries if len(encoded[1]) <= max_bytes), None)
 
 
-def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool, int]:
+def open_image(source: BinaryIO) -> Image.Image:
+    """Open an image without decoding it; raise `RefusedError` `too_large` if it has too many pixels."""
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     ImageFile.LOAD_TRUNCATED_IMAGES = False
     # Pillow only warns above MAX_IMAGE_PIXELS, and raises at twice as many, so turn the warning into an error.
@@ -63,15 +77,36 @@ def _open(source: BinaryIO, max_side: int | None) -> tuple[Image.Image, bool, in
         image: Image.Image = Image.open(source, formats=FORMATS)
     if image.width * image.height > MAX_PIXELS:
         raise RefusedError("too_large")
-    photo, pixels = image.format in PHOTOS, image.width * image.height
+    return image
+
+
+def find_frames(image: Image.Image) -> list[int]:
+    """Return the indexes of a TIFF's pages or of an animation's frames, [0] for any other image."""
+    if image.format not in FRAMED:
+        return [0]
+    frames = list[int]()
+    for index in range(MAX_FRAMES_COUNTED):
+        try:
+            image.seek(index)
+        except (EOFError, OSError, ValueError, SyntaxError, TypeError):
+            break
+        # A TIFF may also contain smaller copies of its pages, and masks.
+        if not isinstance(image, TiffImageFile) or not int(image.tag_v2.get(SUBFILE_TYPE, 0)) & ~PAGE_OF_SEVERAL:
+            frames.append(index)
+    image.seek(0)
+    return frames or [0]
+
+
+def upright(image: Image.Image, max_side: int | None) -> Image.Image:
+    """Return the image upright and without a palette, at most `max_side` pixels a side."""
     # A JPEG decoder can scale down while it decodes.
-    if max_side and photo:
+    if max_side and image.format in PHOTOS:
         image.draft("RGB", (max_side, max_side))
     image = ImageOps.exif_transpose(image)
     image = image.convert("RGBA" if _has_alpha(image) else "L" if image.mode in ("1", "L") else "RGB")
     if max_side and max(image.size) > max_side:
         image.thumbnail((max_side, max_side), Image.Resampling.LANCZOS, reducing_gap=2.0)
-    return image, photo, pixels
+    return image
 
 
 def _has_alpha(image: Image.Image) -> bool:

@@ -92,7 +92,9 @@ class StoredContent:
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
         with self.store.local_file(self.sha256) as path:
-            return draw_pages(path, target, count=count, cache_key=self.sha256, stored=stored_pages())
+            return draw_pages(
+                path, target, count=count, cache_key=self.sha256, stored=stored_pages(), mime_type=self.mime_type
+            )
 
     def inspect(self) -> Inspection:
         with self.store.local_file(self.sha256) as path:

@@ -70,6 +70,7 @@ class Converted:
     """A file in another form, e.g. a BMP as PNG: its bytes, type, and size in pixels if it is an image.
 
     `original_pixels` is how many pixels the decoder saw, so that a crop which the file itself specifies is not a loss.
+    `frames` is how many pages or frames the file has, of which this is the first.
     """
 
     blob: Blob
@@ -77,11 +78,12 @@ class Converted:
     width: int | None = None
     height: int | None = None
     original_pixels: int | None = None
+    frames: int = 1
 
 
 @value_class
 class PageImages:
-    """Pages of a document as images by page number (from 1), and the document's number of pages."""
+    """Pages of a document, or frames of an animation, as images by number (from 1), and how many there are."""
 
     images: Mapping[int, Converted]
     total: int
@@ -130,10 +132,10 @@ class Rendered(Protocol):
 
 @runtime_checkable
 class Drawable(Protocol):
-    """Content whose pages can be drawn."""
+    """Content whose pages or frames can be drawn."""
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
-        """Return up to `count` first pages, each satisfying `target`, or None if no page can be drawn."""
+        """Return up to `count` first pages or spread frames, each satisfying `target`, or None if there are none."""
 
 
 @runtime_checkable

@@ -138,7 +138,7 @@ class InlineContent:
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
         with self._path() as path:
-            return draw_pages(path, target, count=count, cache_key=self.cache_key)
+            return draw_pages(path, target, count=count, cache_key=self.cache_key, mime_type=self.mime_type)
 
     def inspect(self) -> Inspection:
         with self._path() as path:

@@ -62,6 +62,13 @@ def picture(name: str, size: tuple[int, int]) -> bytes:
     return data.getvalue()
 
 
+def several(name: str) -> bytes:
+    data = io.BytesIO()
+    first, *others = (Image.effect_noise((60, 40), 20 * number) for number in range(1, 9))
+    first.save(data, name, save_all=True, append_images=others)
+    return data.getvalue()
+
+
 def locked_pdf() -> bytes:
     writer = PdfWriter(PdfReader(io.BytesIO(picture("PDF", (60, 40)))))
     writer.encrypt("password", algorithm="RC4-128")
@@ -74,6 +81,8 @@ MADE = {
     "long.txt": "一行字和 words\n".encode() * 20_000,
     "wide.png": picture("PNG", (9000, 4)),
     "scan.pdf": picture("PDF", (120, 90)),
+    "pages.tiff": several("TIFF"),
+    "film.apng": several("PNG"),
     "locked.pdf": locked_pdf(),
     "damaged.pdf": b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog",
 }

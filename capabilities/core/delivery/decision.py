@@ -225,13 +225,16 @@ def _decide_without_native(
 
 
 PAGED = frozenset({"application/pdf"})
-"""Types whose pages can be drawn."""
+"""Types of documents whose pages can be drawn."""
+
+FRAMED = frozenset({"image/tiff", "image/gif", "image/apng", "image/png", "image/webp", "image/avif"})
+"""Types of images that may have several pages or frames."""
 
 
 def page_slot(file: FilePart, reader: Reader, position: Position) -> Slot | None:
     """Return the image slot for the document's pages, or None if this reader cannot see them."""
     slot = reader.slots.get(Kind.IMAGE)
-    if slot is None or ContentPolicy.CONVERT not in reader.policies or file.mime_type not in PAGED:
+    if slot is None or ContentPolicy.CONVERT not in reader.policies or file.mime_type not in PAGED | FRAMED:
         return None
     types = conversion_target(slot, reader, position).mime_types
     if file.content is None or not types:

@@ -19,6 +19,9 @@ from capabilities.core.vocabulary import Kind
 MAX_PAGES = 20
 """The most pages of a document that are sent as images. They take about as many tokens as a long text."""
 
+SEVERAL = frozenset({"image/tiff", "image/gif", "image/apng"})
+"""Types of images that usually have several pages or frames."""
+
 
 @dataclass(frozen=True, slots=True)
 class DrawnPages:
@@ -51,10 +54,15 @@ def count_images(files: Iterable[FilePart], reader: Reader) -> int:
     """Return the most images that a request with these files may contain, counting the pages of documents."""
     total = 0
     for file in files:
-        # This is an upper bound, since it is not known yet which pages fit.
-        slot = page_slot(file, reader, Position()) if file.kind is not Kind.IMAGE else None
-        total += 1 if file.kind is Kind.IMAGE else _most_pages(slot) if slot else 0
+        # This is an upper bound, since it is not known yet which pages fit, nor whether a TIFF has several.
+        slot = page_slot(file, reader, Position()) if file.kind is not Kind.IMAGE or _has_frames(file, reader) else None
+        total += _most_pages(slot) if slot else file.kind is Kind.IMAGE
     return total
+
+
+def _has_frames(file: FilePart, reader: Reader) -> bool:
+    slot = reader.slots.get(Kind.IMAGE)
+    return slot is not None and file.mime_type in SEVERAL and not slot.carries(file.mime_type, in_tool_result=False)
 
 
 def _most_pages(slot: Slot) -> int:

@@ -171,16 +171,24 @@ def _write_converted(
     if converted is None:
         reason = because(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
         return _write_description_instead(file, reader, position, style, reason)
+    # The pages of a TIFF are sent like those of a document.
+    if (
+        converted.frames > 1
+        and (pages := _write_pages(file, delivery, reader, position, style))
+        and len(pages.natives) > 1
+    ):
+        return pages
     size = converted.blob.size
     image = replace(file, mime_type=converted.mime_type, size=size, width=converted.width, height=converted.height)
     # The converted image may still exceed a limit, so it is decided like any image.
     decision = decide(image, reader, position)
     if decision.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
         return _write_description_instead(file, reader, position, style, decision.reason)
-    final_delivery = replace(
-        delivery, mime_type=converted.mime_type, hoist=decision.hoist, loss=_lost_pixels(file, converted)
+    loss = loss_of(LossKind.CUT, 1, converted.frames) or _lost_pixels(file, converted)
+    final_delivery = replace(delivery, mime_type=converted.mime_type, hoist=decision.hoist, loss=loss)
+    treatment = conversion_note(
+        file.mime_type, converted.mime_type, converted.width, converted.height, style.language, converted.frames
     )
-    treatment = conversion_note(file.mime_type, converted.mime_type, converted.width, converted.height, style.language)
     return WrittenFile(final_delivery, natives=(_converted_part(file, converted),), lead=_lead(file, treatment, style))
 
 
@@ -209,7 +217,7 @@ def _write_pages(
         return None
     loss = loss_of(LossKind.CUT, len(pages.images), pages.total)
     parts = tuple(_converted_part(file, image) for image in pages.images.values())
-    treatment = drawing_note(file.mime_type, min(pages.images), max(pages.images), pages.total, style.language)
+    treatment = drawing_note(file.mime_type, tuple(pages.images), pages.total, style.language)
     final_delivery = Delivery(
         Outcome.CONVERTED, delivery.reason, pages.slot, parts[0].mime_type, pages.hoist, loss=loss
     )

@@ -169,18 +169,24 @@ def strays_note(count: int, encoding: str, language: str | None) -> str:
     return phrases_for(language).strays.format(count=count, encoding=encoding.upper())
 
 
-def conversion_note(mime_type: str, target: str, width: int | None, height: int | None, language: str | None) -> str:
-    """Return the text for `treatment_lead` about an image's new type or size. An unknown width or height is `?`."""
-    type_ = _type_for_models(mime_type, language)
-    return phrases_for(language).converted.format(
-        type=type_, mime_type=target, width=width or "?", height=height or "?"
-    )
+def conversion_note(
+    mime_type: str, target: str, width: int | None, height: int | None, language: str | None, frames: int = 1
+) -> str:
+    """Return the text for `treatment_lead` about an image's new type or size. An unknown width or height is `?`.
+
+    If the file has several frames, the text says that this is the first.
+    """
+    type_, phrases = _type_for_models(mime_type, language), phrases_for(language)
+    note = phrases.converted.format(type=type_, mime_type=target, width=width or "?", height=height or "?")
+    return note + (phrases.only_frame.format(total=frames) if frames > 1 else "")
 
 
-def drawing_note(mime_type: str, first: int, last: int, total: int, language: str | None) -> str:
-    """Return the text for `treatment_lead` about pages (counted from 1) of a file that follow as images."""
-    type_ = _type_for_models(mime_type, language)
-    return phrases_for(language).drawn.format(type=type_, first=first, last=last, total=total)
+def drawing_note(mime_type: str, numbers: Sequence[int], total: int, language: str | None) -> str:
+    """Return the text for `treatment_lead` about pages or frames (counted from 1) of a file that follow as images."""
+    type_, phrases = _type_for_models(mime_type, language), phrases_for(language)
+    if mime_type.startswith("image/") and mime_type != "image/tiff":
+        return phrases.frames.format(type=type_, numbers=", ".join(map(str, numbers)), total=total)
+    return phrases.drawn.format(type=type_, first=min(numbers), last=max(numbers), total=total)
 
 
 def _type_for_models(mime_type: str, language: str | None) -> str:

@@ -63,6 +63,8 @@ class Phrases:
     extracted: str
     converted: str
     drawn: str
+    frames: str
+    only_frame: str
     description_slot: str
     nameless: str
     unknown: str
@@ -113,6 +115,8 @@ ZH = Phrases(
     extracted="已提取为文本，原为 {type}",
     converted="已转换为 {mime_type}，{width}×{height} 像素，原为 {type}",
     drawn="第 {first}–{last} 页（共 {total} 页）已转换为图片，依次如下，原为 {type}",
+    frames="第 {numbers} 帧（共 {total} 帧）已转换为图片，依次如下，原为 {type}",
+    only_frame="；仅含第 1 帧（页），共 {total} 帧（页）",
     description_slot="[此处为 {describer} 对该文件的描述，尚未生成]",
     nameless="未知文件",
     unknown="未知",
@@ -164,6 +168,8 @@ EN = Phrases(
     extracted="extracted as text from: {type}",
     converted="converted to {mime_type}, {width}×{height} pixels, from: {type}",
     drawn="pages {first}–{last} of {total} follow as images, in order, from: {type}",
+    frames="frames {numbers} of {total} follow as images, in order, from: {type}",
+    only_frame="; only page or frame 1 of {total}",
     description_slot="[Here {describer} describes the file; it was not asked yet]",
     nameless="unknown file",
     unknown="unknown",

@@ -1,0 +1,56 @@
+"""Convert the pages of a TIFF, or a few frames of an animation, in order. Runs only in the child process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO
+
+from PIL import Image
+
+from artifacts.extract.images import encode_within, find_frames, open_image, upright
+from artifacts.extract.words import BUDGET_SECONDS, RefusedError
+
+MAX_FRAMES = 6
+"""Maximum number of frames of an animation, spread over its length. The pages of a TIFF are limited by the caller."""
+
+
+def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
+    """Return up to `count` pages or frames, concatenated, like `pages.answer`; the total is in `pages`."""
+    image = open_image(source)
+    frames = find_frames(image)
+    deadline, max_total_bytes = time.monotonic() + BUDGET_SECONDS, int(options["max_total_bytes"])
+    images, payload = list[dict[str, object]](), b""
+    for number in _choose(len(frames), int(options["count"]), is_animation=image.format != "TIFF"):
+        if time.monotonic() > deadline:
+            break
+        frame = _frame(image, frames[number - 1], options.get("max_side"))
+        if frame is None:
+            continue
+        limit = min(int(options["max_bytes"]), max_total_bytes - len(payload))
+        encoded = encode_within(frame, options["mime_types"], limit, photo=image.format != "TIFF")
+        if encoded is None:
+            break
+        mime_type, data, (width, height) = encoded
+        images.append({"page": number, "mime_type": mime_type, "width": width, "height": height, "bytes": len(data)})
+        payload += data
+    if not images:
+        raise RefusedError("too_large")
+    return {"pages": len(frames), "images": images}, payload
+
+
+def _choose(total: int, count: int, *, is_animation: bool) -> Sequence[int]:
+    if not is_animation or total <= 1:
+        return range(1, min(count, total) + 1)
+    count = min(count, total, MAX_FRAMES)
+    # The first and the last frame, and others at equal distances.
+    return [1 + index * (total - 1) // max(count - 1, 1) for index in range(count)]
+
+
+def _frame(image: Image.Image, index: int, max_side: int | None) -> Image.Image | None:
+    # A damaged frame must not affect the others.
+    try:
+        image.seek(index)
+        return upright(image.copy(), max_side)
+    except (OSError, ValueError, EOFError, SyntaxError, TypeError):
+        return None

@@ -1,0 +1,67 @@
+"""A TIFF of several pages and an animation that a model cannot take reach it as images, and what is lost is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fake_content import FakeScan
+
+from capabilities.core.delivery.adaptation import Adapted, TextStyle, adapt, summary
+from capabilities.core.delivery.decision import Outcome
+from capabilities.core.delivery.reader import Reader, policies_of
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.slots_json import with_limits
+from capabilities.core.message import ChatRequest, Converted, FilePart, Message, Role, TextPart, blob_of
+from capabilities.core.vocabulary import Capabilities, Kind
+
+FRAME = Converted(blob_of(b"p" * 900), "image/png", 100, 140)
+
+
+def animation(mime_type: str, total: int) -> FilePart:
+    content = FakeScan(image=replace(FRAME, frames=total), page=FRAME, total=total)
+    return FilePart(Kind.IMAGE, mime_type, "film", 44, "a1", content=content)
+
+
+def adapted(file: FilePart, protocol: str, language: str = "en", **limits: object) -> tuple[Adapted, str]:
+    slots = with_limits(slots_for(protocol), {"image": limits} if limits else {})
+    reader = Reader(slots, Capabilities(("text", "vision")), policies_of("extract+convert"))
+    result = adapt(ChatRequest((Message(Role.USER, (file,)),)), reader, TextStyle(language))
+    assert isinstance(result, Adapted)
+    lead = result.chat.messages[0].parts[0]
+    assert isinstance(lead, TextPart)
+    return result, lead.text.splitlines()[-1]
+
+
+def test_every_page_of_a_tiff_arrives() -> None:
+    result, note = adapted(animation("image/tiff", 3), "openai")
+    (delivery,) = result.deliveries
+    assert (delivery.delivery.outcome, delivery.delivery.loss, len(delivery.natives)) == (Outcome.CONVERTED, None, 3)
+    assert "pages 1–3 of 3 follow as images" in note
+
+
+def test_frames_that_are_left_out_are_a_loss() -> None:
+    result, note = adapted(animation("image/gif", 40), "gemini")
+    (delivery,) = result.deliveries
+    assert delivery.delivery.loss is not None
+    assert (delivery.delivery.loss.percent, summary(result.deliveries)) == (50, "image=converted:cut")
+    assert "frames 1, 2, 3, " in note
+    assert " of 40 follow as images" in note
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "; only page or frame 1 of 12"), ("zh", "；仅含第 1 帧（页），共 12 帧（页）")]
+)
+def test_where_one_image_is_taken_the_first_says_that_it_is_one_of_several(language: str, words: str) -> None:
+    result, note = adapted(animation("image/apng", 12), "openai", language, maxCount=1)
+    (delivery,) = result.deliveries
+    assert delivery.delivery.loss is not None
+    assert (len(delivery.natives), delivery.delivery.loss.percent) == (1, 92)
+    assert note.endswith(words)
+
+
+def test_an_animation_that_the_model_takes_is_sent_unchanged() -> None:
+    reader = Reader(slots_for("openai"), Capabilities(("text", "vision")), policies_of("extract+convert"))
+    result = adapt(ChatRequest((Message(Role.USER, (animation("image/gif", 12),)),)), reader, TextStyle("en"))
+    assert isinstance(result, Adapted)
+    assert result.deliveries[0].delivery.outcome is Outcome.NATIVE
