@@ -25,6 +25,8 @@ SUBJECTS: Mapping[str, Promise] = {
     "administration": gettext_lazy("Administration"),
 }
 """Headings by tag of the OpenAPI document."""
+LONGEST = 100
+"""Characters of a search that are read."""
 MAX_DEPTH = 3
 """Maximum depth to which the fields of nested objects are listed."""
 EXAMPLES: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
@@ -73,6 +75,11 @@ class Operation:
     @property
     def tone(self) -> str:
         return TONES.get(self.method, "")
+
+    def has(self, words: str) -> bool:
+        """Return whether the method, path, title and subject have each of these words, in any case."""
+        text = f"{self.method} {self.path} {self.title} {SUBJECTS.get(self.subject, '')}".casefold()
+        return all(word in text for word in words.casefold().split())
 
 
 def first_sentence(text: str) -> str:
@@ -206,11 +213,14 @@ class Reference(DocsBase):
         operations = operations_of(api)
         name = request.GET.get("operation")
         if name is None:
+            words = request.GET.get("q", "")[:LONGEST].strip()
             groups: dict[str, list[Operation]] = {}
             for operation in operations.values():
-                groups.setdefault(operation.subject, []).append(operation)
+                if operation.has(words):
+                    groups.setdefault(operation.subject, []).append(operation)
             subjects = [(subject, SUBJECTS.get(subject, subject), group) for subject, group in groups.items()]
-            return render(request, "reference/list.html", {"subjects": subjects, "count": len(operations)})
+            context = {"subjects": subjects, "count": len(operations), "words": words, "longest": LONGEST}
+            return render(request, "reference/list.html", context)
         if name not in operations:
             raise Http404
         return render(request, "reference/operation.html", {"operation": operations[name]})

@@ -103,3 +103,17 @@ def test_the_reference_leads_back_to_the_documentation(client: Client, admin: Cl
     for path in ("/api/v1/docs", "/api/v1/docs?operation=send"):
         assert Page(admin.get(path)).addresses.count("/docs/") == 2
         assert "/docs/" not in Page(client.get(path)).addresses
+
+
+def test_calls_are_found_by_method_path_and_title(client: Client) -> None:
+    """All words must match. Without a match, the page offers to clear the search."""
+    found = text_of(client.get("/api/v1/docs?q=post+KEYS"))
+    assert "?operation=admin_issue_key" in found
+    assert "?operation=send" not in found
+    assert "No call matches." in text_of(client.get("/api/v1/docs?q=nothing-like-this"))
+
+
+def test_another_language_is_told_that_calls_are_described_in_english(client: Client) -> None:
+    note = "调用和字段的说明只有英文。"
+    assert note in text_of(client.get("/api/v1/docs", headers={"accept-language": "zh-CN"}))
+    assert note not in text_of(client.get("/api/v1/docs"))
