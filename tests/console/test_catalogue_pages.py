@@ -68,6 +68,18 @@ def test_the_page_names_sources_editions_days_and_licences(admin: Client) -> Non
     assert f'href="{PAGE}"' in admin.get("/matrix/").content.decode()
 
 
+def test_a_model_is_found_by_name_and_host(admin: Client) -> None:
+    """The best match is first, with what it reads and its limits. The page says how many more match."""
+    page = admin.get(PAGE, {"q": "deepseek chat"})
+    found, total = page.context["found"], page.context["total"]
+    assert found[0].name == "deepseek-chat"
+    assert found[0].entry.max_input_tokens
+    assert all("deepseek" in f"{model.host} {model.name}" for model in found)
+    assert len(found) <= total
+    assert "No model of the catalogue matches." in text_of(admin.get(PAGE, {"q": "no-such-model"}))
+    assert admin.get(PAGE).context["total"] == 0
+
+
 def test_a_file_is_shown_as_a_difference_and_changes_nothing(admin: Client, flash: Service) -> None:
     """The preview of an uploaded catalogue counts models and names affected services, without changing anything."""
     answer = upload(admin, API)

@@ -1,20 +1,46 @@
-"""Find providers for the page of the catalogue, and models in use that are about to be retired."""
+"""Find models and providers for the page of the catalogue, and models in use that are about to be retired."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 
 from django.utils import timezone
 
 from capabilities.core.consequence import Consequence
+from capabilities.core.providers.catalogue import Catalogue, CatalogueEntry, Retirement
+from capabilities.core.providers.catalogue.names import ANY_HOST
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.console.base.consequences import with_runtime_agents
 from routing_admin.core.planning.consequences import ModelEnding, foresee_endings
 from routing_admin.dispatch.decisions import unusable_of
+
+MAX_FOUND = 25
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A model of the catalogue at a host, which is empty for a model that counts for all hosts."""
+
+    host: str
+    name: str
+    entry: CatalogueEntry
+    retirement: Retirement | None
+
+
+def search_models(catalogue: Catalogue, words: str) -> tuple[list[FoundModel], int]:
+    """Return the first models that have all of these words in their name or host, and how many there are."""
+    found = catalogue.find(words) if words else []
+    models = [
+        FoundModel(
+            "" if host == ANY_HOST else host, name, catalogue.entry_of(host, name), catalogue.retirement(host, name)
+        )
+        for host, name in found[:MAX_FOUND]
+    ]
+    return models, len(found)
 
 
 def find_called_provider(name: str) -> Provider | None:

@@ -21,11 +21,13 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast
 from routing_admin.console.catalogue import actions as editions
 from routing_admin.console.catalogue.actions import CellChange
-from routing_admin.console.catalogue.queries import find_called_provider
+from routing_admin.console.catalogue.queries import find_called_provider, search_models
 from routing_admin.console.matrix.cells import explain_fact
 from routing_admin.console.providers import dialling
 from routing_admin.dispatch.provider_checks import ProviderChecker
 
+LONGEST = 100
+"""Characters of a search that are read."""
 MAX_LINES = 200
 """How many changed capabilities of models a page lists. The others are counted."""
 
@@ -69,7 +71,14 @@ def read_edition(request: HttpRequest) -> int:
 def show(request: HttpRequest, *, problem: str = "", status: int = 200) -> HttpResponse:
     state = snapshot.current()
     document = state.catalogue.document
+    words = request.GET.get("q", "")[:LONGEST].strip()
+    found, total = search_models(state.catalogue, words)
     context = {
+        "words": words,
+        "longest": LONGEST,
+        "found": found,
+        "total": total,
+        "more": total - len(found),
         "sources": document.notes,
         "own_tables": state.catalogue.own_tables,
         "checked_on": document.checked_on,

@@ -72,6 +72,21 @@ class Catalogue:
                     return self._entry(matched_by, host, names[depth:])
         return self._pattern(version_name(model))
 
+    def find(self, words: str) -> list[tuple[str, str]]:
+        """Return host and name of each model that has all of these words in either, the shortest names first."""
+        wanted = words.casefold().split()
+        found = (
+            (host, name)
+            for host, rows in self.document.models.items()
+            for name in rows
+            if all(word in f"{host} {name}".casefold() for word in wanted)
+        )
+        return sorted(found, key=lambda model: (len(model[1]), model[1], model[0]))
+
+    def entry_of(self, host: str, name: str) -> CatalogueEntry:
+        """Return what is known about a model at a host, both as the document lists them."""
+        return self._entry("hosts" if host == ANY_HOST else "provider", host, tuple(names_of(name)))
+
     def _host_of(self, hint: str | None) -> str | None:
         known_host = provider_of(hint)
         return known_host or next(
