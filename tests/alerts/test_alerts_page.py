@@ -18,7 +18,7 @@ from capabilities.models import StoredKey
 from routing_admin.console.alerts.actions import claim_next, end_kind, note_failed, note_trouble
 from routing_admin.console.alerts.conditions import AlertWatch
 from routing_admin.console.alerts.queries import find_webhook
-from routing_admin.core.alerts.kinds import STATE, AlertKind, Condition, condition_of
+from routing_admin.core.alerts.kinds import STATE, AlertKind, Condition, Stage, condition_of, spent_subject
 from routing_admin.core.alerts.webhook import parse_webhook
 from routing_admin.models import AuditEvent, Installation
 from tests.cast import HTMX, token_of
@@ -72,6 +72,26 @@ def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
     assert "/alerts/" in Page(viewer.get("/")).addresses
     page = Page(viewer.get("/alerts/", headers={"accept-language": "zh-CN"}))
     assert page.shows("提供商 openai 拒绝了密钥")
+
+
+@pytest.mark.parametrize(
+    ("holder", "url"),
+    [
+        ("agent:text-agent", "/agents/text-agent/"),
+        ("agent:deleted", "/agents/"),
+        ("key:0123abcd", "/agents/"),
+        ("label:team=atlas", "/usage/budgets/"),
+    ],
+)
+def test_an_alert_about_a_limit_links_to_where_the_limit_is_set(holder: str, url: str, viewer: Client) -> None:
+    facts = {"name": "X", "meter": "Tokens per day"}
+    warned = condition_of(AlertKind.BUDGET, f"{holder} tokensPerDay", Stage.WARNED, percent=85, **facts)
+    spent = condition_of(AlertKind.BUDGET, spent_subject(f"{holder} tokensPerDay"), Stage.SPENT, **facts)
+    for condition in (warned, spent):  # the second ends the first
+        note_trouble(condition, timezone.now())
+        page = Page(viewer.get("/alerts/"))
+        (link,) = [each for each in page.controls if each.tag == "a" and each.name.startswith("X has used ")]
+        assert link.attributes["href"] == url
 
 
 @pytest.mark.parametrize("kind", AlertKind)

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
 from capabilities.access import actor_of
+from capabilities.core.services.limit_holders import id_of_agent, id_of_key
 from capabilities.errors import InvalidError
 from capabilities.secrets import KeyUnreadableError
 from capabilities.sentences import translate_refusal
@@ -74,7 +75,7 @@ class AlertRow:
 
     @property
     def place(self) -> str:
-        return str(PLACES[self.line.kind][0])
+        return str(_("Agents and keys") if self._is_of_agent else PLACES[self.line.kind][0])
 
     @property
     def url(self) -> str:
@@ -82,7 +83,17 @@ class AlertRow:
         # The alert's subject is a provider, which may have been deleted in the meantime.
         if page == "providers" and self.line.subject in snapshot.current().provider_keys:
             return reverse("provider", args=[self.line.subject])
+        if self._is_of_agent:
+            holder = self.line.subject.removesuffix(" 100%").rpartition(" ")[0]
+            names = (agent.id for agent in snapshot.current().configuration.agents)
+            found = next((name for name in names if id_of_agent(name) == holder), "")
+            return reverse("agent", args=[found]) if found else reverse("agents")
         return reverse(page) + part
+
+    @property
+    def _is_of_agent(self) -> bool:
+        """Whether it is about a limit of an agent or a key, which is set on the agent's page."""
+        return self.line.kind is AlertKind.BUDGET and self.line.subject.startswith((id_of_agent(""), id_of_key("")))
 
 
 SHOWN = 5
