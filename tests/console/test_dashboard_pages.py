@@ -425,3 +425,16 @@ def test_a_kind_without_a_problem_has_no_row(db: None) -> None:
         ("4 active alerts", 2),
         ("1 storage quota is nearly used up", 0),
     ]
+
+
+def test_what_has_a_row_of_its_own_is_not_counted_among_the_alerts() -> None:
+    groups = list_notices(
+        alerts={AlertKind.BUDGET: 1, AlertKind.RETIRED_MODEL: 2},
+        standings=(),
+        budgets=[LowBudget("", "atlas", Meter.TOKENS_PER_DAY, 94, None)],
+        refusals=(),
+        quotas=(),
+        cooldowns=LocalCooldowns(lambda: 0.0, lambda: 0.0),
+        drifts=(),
+    )
+    assert [group.sentence for group in groups] == ["1 budget is nearly used up", "2 other alerts"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -62,7 +62,7 @@ class NoticeGroup:
     url: str
     lines: Sequence[Any] = ()
     causes: Sequence[Cause] = ()
-    line_template: str = "components/notice_line.html"
+    line_template: str = "dashboard/notice_line.html"
     act_template: str = ""
 
     @property
@@ -90,27 +90,35 @@ def list_notices(
     cooldowns: Cooldowns,
     drifts: Sequence[DriftView],
 ) -> list[NoticeGroup]:
-    """Return a group for each kind of problem that there is, the most severe first."""
+    """Return a group for each kind of problem that there is, critical ones first.
+
+    Alerts about budgets and refused keys are not counted again where those have a group of their own.
+    """
+    grouped = {kind for kind, lines in ((AlertKind.BUDGET, budgets), (AlertKind.KEY_REFUSED, refusals)) if lines}
     groups = (
-        _group_alerts(alerts),
         _group_routes(standings),
         _group_budgets(budgets),
         _group_cooling(cooldowns),
         _group_refusals(refusals),
+        _group_alerts(alerts, grouped),
         _group_quotas(quotas),
         _group_drifts(drifts),
     )
-    return [group for group in groups if group.lines or group.causes]
+    shown = [group for group in groups if group.lines or group.causes]
+    return sorted(shown, key=lambda group: group.tone != "bad")
 
 
-def _group_alerts(counts: Mapping[AlertKind, int]) -> NoticeGroup:
-    url, counter = reverse("alerts"), +Counter(counts)
+def _group_alerts(counts: Mapping[AlertKind, int], grouped: Collection[AlertKind]) -> NoticeGroup:
+    url, counter = reverse("alerts"), +Counter({kind: count for kind, count in counts.items() if kind not in grouped})
     is_critical = any(KINDS[kind].severity is Severity.CRITICAL for kind in counter)
+    if any(counts.get(kind) for kind in grouped):
+        sentence = ngettext("%(count)s other alert", "%(count)s other alerts", counter.total())
+    else:
+        sentence = ngettext("%(count)s active alert", "%(count)s active alerts", counter.total())
     return NoticeGroup(
         tone="bad" if is_critical else "warn",
         icon="stop" if is_critical else "warn",
-        sentence=ngettext("%(count)s active alert", "%(count)s active alerts", counter.total())
-        % {"count": counter.total()},
+        sentence=sentence % {"count": counter.total()},
         url=url,
         causes=[
             Cause(_(KINDS[kind].title), number, f"{url}#{kind}") for kind, number in counter.most_common(MAX_CAUSES)

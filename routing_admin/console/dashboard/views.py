@@ -28,7 +28,7 @@ from routing_admin.console.base.page_responses import add_refusal_toast, add_toa
 from routing_admin.console.catalogue.actions import replace_model
 from routing_admin.console.catalogue.queries import list_endings
 from routing_admin.console.dashboard.actions import try_again
-from routing_admin.console.dashboard.notices import cut, list_notices
+from routing_admin.console.dashboard.notices import list_notices
 from routing_admin.console.dashboard.queries import (
     figures_of,
     find_first_steps,
@@ -106,8 +106,6 @@ def select_shown(tiles: Sequence[Tile]) -> Sequence[Tile]:
 
 NAMED = 4
 """How many routes and providers with problems the sentence names."""
-MAX_NOTICES = 3
-"""How many rows about problems are shown; the others unfold below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +178,6 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         cooldowns=process_run_context().cooldowns,
         drifts=render_drifts(list_drifts(state.configuration)),
     )
-    shown_notices, more_notices = cut(notices, MAX_NOTICES)
     context = {
         "sentence": sentence_of(standings, tiles),
         "unread_since": snapshot.unread_since(),
@@ -193,8 +190,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "disk_space": low_disk_space(),
         "state": state,
         "endings": list_endings(),
-        "notices": shown_notices,
-        "more_notices": more_notices,
+        "notices": notices,
         "tiles": (shown := select_shown(tiles)),
         "more_tiles": len(tiles) - len(shown),
         "figures": figures_of(today, yesterday, health.first_content(now), now),
