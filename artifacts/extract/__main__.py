@@ -29,8 +29,11 @@ from artifacts.extract.words import RefusedError
 OPERATIONS = {"text": "documents", "image": "images", "facts": "measures", "pages": "pages", "frames": "frames"}
 """Operation → the module whose `answer(file, options)` performs it, imported under the limits."""
 
-LIBRARIES = {"pdf": "pypdf", "application/pdf": "pypdf"}
-"""Reader or type → the library it needs, unless its module imports it at once."""
+LIBRARIES = {"pdf": ("pypdf", "pypdfium2"), "application/pdf": ("pypdf",)}
+"""Reader or type → the libraries it needs, unless its module imports them at once."""
+
+USES_CTYPES = ("pages", "pdf")
+"""The operation and the reader that need pypdfium2, which exchanges memory with its library by ctypes."""
 
 
 def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, cell: Mapping[str, object]) -> None:
@@ -54,7 +57,7 @@ def load(operation: str, options: Mapping[str, Any]) -> None:
     module = import_module(f"artifacts.extract.{OPERATIONS[operation]}")
     if operation == "text":
         import_module(f"artifacts.extract.{module.READERS[options['reader']][0]}")
-    if library := LIBRARIES.get(options.get("reader") or options.get("mime_type", "")):
+    for library in LIBRARIES.get(options.get("reader") or options.get("mime_type", ""), ()):
         import_module(library)
 
 
@@ -66,7 +69,7 @@ def enter_cell(
     with suppress(Exception):  # the operation fails on it again, and says so
         load(operation, options)
     cell = close_cell()
-    refuse(uses_ctypes=operation == "pages")
+    refuse(uses_ctypes=operation in USES_CTYPES or options.get("reader") in USES_CTYPES)
     return cell
 
 

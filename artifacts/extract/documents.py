@@ -53,26 +53,8 @@ class ReadingProgress:
         return f"{self.unit} 1-{self.index} of {self.total}"
 
 
-def pdf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add each page under its mark; raise `RefusedError` `encrypted` if the file needs a password."""
-    from pypdf import PdfReader
-
-    reader = PdfReader(source)
-    if reader.is_encrypted and not reader.decrypt(""):
-        raise RefusedError("encrypted")
-    total = len(reader.pages)
-    for number in range(total):
-        progress.mark("pages", number + 1, total)
-        try:
-            text = reader.pages[number].extract_text()
-        except Exception:  # a bad page must not affect the others
-            text = "[this page could not be read]"
-        output.mark(f"[page {number + 1}]\n")
-        output.add(f"{text}\n\n")
-
-
 READERS: Mapping[str, tuple[str, str]] = {
-    "pdf": ("documents", "pdf"),
+    "pdf": ("pdf", "pdf"),
     "docx": ("office", "docx"),
     "pptx": ("office", "pptx"),
     "odt": ("office", "open_document"),

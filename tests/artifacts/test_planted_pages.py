@@ -97,6 +97,48 @@ def notebook() -> bytes:
     return json.dumps({"nbformat": 4, "cells": cells}).encode()
 
 
+def draw_table(left: int, top: int, *rows: str) -> str:
+    """Draw rows, whose cells are separated by `|`, in columns of 90 points."""
+    return "".join(
+        f"1 0 0 1 {left + 90 * column} {top - 14 * line} Tm ({text}) Tj\n"
+        for line, row in enumerate(rows)
+        for column, text in enumerate(row.split("|"))
+        if text
+    )
+
+
+def pdf_of(content: str, *objects: str, page: str = "", catalog: str = "") -> bytes:
+    """Build a PDF of one page whose objects are at other places than its cross references say."""
+    stream = f"BT /F 10 Tf {content} ET"
+    bodies = (
+        f"<</Type/Catalog/Pages 2 0 R{catalog}>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</Font<</F 4 0 R>>>>/Contents 5 0 R{page}>>",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        f"<</Length {len(stream)}>>stream\n{stream}\nendstream",
+        *objects,
+    )
+    written = "".join(f"{number} 0 obj\n{body}\nendobj\n" for number, body in enumerate(bodies, 1))
+    xref = "xref\n0 3\n" + "0000000007 00000 n \n" * 3
+    return f"%PDF-1.7\n{written}{xref}trailer\n<</Root 1 0 R/Size 9>>\nstartxref\n5\n%%EOF".encode()
+
+
+def form_field(name: str, kind: str, more: str) -> str:
+    return f"<</Type/Annot/Subtype/Widget/Rect[90 700 190 720]/FT/{kind}/T({name}){more}>>"
+
+
+TABLE = pdf_of(
+    "1 0 0 1 50 770 Tm (Words before) Tj " + draw_table(50, 700, "Name|Spring|Autumn|Note", "Ann|12||good", "|1|2|")
+)
+FORM = pdf_of(
+    "1 0 0 1 50 770 Tm (Your city:) Tj",
+    form_field("city", "Tx", "/V(Oslo)"),
+    form_field("agree", "Btn", "/V/Yes/AS/Yes/AP<</N<</Yes 5 0 R/Off 5 0 R>>>>"),
+    form_field("pin", "Tx", "/Ff 8192/V(SECRET)"),
+    form_field("size", "Ch", "/Ff 131072/Opt[(Small)(Large)]/V(Large)"),
+    page="/Annots[6 0 R 7 0 R 8 0 R 9 0 R]",
+    catalog="/AcroForm<</Fields[6 0 R 7 0 R 8 0 R 9 0 R]>>",
+)
 EML, MSG, NOTEBOOK = forwarding_mail(), outlook_mail(), notebook()
 
 PLANTED = (
@@ -119,6 +161,9 @@ PLANTED = (
     ("msg", MSG, "its code page", "From: Анна\nTo: Борис <boris@example.com>\nSubject: План\n\nПривет\n"),
     ("msg", MSG, "name of an attachment", "- отчёт.txt (3 bytes)\n- Тема (application/vnd.ms-outlook)\n"),
     ("msg", MSG, "attached message", "[attached message: Тема]\nSubject: Тема\n\nВнутри\n"),
+    ("pdf", TABLE, "text despite wrong cross references", "[page 1]\nWords before\n"),
+    ("pdf", TABLE, "rows with empty cells", "Name\tSpring\tAutumn\tNote\nAnn\t12\t\tgood\n\t1\t2\n"),
+    ("pdf", FORM, "form", "Your city:\n\n[form]\ncity: Oslo\n[x] agree\nsize: Large\n"),
     ("ipynb", NOTEBOOK, "traceback", "[output 1]\nTraceback\nCell In[1], line 3\nKeyError: 'x'\n\n"),
     ("ipynb", NOTEBOOK, "end of a long output", "…\n"),
     ("ipynb", NOTEBOOK, "last line of it", "step\nthe end\n"),
@@ -144,6 +189,18 @@ def test_what_a_browser_hides_is_not_read() -> None:
     """Hidden elements and the values of hidden fields are omitted, since a reader of the page cannot see them."""
     assert "unseen" not in read_here(HTML, PAGE)
     assert "SECRET" not in read_here(HTML, PAGE)
+
+
+def test_password_in_a_form_is_not_read() -> None:
+    assert "SECRET" not in read_here("pdf", FORM)
+
+
+def test_table_of_very_many_cells_is_read_without_columns() -> None:
+    """Columns are looked for among some thousand cells of a page. The other lines are read as they are."""
+    rows = ["a|b|c|d|e|f" for _ in range(2_000)]
+    text = read_here("pdf", pdf_of(draw_table(50, 700, *rows)))
+    assert text.count("a\tb\tc\td\te\tf\n") > 500
+    assert text.endswith("a\nb\nc\nd\ne\nf")
 
 
 @pytest.mark.parametrize("unit", ["<", "<!--", "<div>", "<td colspan=99>", "<a href=x>y", "<blockquote>x", "<![<!["])
