@@ -29,8 +29,8 @@ from artifacts.extract.words import RefusedError
 OPERATIONS = {"text": "documents", "image": "images", "facts": "measures", "pages": "pages", "frames": "frames"}
 """Operation → the module whose `answer(file, options)` performs it, imported under the limits."""
 
-LIBRARIES = {"pdf": ("pypdf", "pypdfium2"), "application/pdf": ("pypdf",)}
-"""Reader or type → the libraries it needs, unless its module imports them at once."""
+LIBRARIES = {"application/pdf": "pypdf"}
+"""Type → the library that measuring it needs, unless its module imports it at once."""
 
 USES_CTYPES = ("pages", "pdf")
 """The operation and the reader that need pypdfium2, which exchanges memory with its library by ctypes."""
@@ -57,7 +57,7 @@ def load(operation: str, options: Mapping[str, Any]) -> None:
     module = import_module(f"artifacts.extract.{OPERATIONS[operation]}")
     if operation == "text":
         import_module(f"artifacts.extract.{module.READERS[options['reader']][0]}")
-    for library in LIBRARIES.get(options.get("reader") or options.get("mime_type", ""), ()):
+    if library := LIBRARIES.get(options.get("mime_type", "")):
         import_module(library)
 
 
