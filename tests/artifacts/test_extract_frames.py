@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, TiffImagePlugin
 
-from artifacts.extract import convert_image, draw_pages
+from artifacts.extract import convert_image
+from artifacts.extract.drawing import draw_pages
 from capabilities.core.message import ConvertTo, PageImages
 
 PNG = ConvertTo(("image/png",))
