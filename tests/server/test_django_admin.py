@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.serving import environment_of, manage
+from tests.gateway.serving import bootstrap, environment_of, manage
 from tests.lab import Lab
 
 VISIT = """
@@ -46,8 +46,9 @@ print(json.dumps({
 @pytest.fixture(scope="module")
 def visited(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with Lab() as lab:
-        environment = environment_of(tmp_path_factory.mktemp("admin"), lab) | {"ROUTING_ADMIN_DJANGO_ADMIN": "1"}
-        manage(environment, "bootstrap")
+        directory = tmp_path_factory.mktemp("admin")
+        environment = environment_of(directory, lab) | {"ROUTING_ADMIN_DJANGO_ADMIN": "1"}
+        bootstrap(environment, directory)
         return json.loads(manage(environment, "shell", "--no-imports", "-c", VISIT).splitlines()[-1])
 
 
