@@ -79,12 +79,15 @@ def test_usage_has_a_total_by_the_rate(admin: Client, used: datetime) -> None:
     """With an exchange rate, the usage page has a total that names the rate. Without a rate there is no total."""
     page = Page(admin.get("/usage/", {"by": "agent"}))
     assert page.row("text-agent").shows("1.00 USD")
-    assert not page.shows("total 9.10 CNY")
+    assert not page.shows("9.10 CNY")
     set_rate(admin)
     page = Page(admin.get("/usage/", {"by": "agent"}))
-    for expected in ("1.00 USD", "2.00 CNY", "= 9.10 CNY"):
-        assert page.row("text-agent").shows(expected)
-    for expected in ("total 9.10 CNY", "at 1 USD = 7.1 CNY, set 2026-11-20"):
+    row = page.row("text-agent")
+    assert row.shows("9.10 CNY")
+    assert not row.shows("1.00 USD")
+    (figure,) = [each for each in page.controls if each.attributes.get("title") == "2.00 CNY + 1.00 USD"]
+    assert figure.text == "9.10 CNY"
+    for expected in ("2.00 CNY + 1.00 USD", "at 1 USD = 7.1 CNY, set 2026-11-20"):
         assert page.shows(expected)
 
 
@@ -92,7 +95,7 @@ def test_a_currency_without_a_rate_leaves_no_total(admin: Client, used: datetime
     """If a currency has no rate there is no total, because a total of the others would be wrong."""
     set_rate(admin, currency="EUR")
     page = Page(admin.get("/usage/"))
-    assert not page.shows("total 9.10 CNY")
+    assert not page.shows("9.10 CNY")
     assert page.shows("no total, because a currency has no exchange rate")
 
 

@@ -101,7 +101,7 @@ def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
     """The page Usage shows a viewer the sums, regardless of the grouping."""
     write([entry("a", noon, fell_back=True), entry("b", noon, "dollars"), entry("c", noon, "unpriced")])
     page = Page(viewer.get("/usage/", {"by": by, "days": "7"}))
-    for text in ("0.0022 CNY", "0.0045 USD", "excluding 1 request with unknown price", "0.0006 CNY"):
+    for text in ("0.0022 CNY", "0.0045 USD", "1 request without a known price is missing from the cost.", "0.0006 CNY"):
         assert page.shows(text)
     assert by in [one.value for one in page.controls if one.tag == "option" and "selected" in one.attributes]
 
@@ -114,7 +114,7 @@ def test_free_model_has_no_unknown_price(viewer: Client, noon: datetime):
     """If all requests went to the embedded provider, they cost 0. Beside priced requests they add no line."""
     write([entry("a", noon, "echo", usage=Usage(10, 10))])
     page = Page(viewer.get("/usage/", {"by": "provider"}))
-    assert not page.shows("unknown price")
+    assert not page.shows("without a known price")
     assert "0" in costs_in(page)
     write([entry("b", noon, agent="ann")])
     costs = costs_in(Page(viewer.get("/usage/", {"by": "agent"})))

@@ -76,9 +76,10 @@ COLUMNS: Mapping[str, Column[tuple[Any, Counts]]] = {
 class UsageRow(TypedDict):
     """A group as a row of the table.
 
-    `share` is the group's number in the chart, in percent of the largest group's. `unpriced` is empty if all requests
-    have a price or none has. `address` is the URL of the page filtered by this group, or empty if there is no such
-    filter. `searches` has the log searches that find the group's requests, by how they ended.
+    `costs` is the total alone, or the amounts in each currency if they have none; `parts` is what the total adds up
+    and lacks. `share` is the group's number in the chart, in percent of the largest group's. `address` is the URL of
+    the page filtered by this group, or empty if there is no such filter. `searches` has the log searches that find the
+    group's requests, by how they ended.
     """
 
     # A dictionary is the fastest type in templates, and there may be a thousand rows.
@@ -89,8 +90,7 @@ class UsageRow(TypedDict):
     input_tokens: str
     output_tokens: str
     costs: Sequence[str]
-    total: str
-    unpriced: str
+    parts: str
     share: str
     address: str
 
@@ -273,22 +273,31 @@ def list_rows(read: UsageRead, groups: Sequence[tuple[Any, Counts]]) -> list[Usa
     """Return some groups of a report as rows of the table."""
     weigh = read.measure.weigh
     top = max((weigh(counts) for _, counts in read.report.groups), default=0)
-    return [
-        UsageRow(
+    rows = []
+    for name, counts in groups:
+        amounts, total = money_texts(counts.costs), total_text(counts.costs, read.exchange)
+        row = UsageRow(
             name=_name(name, read.group),
             requests=f"{counts.requests:,}",
             failures=f"{counts.failures:,}",
             searches=_searches_of(name, read),
             input_tokens=f"{counts.prompt_tokens:,}",
             output_tokens=f"{counts.completion_tokens:,}",
-            costs=money_texts(counts.costs),
-            total=total_text(counts.costs, read.exchange),
-            unpriced=f"{counts.unpriced:,}" if counts.unpriced and counts.costs else "",
+            costs=[total] if total else amounts,
+            parts=_explain(amounts if total else [], counts.unpriced if amounts else 0),
             share=f"{100 * weigh(counts) / top if top else 0:.2f}%",
             address=_address(str(name), read),
         )
-        for name, counts in groups
-    ]
+        rows.append(row)
+    return rows
+
+
+def _explain(amounts: Sequence[str], unpriced: int) -> str:
+    """Return what a total adds up and how many requests it lacks, shown on hover."""
+    parts = [" + ".join(amounts)] if amounts else []
+    if unpriced:
+        parts.append(_("and %(count)s unknown") % {"count": f"{unpriced:,}"})
+    return _(", ").join(parts)
 
 
 def _address(name: str, read: UsageRead) -> str:

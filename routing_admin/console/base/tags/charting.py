@@ -317,6 +317,10 @@ class Drawing:
     is_partial: bool
     zone: str
 
+    @property
+    def has_marks(self) -> bool:
+        return any(column.bucket.mark for column in self.columns)
+
 
 def fold_series(series: Sequence[Series]) -> list[Series]:
     """Return at most `MAX_SERIES` series, followed by one that sums up all others."""
