@@ -273,7 +273,7 @@ def _adaptation_key(reader: Reader) -> Hashable:
     slots = reader.slots
     # Slots hold dictionaries, which have no hash, so they are compared by their parts.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())
-    return parts, reader.capabilities, reader.policies, reader.tool_media, reader.head_chars, reader.tail_chars
+    return parts, reader.capabilities, reader.policies, reader.tool_media, reader.text_limit, reader.window
 
 
 def _first_delivery(prepared: Prepared | Adapted | CannotRead) -> PartDelivery:

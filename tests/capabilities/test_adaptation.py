@@ -19,6 +19,7 @@ from capabilities.core.delivery.limits import PROTOCOLS
 from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
+from capabilities.core.delivery.text_limit import TextLimit
 from capabilities.core.message import (
     ChatRequest,
     Converted,
@@ -106,14 +107,14 @@ def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
     """The note on truncated text gives the whole length, and names get_artifact only if the model has that tool."""
     text = "".join(chr(97 + index % 26) for index in range(100))
     long_file = replace(CSV, content=FakeContent(words=text))
-    candidate = replace(reader("openai"), head_chars=10, tail_chars=5)
+    candidate = replace(reader("openai"), text_limit=TextLimit(unknown_chars=55))
     chat = chat_of(long_file)
     with_tool = adapted(chat, candidate, TextStyle("en", has_get_artifact=True)).deliveries[0]
     assert with_tool.delivery.reason.code is ReasonCode.LONG_TEXT
     assert (with_tool.text or "").splitlines() == [
         "Artifact content (table.csv):",
-        "abcdefghij",
-        "[Truncated: 100 characters, showing 0–10 and the last 5; to read on call get_artifact(ref, offset=10), "
+        text[:50],
+        "[Truncated: 100 characters, showing 0–50 and the last 5; to read on call get_artifact(ref, offset=50), "
         "where ref is artifact:a7]",
         text[-5:],
     ]
@@ -125,9 +126,9 @@ def test_a_long_text_keeps_its_head_and_tail_and_says_how_to_read_on() -> None:
 def test_a_note_never_names_a_call_that_could_not_be_made() -> None:
     """Long text without a reference is truncated with a note that names no tool, even if the model has get_artifact."""
     file = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
-    candidate = replace(reader("openai"), head_chars=10, tail_chars=5)
+    candidate = replace(reader("openai"), text_limit=TextLimit(unknown_chars=55))
     text = adapted(chat_of(file), candidate, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""
-    assert "[Truncated: 100 characters, showing 0–10 and the last 5]" in text
+    assert "[Truncated: 100 characters, showing 0–50 and the last 5]" in text
 
 
 HISTORY = ChatRequest(
@@ -395,8 +396,8 @@ READERS = st.builds(
         lambda words: Capabilities(("text", *words))
     ),
     policies=st.sampled_from([policies_of(policy) for policy in ("describe", "extract", "convert", "extract+convert")]),
-    head_chars=st.just(20),
-    tail_chars=st.just(5),
+    text_limit=st.just(TextLimit(unknown_chars=25)),
+    window=st.sampled_from([None, 4_000, 200_000]),
 )
 CAPABILITY = {Kind.IMAGE: "vision", Kind.AUDIO: "audio", Kind.VIDEO: "video", Kind.DOCUMENT: "file", Kind.OTHER: "file"}
 

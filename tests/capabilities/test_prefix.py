@@ -23,6 +23,7 @@ from capabilities.core.delivery.prefix import describe_prediction, find_break, p
 from capabilities.core.delivery.room import ROOM_CODES
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.delivery.slots_json import with_limits
+from capabilities.core.delivery.text_limit import TextLimit
 from capabilities.core.message import (
     CacheMark,
     ChatRequest,
@@ -48,8 +49,12 @@ def picture(number: int, size: int = 30) -> FilePart:
     return FilePart(Kind.IMAGE, "image/png", f"{number}.png", size, f"id{number}", content=FakeContent(b"x" * size))
 
 
-def reader(limits: dict[str, Any], protocol: str = "openai", policy: str = "describe") -> Reader:
-    return Reader(with_limits(slots_for(protocol), limits), EVERYTHING, policies_of(policy), None, 20, 5)
+def reader(
+    limits: dict[str, Any], protocol: str = "openai", policy: str = "describe", window: int | None = None
+) -> Reader:
+    slots = with_limits(slots_for(protocol), limits)
+    # The window is so small that what precedes a file decides how much of its text arrives.
+    return Reader(slots, EVERYTHING, policies_of(policy), text_limit=TextLimit(unknown_chars=25), window=window)
 
 
 def adapted(messages: Sequence[Message], candidate: Reader) -> Adapted:
@@ -186,7 +191,9 @@ def files(draw: st.DrawFn) -> FilePart:
     size = draw(st.integers(1, 90))
     image = Converted(blob_of(b"y" * draw(st.integers(1, 90))), "image/png")
     name, known = draw(st.sampled_from([None, "a", "b"])), draw(st.sampled_from([None, "id1", "id2"]))
-    content = FakeContent(b"x" * size, draw(st.sampled_from([None, "words", "long words " * 9])) or "w", image)
+    content = FakeContent(
+        b"x" * size, draw(st.sampled_from([None, "words", "long words " * 9, "long words\n" * 400])) or "w", image
+    )
     return FilePart(
         kind,
         mime_type,
@@ -233,9 +240,11 @@ def conversations(draw: st.DrawFn) -> list[tuple[Message, ...]]:
     return conversations_so_far
 
 
-def endpoint_of(protocol: str, limits: dict[str, Any], quirks: dict[str, Any], policy: str) -> ModelEndpoint:
+def endpoint_of(
+    protocol: str, limits: dict[str, Any], quirks: dict[str, Any], policy: str, window: int | None
+) -> ModelEndpoint:
     target = Target("some", "https://models.example/v1", "m", quirks=quirks)
-    return ModelEndpoint(PROTOCOLS[protocol], target, reader(limits, protocol, policy))
+    return ModelEndpoint(PROTOCOLS[protocol], target, reader(limits, protocol, policy, window))
 
 
 def without_marks(value: Any) -> Any:
@@ -263,7 +272,14 @@ def assert_continues(protocol: str, earlier: dict[str, Any], later: dict[str, An
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini", "echo"])
-@given(turns=conversations(), limits=LIMITS, quirks=QUIRKS, policy=POLICIES, shape=st.none() | st.just(JSON_SHAPE))
+@given(
+    turns=conversations(),
+    limits=LIMITS,
+    quirks=QUIRKS,
+    policy=POLICIES,
+    shape=st.none() | st.just(JSON_SHAPE),
+    window=st.sampled_from([None, 3_000, 20_000]),
+)
 def test_each_turn_begins_with_the_turn_before_it(
     protocol: str,
     turns: list[tuple[Message, ...]],
@@ -271,13 +287,14 @@ def test_each_turn_begins_with_the_turn_before_it(
     quirks: dict[str, Any],
     policy: str,
     shape: dict[str, Any] | None,
+    window: int | None,
 ) -> None:
     """The adapted messages and payload of a turn are a prefix of the next turn's. Only a limit can break this, and then
     everything before the break is unchanged.
 
     Where a protocol merges consecutive messages of one role, the last turn may grow.
     """
-    candidate = endpoint_of(protocol, limits, quirks, policy)
+    candidate = endpoint_of(protocol, limits, quirks, policy, window)
     chats = [inject_directive(ChatRequest(turn, response_format=shape), "Please respond in English.") for turn in turns]
     for earlier, later in itertools.pairwise(chats):
         before, after = prepare(earlier, candidate, ENGLISH), prepare(later, candidate, ENGLISH)

@@ -7,7 +7,7 @@ were tried before. The canonical request is not changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -77,7 +77,7 @@ def adapt(chat: ChatRequest, reader: Reader, style: TextStyle) -> Adapted | Cann
     images = count_images((part for message in chat.messages for _, part in _files(message)), reader)
     budget = SizeBudget(reader, style, images)
     for index, message in enumerate(chat.messages):
-        budget.take(index, message.role, _files(message), _text_bytes((message,)))
+        budget.take(index, message.role, _files(message), tuple(_texts(message)))
     # A second pass, because a later file may have caused an earlier file to be sent as text.
     rewriter = _MessageRewriter(style, budget.files)
     for index, message in enumerate(chat.messages):
@@ -96,7 +96,8 @@ def is_sent_unchanged(chat: ChatRequest, reader: Reader) -> bool:
     if len(files) != 1 or files[0][1].artifact_id is not None:
         return False
     role, file = files[0]
-    position = Position(role, request_bytes=_text_bytes(chat.messages))
+    text_bytes = sum(byte_count(text) for message in chat.messages for text in _texts(message))
+    position = Position(role, request_bytes=text_bytes)
     # Without a describer, since only whether the file is sent natively matters.
     outcome = decide(file, without_describer(reader), position).outcome
     return outcome is Outcome.NATIVE and not may_have_flaw(file)
@@ -126,13 +127,10 @@ def _files(message: Message) -> Iterator[tuple[int, FilePart]]:
     return ((position, part) for position, part in enumerate(message.parts) if isinstance(part, FilePart))
 
 
-def _text_bytes(messages: Iterable[Message]) -> int:
+def _texts(message: Message) -> Iterator[str]:
     # Of the text, only its own bytes count towards the limit that it shares with the files, not the JSON around it.
-    total = 0
-    for message in messages:
-        total += sum(byte_count(part.text) for part in message.parts if isinstance(part, TextPart))
-        total += sum(byte_count(call.arguments) for call in message.tool_calls)
-    return total
+    yield from (part.text for part in message.parts if isinstance(part, TextPart))
+    yield from (call.arguments for call in message.tool_calls)
 
 
 @dataclass(slots=True)

@@ -12,8 +12,9 @@ from typing import Any
 from capabilities.core.delivery.adaptation import Adapted, CannotRead, PartDelivery, TextStyle, adapt
 from capabilities.core.delivery.decision import Delivery
 from capabilities.core.delivery.model_description import DescriptionState
-from capabilities.core.delivery.reader import ContentPolicy, Reader, policies_of
+from capabilities.core.delivery.reader import DEFAULT_TEXT_LIMIT, ContentPolicy, Reader, policies_of
 from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.text_limit import TextLimit, read_text_limit
 from capabilities.core.delivery.token_limits import UNKNOWN, TokenLimits
 from capabilities.core.delivery.vendor_items import NO_NAMES, fit_tools, fit_vendor_items
 from capabilities.core.message import ChatRequest
@@ -94,13 +95,21 @@ def model_endpoint(
 ) -> ModelEndpoint:
     """Return the endpoint for a target, with the slots of its protocol and host and the administrator's limits.
 
-    `content` is the content policy of the route, or else of the service: `{"policy": "extract+convert"}`.
+    `content` is the content policy of the route, or else of the service, and how much text of a file the model gets:
+    `{"policy": "extract+convert", "text": "30%"}`.
     `vendor_tools` is the provider's list, or None for the default.
     """
     quirks = quirks_for(target.endpoint, target.quirks)
     template = limits_template(target.endpoint, protocol)
     slots = slots_for(protocol, template, limits or None, quirks, target.model)
-    reader = Reader(slots=slots, capabilities=capabilities, policies=policies_in(content or {}))
+    reader = Reader(
+        slots=slots,
+        capabilities=capabilities,
+        policies=policies_in(content or {}),
+        text_limit=text_limit_in(content or {}),
+        window=tokens.context.tokens if tokens.context else None,
+        model=target.model,
+    )
     # The embedded provider runs in this process, so headers are not forwarded.
     passes = passed_headers(quirks, protocol) if protocol != "echo" else {}
     tool_words = words_at(protocol, target.endpoint, vendor_tools)
@@ -113,6 +122,14 @@ def policies_in(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
         return policies_of(content.get("policy"))
     except (ValueError, AttributeError):
         return policies_of(None)
+
+
+def text_limit_in(content: Mapping[str, Any]) -> TextLimit:
+    """Return the text limit in `content`; a word that cannot be read counts as none."""
+    try:
+        return read_text_limit(str(content.get("text") or ""))
+    except ValueError:
+        return DEFAULT_TEXT_LIMIT
 
 
 def prepare(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from capabilities.core.delivery.slots import Slots, ToolMedia
+from capabilities.core.delivery.text_limit import TextLimit
 from capabilities.core.message import FilePart, Role
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 
@@ -45,21 +46,25 @@ def find_no_describer(_: FilePart) -> str:
     return ""
 
 
+DEFAULT_TEXT_LIMIT = TextLimit()
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """The model that receives a file: what it reads, its slots, and what may be tried if a file does not fit.
 
-    Text files longer than `head_chars + tail_chars` characters are cut to their head and tail. If the policies allow
-    it, `describer_for` returns the model that describes a file, or "" if no model can. `tool_media` overrides the value
-    of the slots.
+    Longer text than `text_limit` is cut to its head and tail. `window` is the most tokens that the model reads, None if
+    unknown. `model` is its name, by which the tokens of media are estimated. If the policies allow it, `describer_for`
+    returns the model that describes a file, or "" if no model can. `tool_media` overrides the value of the slots.
     """
 
     slots: Slots
     capabilities: Capabilities = TEXT_ONLY
     policies: frozenset[ContentPolicy] = frozenset()
     tool_media: ToolMedia | None = None
-    head_chars: int = 40_000
-    tail_chars: int = 4_000
+    text_limit: TextLimit = DEFAULT_TEXT_LIMIT
+    window: int | None = None
+    model: str = ""
     describer_for: Callable[[FilePart], str] = find_no_describer
 
     @property
@@ -72,13 +77,14 @@ class Position:
     """A file's position in the request, and the native files before it.
 
     `counts` and `sizes` (in bytes) have the result of `slots.slot_key` as keys. `request_bytes` is the size so far of
-    the request that will be sent. `total` is the number of images in the whole request, `message` the index of the
-    file's message.
+    the request that will be sent, `tokens` the estimate of what precedes the file (0 if the model's window is unknown).
+    `total` is the number of images in the whole request, `message` the index of the file's message.
     """
 
     role: Role = Role.USER
     counts: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     request_bytes: int = 0
+    tokens: int = 0
     total: int = 1
     message: int = 0

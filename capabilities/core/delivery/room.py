@@ -8,15 +8,20 @@ Files of the same message arrive together, so none of them makes room for anothe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from capabilities.core.delivery.obstacles import ReasonCode, because, wire_bytes
 from capabilities.core.delivery.reader import Position, Reader
 from capabilities.core.delivery.slots import slot_key
+from capabilities.core.delivery.text_limit import rough_tokens
+from capabilities.core.delivery.tokens import file_tokens
 from capabilities.core.delivery.writing import TextStyle, WrittenFile, write, write_in_words
 from capabilities.core.message import FilePart, NativePart, Role
 from capabilities.core.vocabulary import Kind
+
+MEDIA_TOKENS = 1_500
+"""The tokens that an image counts for, or any other file, if the model's own count is unknown."""
 
 ROOM_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL})
 """Reasons that apply to a file because other files have used up a limit."""
@@ -37,12 +42,14 @@ class RoomLimit:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A native file, its position, and how much of each limit it uses."""
+    """A native file, its position, how much of each limit it uses, and its tokens."""
 
     message: int
     part_index: int
     file: FilePart
     amounts: Mapping[RoomLimit, int]
+    tokens_before: int
+    tokens: int
 
 
 def byte_count(text: str | None) -> int:
@@ -62,28 +69,33 @@ class SizeBudget:
         self._placed: list[_Placed] = []
         self._message = 0
         self._text_bytes = 0
+        self._tokens = 0
         self._used: Counter[RoomLimit] = Counter()
         self._used_here: Counter[RoomLimit] = Counter()
 
-    def take(self, message: int, role: Role, files: Iterable[tuple[int, FilePart]], text_bytes: int) -> None:
-        """Deliver the files of the next message and count the bytes of its text."""
+    def take(self, message: int, role: Role, files: Iterable[tuple[int, FilePart]], texts: Sequence[str]) -> None:
+        """Deliver the files of the next message and count its text."""
         self._message = message
         self._used_here.clear()
-        self._add_text(text_bytes)
+        for text in texts:
+            self._add_text(text)
         for index, file in files:
             written_file = self._write(file, role)
             self.files[message, index] = written_file
-            self._add_text(byte_count(written_file.text or written_file.lead))
+            self._add_text(written_file.text or written_file.lead)
             if not written_file.natives:
                 continue
-            candidate = _Placed(message, index, file, self._amounts_of(written_file.natives))
+            amounts, tokens = self._amounts_of(written_file.natives), self._tokens_of(file, written_file.natives)
+            candidate = _Placed(message, index, file, amounts, self._tokens, tokens)
+            self._tokens += tokens
             self._placed.append(candidate)
             self._used.update(candidate.amounts)
             self._used_here.update(candidate.amounts)
 
     def _write(self, file: FilePart, role: Role) -> WrittenFile:
         # Written first as if it were the only file, since only a file that is then sent natively may displace others.
-        alone = write(file, self._reader, Position(role, total=self._images, message=self._message), self._style)
+        first = Position(role, tokens=self._tokens, total=self._images, message=self._message)
+        alone = write(file, self._reader, first, self._style)
         if not alone.natives or self._make_room(self._amounts_of(alone.natives)):
             return alone
         return write(file, self._reader, self._position(role), self._style)
@@ -121,14 +133,27 @@ class SizeBudget:
         # Files in the current message, and text, are never removed to make room.
         return self._used_here[limit] + (self._text_bytes if limit == self._request else 0)
 
-    def _add_text(self, count: int) -> None:
-        self._count_text(count)
+    def _tokens_of(self, file: FilePart, natives: Sequence[NativePart]) -> int:
+        if self._reader.window is None:
+            return 0
+        sizes = [
+            replace(file, kind=native.kind, width=native.width or file.width, height=native.height or file.height)
+            for native in natives
+        ]
+        estimates = [file_tokens(self._reader.model, size) for size in sizes]
+        return sum(estimate.tokens if estimate else MEDIA_TOKENS for estimate in estimates)
+
+    def _add_text(self, text: str) -> None:
+        self._count_text(text)
         # Text is always kept. If it leaves too little room, files of earlier messages are sent as text.
         if self._request and self._used[self._request] > self._request.maximum:
             self._free(self._request, 0)
 
-    def _count_text(self, count: int) -> None:
+    def _count_text(self, text: str) -> None:
+        count = byte_count(text)
         self._text_bytes += count
+        if self._reader.window is not None:
+            self._tokens += rough_tokens(text)
         if self._request:
             self._used[self._request] += count
 
@@ -144,10 +169,11 @@ class SizeBudget:
             if candidate.amounts.get(limit):
                 self._placed.remove(candidate)
                 self._used.subtract(candidate.amounts)
-                description = write_in_words(candidate.file, self._reader, reason, self._style)
+                self._tokens -= candidate.tokens
+                description = write_in_words(candidate.file, self._reader, reason, self._style, candidate.tokens_before)
                 self.files[candidate.message, candidate.part_index] = description
                 # The text that replaces the file takes room as well.
-                self._count_text(byte_count(description.text))
+                self._count_text(description.text or "")
 
     def _position(self, role: Role) -> Position:
         counts = {
@@ -161,4 +187,4 @@ class SizeBudget:
             if room_limit.code is ReasonCode.TOO_MUCH_OF_A_KIND
         }
         request = self._used[self._request] if self._request else 0
-        return Position(role, counts, sizes, request, self._images, self._message)
+        return Position(role, counts, sizes, request, self._tokens, self._images, self._message)

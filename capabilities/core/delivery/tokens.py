@@ -13,12 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
-from capabilities.core.delivery.adaptation import Adapted, PartDelivery
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.message import ChatRequest, FilePart, TextPart
 from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
+
+if TYPE_CHECKING:
+    # Adapting a request estimates the tokens of its files.
+    from capabilities.core.delivery.adaptation import Adapted, PartDelivery
 
 ImageCount = Callable[[int, int], int]
 """Returns the tokens of an image by its width and height in pixels."""

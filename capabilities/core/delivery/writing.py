@@ -35,6 +35,8 @@ from capabilities.core.delivery.obstacles import Reason, ReasonCode, because
 from capabilities.core.delivery.page_images import draw_pages
 from capabilities.core.message import ChatRequest, Converted, FilePart, NativePart, Rendered, Text, UnreadableError
 from capabilities.core.texts.description import (
+    HEAD_CHARS,
+    TAIL_CHARS,
     Flaw,
     artifact_lead,
     attachment_block,
@@ -101,11 +103,12 @@ def write(file: FilePart, reader: Reader, position: Position, style: TextStyle) 
     return _write_as(decide(file, reader, position), file, reader, position, style)
 
 
-def write_in_words(file: FilePart, reader: Reader, reason: Reason, style: TextStyle) -> WrittenFile:
-    """Return the file as text for this reason, although it could be native."""
+def write_in_words(file: FilePart, reader: Reader, reason: Reason, style: TextStyle, tokens: int = 0) -> WrittenFile:
+    """Return the file as text for this reason, although it could be native; `tokens` precede it."""
     # Without `convert`, since drawn pages would need room that is missing.
     without_convert = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
-    return _write_as(decide_in_words(file, without_convert, reason), file, without_convert, Position(), style)
+    delivery = decide_in_words(file, without_convert, reason)
+    return _write_as(delivery, file, without_convert, Position(tokens=tokens), style)
 
 
 def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Position, style: TextStyle) -> WrittenFile:
@@ -233,15 +236,16 @@ def _write_text(
         # A scan has no text to extract, but the model may be able to see its pages.
         as_pages = _write_pages(file, replace(delivery, reason=reason), reader, position, style)
         return as_pages or _write_description_instead(file, reader, position, style, reason)
+    limit = reader.text_limit.chars_of(text.text, reader.window, position.tokens)
+    tail_chars = limit * TAIL_CHARS // (HEAD_CHARS + TAIL_CHARS)
     excerpt = head_and_tail(
         text.text,
         style.language,
-        head_chars=reader.head_chars,
-        tail_chars=reader.tail_chars,
+        head_chars=limit - tail_chars,
+        tail_chars=tail_chars,
         artifact_ref=reference_of(file.artifact_id) if file.artifact_id else None,
         has_get_artifact=style.has_get_artifact and file.artifact_id is not None,
     )
-    limit = reader.head_chars + reader.tail_chars
     if excerpt.cut and delivery.outcome is Outcome.INLINED:
         delivery = replace(delivery, reason=because(ReasonCode.LONG_TEXT, actual=excerpt.total_chars, limit=limit))
     lead = artifact_lead(name_of(file), style.language)
@@ -249,7 +253,7 @@ def _write_text(
         lead = _lead(file, extraction_note(file.mime_type, style.language), style)
     strays = strays_note(text.strays, text.source, style.language) if text.strays else ""
     lines = (lead, *filter(None, (text.note, strays)), excerpt.text)
-    return WrittenFile(replace(delivery, loss=_lost_text(text, min(excerpt.total_chars, limit))), "\n".join(lines))
+    return WrittenFile(replace(delivery, loss=_lost_text(text, excerpt.shown_chars)), "\n".join(lines))
 
 
 def _lost_text(text: Text, arrives: int) -> Loss | None:

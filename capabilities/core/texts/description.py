@@ -210,11 +210,12 @@ TAIL_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The part of a text that is shown, whether any is missing, and the length of the whole text in characters."""
+    """The part of a text that is shown, whether any is missing, and the characters of the whole and of this part."""
 
     text: str
     cut: bool
     total_chars: int
+    shown_chars: int
 
 
 def head_and_tail(
@@ -226,13 +227,33 @@ def head_and_tail(
     artifact_ref: str | None = None,
     has_get_artifact: bool = True,
 ) -> Excerpt:
-    """Return the whole text if it is not longer than head and tail together, else its head, a note and its tail."""
+    """Return the whole text if it is not longer than head and tail together, else its head, a note and its tail.
+
+    The head ends and the tail begins at a paragraph, line, row or word, if there is one near.
+    """
     total = len(text)
     if total <= head_chars + tail_chars:
-        return Excerpt(text, cut=False, total_chars=total)
-    note = truncated_note(total, 0, head_chars, tail_chars, artifact_ref, has_get_artifact, language)
-    tail = text[total - tail_chars :]
-    return Excerpt("\n".join([text[:head_chars], note, *([tail] if tail else [])]), cut=True, total_chars=total)
+        return Excerpt(text, cut=False, total_chars=total, shown_chars=total)
+    end, start = _end_of_head(text, head_chars), _start_of_tail(text, total - tail_chars)
+    note = truncated_note(total, 0, end, total - start, artifact_ref, has_get_artifact, language)
+    parts = [text[:end].removesuffix("\n"), note, *([text[start:]] if start < total else [])]
+    return Excerpt("\n".join(parts), cut=True, total_chars=total, shown_chars=end + total - start)
+
+
+BREAKS = ("\n\n", "\n", " ")
+"""Where a text may be cut, the best place first."""
+
+
+def _end_of_head(text: str, end: int) -> int:
+    # At most a tenth of the head is given up for a better place.
+    places = (text.rfind(mark, end - end // 10, end) + len(mark) for mark in BREAKS)
+    return next((place for place, mark in zip(places, BREAKS, strict=True) if place >= len(mark)), end)
+
+
+def _start_of_tail(text: str, start: int) -> int:
+    limit = start + (len(text) - start) // 10
+    places = (text.find(mark, start, limit) + len(mark) for mark in BREAKS)
+    return next((place for place, mark in zip(places, BREAKS, strict=True) if place >= len(mark)), start)
 
 
 def page(text: str, language: str | None, offset: int, limit: int) -> Excerpt:
@@ -243,6 +264,6 @@ def page(text: str, language: str | None, offset: int, limit: int) -> Excerpt:
     end = min(start + max(limit, 1), total)
     excerpt = text[start:end]
     if end == total:
-        return Excerpt(excerpt, cut=start > 0, total_chars=total)
+        return Excerpt(excerpt, cut=start > 0, total_chars=total, shown_chars=end - start)
     note = truncated_note(total, start, end, 0, None, True, language)
-    return Excerpt(f"{excerpt}\n{note}", cut=True, total_chars=total)
+    return Excerpt(f"{excerpt}\n{note}", cut=True, total_chars=total, shown_chars=end - start)

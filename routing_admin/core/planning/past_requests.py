@@ -34,8 +34,8 @@ from capabilities.core.vocabulary import Kind
 CandidateKey = tuple[str, str]
 """Provider and model."""
 
-LONG = "x" * 50_000
-"""Placeholder text, longer than any text that a model gets in full."""
+LONG = "x" * 2_000_000
+"""Placeholder text, as long as the longest that is extracted from a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

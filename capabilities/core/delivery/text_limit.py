@@ -1,0 +1,74 @@
+"""How much text of a file a model gets: a share of the window that the conversation before the file leaves.
+
+The limit depends on the model and on what precedes the file, never on what follows, so that every later turn of a
+conversation has the same text. Tokens are estimated, so a part of the window is kept for what the estimate misses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from capabilities.core.texts.description import HEAD_CHARS, TAIL_CHARS
+from capabilities.core.translatable import Translatable, translatable
+
+KEPT_FOR_THE_ANSWER = 0.25
+"""The share of the window that no file may use."""
+
+MIN_CHARS = 2_000
+"""The text that arrives even if the conversation has filled the window."""
+
+MAX_CHARS = 100_000_000
+
+_SHARE, _CHARS = re.compile(r"([1-9][0-9]?|100) ?%", re.ASCII), re.compile(r"[1-9][0-9]{2,8}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class TextLimit:
+    """The most text of one file: `chars` if set, else `share` (0 to 1) of the window that is left.
+
+    A model whose window is unknown gets `unknown_chars`.
+    """
+
+    share: float = 0.5
+    chars: int | None = None
+    unknown_chars: int = HEAD_CHARS + TAIL_CHARS
+
+    def chars_of(self, text: str, window: int | None, used: int) -> int:
+        """Return how many characters of the text fit, for a window of which `used` tokens precede the file."""
+        if window is None:
+            return self.chars or self.unknown_chars
+        left = max(int(window * (1 - KEPT_FOR_THE_ANSWER)) - used, 0)
+        if self.chars is None:
+            left = int(left * self.share)
+        # The text's own characters per token: four in English, one in Chinese.
+        fitting = max(left * len(text) // max(rough_tokens(text), 1), MIN_CHARS)
+        return fitting if self.chars is None else min(self.chars, fitting)
+
+
+def read_text_limit(word: str) -> TextLimit:
+    """Return the limit that an administrator wrote: characters (`200000`) or a share (`30%`); raise ValueError."""
+    if match := _SHARE.fullmatch(word.strip()):
+        return TextLimit(share=int(match[1]) / 100)
+    if _CHARS.fullmatch(word.strip()) and int(word) <= MAX_CHARS:
+        return TextLimit(chars=int(word))
+    raise ValueError(word)
+
+
+def find_problem(word: str) -> Translatable | None:
+    """Return why a limit cannot be read, or None."""
+    try:
+        read_text_limit(word)
+    except ValueError:
+        return translatable(
+            "Write characters, from 100 to 100,000,000, such as 200000, or a share of the window that is left, such as "
+            "%(share)s.",
+            share="30%",
+        )
+    return None
+
+
+def rough_tokens(text: str) -> int:
+    """Estimate the tokens of text from its bytes: a quarter of an English character, one of a Chinese character."""
+    more = len(text.encode("utf-8", "replace")) - len(text)
+    return (2 * len(text) + 3 * more + 7) // 8

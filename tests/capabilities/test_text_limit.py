@@ -1,0 +1,134 @@
+"""The model's window decides how much text of a file it gets; what follows the file in the conversation never does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from fake_content import FakeContent
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capabilities.core.delivery.adaptation import Adapted, PartDelivery, TextStyle, adapt
+from capabilities.core.delivery.decision import Outcome, Reader, policies_of
+from capabilities.core.delivery.model_endpoint import text_limit_in
+from capabilities.core.delivery.slot_choice import slots_for
+from capabilities.core.delivery.text_limit import TextLimit, read_text_limit
+from capabilities.core.delivery.tokens import text_tokens
+from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
+from capabilities.core.vocabulary import Capabilities, Kind
+
+LINE = "one line of words that a model reads\n"
+BOOK = (LINE * 20_000)[:713_000]
+
+
+def document(words: str, name: str = "book.pdf") -> FilePart:
+    return FilePart(Kind.DOCUMENT, "application/pdf", name, 44, "a1", content=FakeContent(words=words))
+
+
+def reader(window: int | None, limit: TextLimit | None = None) -> Reader:
+    policies = policies_of("extract+convert")
+    return Reader(
+        slots_for("openai"), Capabilities(("text",)), policies, text_limit=limit or TextLimit(), window=window
+    )
+
+
+def delivered(candidate: Reader, *parts: FilePart | TextPart) -> Sequence[PartDelivery]:
+    result = adapt(ChatRequest((Message(Role.USER, parts),)), candidate, TextStyle("en"))
+    assert isinstance(result, Adapted)
+    return result.deliveries
+
+
+def shown(candidate: Reader, *parts: FilePart | TextPart) -> int:
+    return len(delivered(candidate, *parts)[-1].text or "")
+
+
+def test_a_book_arrives_whole_at_a_model_with_a_million_tokens() -> None:
+    (delivery,) = delivered(reader(1_000_000), document(BOOK))
+    assert (delivery.delivery.outcome, delivery.delivery.loss) == (Outcome.EXTRACTED, None)
+    assert (delivery.text or "").endswith(BOOK)
+
+
+def test_a_model_whose_window_is_unknown_gets_as_much_as_before() -> None:
+    assert 43_000 < shown(reader(None), document(BOOK)) < 44_500
+
+
+@pytest.mark.parametrize("window", [8_000, 32_000, 128_000, 200_000])
+def test_a_file_takes_half_of_what_is_left_beside_the_answer(window: int) -> None:
+    text = delivered(reader(window), document(BOOK))[0].text or ""
+    assert 0.3 * window < text_tokens(text).tokens < 0.39 * window
+
+
+def test_a_chinese_text_gets_as_many_tokens() -> None:
+    text = delivered(reader(128_000), document("一行字和更多的字\n" * 60_000))[0].text or ""
+    assert 0.3 * 128_000 < text_tokens(text).tokens < 0.42 * 128_000
+
+
+def test_what_precedes_a_file_takes_room_from_it() -> None:
+    candidate = reader(128_000)
+    alone, after_words = shown(candidate, document(BOOK)), shown(candidate, TextPart(LINE * 5_000), document(BOOK))
+    after_file = shown(candidate, document(BOOK, "first.pdf"), document(BOOK))
+    assert after_words < 0.6 * alone
+    assert 0.4 * alone < after_file < 0.6 * alone
+
+
+def test_a_full_window_leaves_a_little() -> None:
+    assert 1_500 < shown(reader(8_000), TextPart(LINE * 5_000), document(BOOK)) < 2_500
+
+
+@pytest.mark.parametrize(
+    ("window", "word", "least", "most"),
+    [
+        (None, "100000", 98_000, 100_500),
+        (128_000, "100000", 98_000, 100_500),
+        (32_000, "100000", 80_000, 97_000),
+        (128_000, "10%", 34_000, 39_000),
+        (None, "10%", 43_000, 44_500),
+    ],
+)
+def test_an_administrator_sets_characters_or_a_share(window: int | None, word: str, least: int, most: int) -> None:
+    assert least < shown(reader(window, read_text_limit(word)), document(BOOK)) < most
+
+
+@pytest.mark.parametrize("word", ["", "0%", "101%", "-5", "12", "many", "1e9", "99999999999", "٣٠%"])
+def test_a_limit_that_cannot_be_read_counts_as_none(word: str) -> None:
+    assert text_limit_in({"text": word}) == TextLimit()
+
+
+def test_a_text_is_cut_between_lines() -> None:
+    text = delivered(reader(32_000), document(BOOK))[0].text or ""
+    head, _, tail = text.partition("[Truncated")
+    assert head.endswith(LINE)
+    assert tail.partition("]\n")[2].startswith(LINE[:8])
+
+
+def test_a_text_is_cut_at_a_paragraph_if_one_is_near() -> None:
+    paragraphs = (LINE * 10 + "\n") * 2_000
+    text = delivered(reader(32_000), document(paragraphs))[0].text or ""
+    head, _, tail = text.partition("[Truncated")
+    assert head.endswith(f"{LINE}\n")
+    assert tail.partition("]\n")[2].startswith(LINE * 10)
+
+
+PARTS = st.one_of(
+    st.integers(0, 40_000).map(lambda count: TextPart("w " * count)),
+    st.integers(0, 300_000).map(lambda count: document((LINE * 9_000)[:count])),
+    st.integers(1, 300_000).map(
+        lambda size: FilePart(Kind.IMAGE, "image/png", "a.png", size, "a2", content=FakeContent(b"x" * size))
+    ),
+)
+
+
+@given(st.lists(PARTS, min_size=1, max_size=5), PARTS, st.sampled_from([None, 8_000, 32_000, 200_000]))
+def test_no_later_message_changes_an_earlier_text(
+    parts: Sequence[FilePart | TextPart], later: FilePart | TextPart, window: int | None
+) -> None:
+    """The prefix of a conversation is the same in every later turn."""
+    candidate = replace(reader(window), capabilities=Capabilities(("text", "vision")))
+    messages = tuple(Message(Role.USER, (part,)) for part in parts)
+    earlier = adapt(ChatRequest(messages), candidate, TextStyle("en"))
+    after = adapt(ChatRequest((*messages, Message(Role.USER, (later,)))), candidate, TextStyle("en"))
+    assert isinstance(earlier, Adapted)
+    assert isinstance(after, Adapted)
+    assert after.chat.messages[: len(messages)] == earlier.chat.messages
