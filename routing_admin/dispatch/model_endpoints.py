@@ -59,7 +59,10 @@ def endpoint_at(
         service.effective_capabilities if service else TEXT_ONLY,
         service_id=service.id if service else None,
         limits=service.limits if service else None,
-        content={"policy": _find_policy(state, content, service.content if service else None)},
+        content={
+            "policy": _find_policy(state, content, service.content if service else None),
+            "text": _find_text(state, content, service.content if service else None),
+        },
         tokens=tokens,
         vendor_tools=provider.vendor_tools,
     )
@@ -119,6 +122,11 @@ def with_key(endpoint: ModelEndpoint, state: Snapshot, key: PoolKey) -> ModelEnd
 def _find_policy(state: Snapshot, *layers: Mapping[str, Any] | None) -> str:
     policies = (str(layer.get("policy") or "") for layer in layers if layer)
     return next(filter(None, policies), state.configuration.content_policy or DEFAULT_POLICY)
+
+
+def _find_text(state: Snapshot, *layers: Mapping[str, Any] | None) -> str:
+    limits = (str(layer.get("text") or "") for layer in layers if layer)
+    return next(filter(None, limits), state.configuration.content_text or "")
 
 
 @lru_cache(maxsize=2)

@@ -191,6 +191,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
         },
         "default_language": FieldRow(st.none() | st.sampled_from(["en", "zh", "zh-CN"]), "zh"),
         "content_policy": FieldRow(st.none() | st.sampled_from(sorted(POLICY_WORDS)), "describe"),
+        "content_text": FieldRow(st.none() | st.sampled_from(["200000", "30%"]), "30%"),
         "catalogue": FieldRow(st.none() | words, "of a day"),
         "extra_routing": FieldRow(unknown_fields, {"x-version": 2}),
         "extra_services": FieldRow(unknown_fields, {"x-version": 3}),

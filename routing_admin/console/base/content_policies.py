@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from django import forms
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from capabilities.core.delivery.reader import POLICY_WORDS
+from capabilities.core.delivery.text_limit import find_problem
+from capabilities.sentences import translate_sentence
 
 LABELS: Mapping[str, Promise] = MappingProxyType(
     {
@@ -36,3 +39,29 @@ def policy_word(content: Any) -> str:
     # A policy may join several words with `+`, in any order and with spaces.
     parts = frozenset(word.replace(" ", "").split("+"))
     return next((policy for policy in POLICY_WORDS if frozenset(policy.split("+")) == parts), "")
+
+
+class TextLimitField(forms.CharField):
+    """How much text of a file a model gets, in characters or as a share of the window that is left."""
+
+    def __init__(self, inherited: str | Promise) -> None:
+        attrs = {"placeholder": inherited, "autocomplete": "off", "inputmode": "text"}
+        label, help_text = _("Text of a file"), _("Characters, or a share of the model's free window: 200000 or 30%.")
+        widget = forms.TextInput(attrs=attrs)
+        super().__init__(label=label, help_text=help_text, required=False, max_length=20, widget=widget)
+
+    def validate(self, value: str) -> None:
+        super().validate(value)
+        if value and (problem := find_problem(value)):
+            raise forms.ValidationError(translate_sentence(problem))
+
+
+def text_word(content: Any) -> str:
+    """Return how much text of a file the `content` of a route or a service allows, or an empty string."""
+    return str(content.get("text") or "") if isinstance(content, Mapping) else ""
+
+
+def with_content(content: Mapping[str, Any], **words: str) -> dict[str, Any]:
+    """Return the `content` with these words, without those that are empty."""
+    others = {name: value for name, value in content.items() if name not in words}
+    return others | {name: word for name, word in words.items() if word}

@@ -44,6 +44,7 @@ FIELDS: Mapping[str, str | Promise] = {
     "price": gettext_lazy("price"),
     "content": gettext_lazy("content policy"),
     "content_policy": gettext_lazy("content policy"),
+    "content_text": gettext_lazy("text of a file"),
     "extra_body": gettext_lazy("additional request fields"),
     "routed": gettext_lazy("use by routes"),
     "candidates": gettext_lazy("fallback chain"),

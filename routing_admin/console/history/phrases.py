@@ -93,6 +93,7 @@ ACTS: Mapping[str, Text] = {
     "alert.test": gettext_lazy("Test alert sent"),
     "installation.backup": gettext_lazy("Backed up"),
     "installation.content_policy": gettext_lazy("Content policy set"),
+    "installation.content_text": gettext_lazy("Text of files set"),
     "installation.default_language": gettext_lazy("Default language set"),
     "installation.prune": gettext_lazy("Pruned"),
     "installation.record_bodies": gettext_lazy("Body recording toggled"),

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from routing_admin.console.base.content_policies import policy_word
+from routing_admin.console.base.content_policies import policy_word, text_word
 from routing_admin.console.base.form_fields import object_text
 from routing_admin.console.routes.forms import CandidateForm, RouteForm
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration, RouteSpec
@@ -66,7 +66,7 @@ class Draft:
             enabled=cleaned.get("enabled", base.enabled),
             **{name: cleaned.get(name, getattr(base, name)) for name in NUMBERS},
             on_error=self._policy(base, cleaned.get("preset", ErrorPreset.SEED.value)),
-            content=_content(base, cleaned.get("policy", "")),
+            content=_content(base, cleaned.get("policy", ""), cleaned.get("text", text_word(base.content))),
             on_drop=cleaned.get("on_drop", base.on_drop),
             on_overflow=cleaned.get("on_overflow", base.on_overflow),
             directive=cleaned.get("directive", base.directive),
@@ -116,9 +116,10 @@ def _text(data: QueryDict, name: str) -> str:
     return str(data.get(name, ""))
 
 
-def _content(base: RouteSpec, policy: str) -> Mapping[str, Any]:
-    other_keys = {key: value for key, value in base.content.items() if key != "policy"}
-    return {"policy": policy, **other_keys} if policy else other_keys
+def _content(base: RouteSpec, policy: str, text: str) -> Mapping[str, Any]:
+    other_keys = {key: value for key, value in base.content.items() if key not in ("policy", "text")}
+    words = {"policy": policy, "text": text}
+    return {**{key: word for key, word in words.items() if word}, **other_keys}
 
 
 def preset_of(route: RouteSpec) -> str:
@@ -144,6 +145,7 @@ def draft_of(route: RouteSpec, version: int | None) -> Draft:
         data[name] = plain(getattr(route, name))
     data.update({"task_type": route.task_type, "preset": preset_of(route)})
     data["policy"] = policy_word(route.content)
+    data["text"] = text_word(route.content)
     data["on_drop"] = route.on_drop
     data["on_overflow"] = route.on_overflow
     data["directive"] = route.directive

@@ -18,7 +18,13 @@ from capabilities.core.storable import find_unstorable
 from capabilities.labels import PRICE_LABELS
 from capabilities.models import Service
 from capabilities.sentences import translate_sentence
-from routing_admin.console.base.content_policies import policy_choices, policy_word
+from routing_admin.console.base.content_policies import (
+    TextLimitField,
+    policy_choices,
+    policy_word,
+    text_word,
+    with_content,
+)
 from routing_admin.console.base.form_fields import (
     Combobox,
     JsonObjectField,
@@ -123,6 +129,7 @@ class ServiceForm(ServiceModelForm):
         choices=policy_choices(gettext_lazy("as in Settings")),
         required=False,
     )
+    text = TextLimitField(gettext_lazy("as in Settings"))
     limits_json = forms.CharField(
         label=gettext_lazy("Custom limits (JSON)"),
         required=False,
@@ -186,6 +193,7 @@ class ServiceForm(ServiceModelForm):
             self.initial["provider"] = row.provider
         self.fields["tags"].initial = ", ".join(str(tag) for tag in row.capability_tags)
         self.fields["policy"].initial = policy_word(row.content)
+        self.fields["text"].initial = text_word(row.content)
         self.fields["limits_json"].initial = limits_text(row.limits)
         self.fields["extra_body_json"].initial = row.extra_body
         self.fields.update(make_timeout_fields(row.timeouts))
@@ -241,8 +249,9 @@ class ServiceForm(ServiceModelForm):
             row.extra_body = data["extra_body_json"]
             row.timeouts = timeouts_in(data, row.timeouts)
         if data["policy"] != policy_word(row.content):
-            remaining = {name: value for name, value in row.content.items() if name != "policy"}
-            row.content = remaining | ({"policy": data["policy"]} if data["policy"] else {})
+            row.content = with_content(row.content, policy=data["policy"])
+        if "text" in self.data and data["text"] != text_word(row.content):
+            row.content = with_content(row.content, text=data["text"])
         if not row.pk:
             row.declares_capabilities = False
         return row

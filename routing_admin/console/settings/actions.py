@@ -16,10 +16,11 @@ from django.utils.translation import gettext as _
 
 from capabilities.acts import Actor, AuditedAction
 from capabilities.core.delivery.reader import POLICY_WORDS
+from capabilities.core.delivery.text_limit import find_problem
 from capabilities.core.exchange import ExchangeRate, check_rate
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError, NotFoundError
-from capabilities.sentences import join_words
+from capabilities.sentences import join_words, translate_sentence
 from routing_admin.configuration.installation import Keeping, directives, keeping_of
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.settings.queries import read_settings
@@ -60,6 +61,25 @@ def set_content_policy(actor: Actor, word: str) -> AuditedAction:
         row.content_policy = word
         row.save()
     return act
+
+
+def set_content_text(actor: Actor, word: str) -> AuditedAction:
+    """Set how much text of a file a model gets if neither the route nor the service says it. Empty means the default.
+
+    Raise `InvalidError` for a word that is neither characters nor a share.
+    """
+    check_content_text(word)
+    act = AuditedAction("installation.content_text", "installation")
+    with ledger.change(actor, act):
+        row = Installation.current()
+        row.content_text = word
+        row.save()
+    return act
+
+
+def check_content_text(word: str) -> None:
+    if word and (problem := find_problem(word)):
+        raise InvalidError([Problem("content_text", translate_sentence(problem), "range")])
 
 
 def check_default_language(code: str) -> None:
@@ -139,6 +159,7 @@ class ConfiguredSetting:
 CONFIGURED = {
     "default_language": ConfiguredSetting(check_default_language, set_default_language),
     "content_policy": ConfiguredSetting(check_content_policy, set_content_policy),
+    "content_text": ConfiguredSetting(check_content_text, set_content_text),
 }
 
 

@@ -37,6 +37,7 @@ router = Router(tags=[TAG])
 NAMES = {
     "defaultLanguage": "default_language",
     "contentPolicy": "content_policy",
+    "contentText": "content_text",
     "requestDays": "request_days",
     "artifactDays": "artifact_days",
     "quotaBytes": "quota_bytes",
@@ -44,7 +45,7 @@ NAMES = {
     "recordBodies": "record_bodies",
 }
 """JSON field → name of the setting."""
-TEXTS = {"default_language", "content_policy"}
+TEXTS = {"default_language", "content_policy", "content_text"}
 """Settings that are null in JSON if they are empty."""
 
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from capabilities.core.delivery.reader import DEFAULT_POLICY
 from capabilities.core.exchange import SOURCE_CHARS
-from routing_admin.console.base.content_policies import policy_choices
+from routing_admin.console.base.content_policies import TextLimitField, policy_choices
 from routing_admin.console.base.page_responses import Difference, render_value
 from routing_admin.console.base.schemas import CENTURY_DAYS, MEBIBYTE
 
@@ -39,6 +39,7 @@ class SettingsForm(forms.Form):
         help_text=_("Models that cannot read a file get its text or a converted image, otherwise a description."),
         choices=policy_choices(),
     )
+    content_text = TextLimitField("50%")
     request_days = forms.IntegerField(
         label=_("Days requests are kept"), min_value=1, max_value=CENTURY_DAYS, widget=forms.TextInput(attrs=PLAIN)
     )

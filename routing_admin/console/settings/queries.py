@@ -36,6 +36,7 @@ def settings_of(row: Installation) -> dict[str, Any]:
     return {
         "default_language": row.default_language,
         "content_policy": row.content_policy,
+        "content_text": row.content_text,
         **asdict(keeping_of(row)),
         "record_bodies": row.record_bodies,
     }

@@ -95,7 +95,11 @@ def routing_value(configuration: Configuration) -> dict[str, Any]:
         "providers": [write_provider(provider) for provider in providers],
         "routing": {route.task_type: write_route(route, names) for route in configuration.routes},
         **drop_absent(
-            {"defaultLanguage": configuration.default_language, "contentPolicy": configuration.content_policy}
+            {
+                "defaultLanguage": configuration.default_language,
+                "contentPolicy": configuration.content_policy,
+                "contentText": configuration.content_text,
+            }
         ),
         **write_own_parts(configuration),
         **{key: item for key, item in configuration.extra_routing.items() if key not in ROOT_KEYS},

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from capabilities.core.delivery.text_limit import find_problem
 from capabilities.core.prices import check_price
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import KeyNotation, form_of
@@ -88,6 +89,20 @@ def price(path: str, value: Any) -> Iterator[Problem]:
 def mapping(path: str, value: Any) -> Iterator[Problem]:
     if not isinstance(value, Mapping):
         yield wrong_type(path, translatable("an object"))
+
+
+def content(path: str, value: Any) -> Iterator[Problem]:
+    yield from mapping(path, value)
+    if isinstance(value, Mapping):
+        yield from broken((Rule("text", text_limit),), value, path)
+
+
+def text_limit(path: str, value: Any) -> Iterator[Problem]:
+    """Yield a problem unless the value says how much text of a file a model gets, such as `200000` or `30%`."""
+    if not isinstance(value, str):
+        yield wrong_type(path, translatable("a text"))
+    elif problem := find_problem(value):
+        yield Problem(path, problem, "range")
 
 
 def listing(path: str, value: Any) -> Iterator[Problem]:

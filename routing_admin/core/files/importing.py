@@ -293,6 +293,7 @@ def merge_routing(
             routes=tuple(routes.values()) if prune else merge_items(current.routes, routes, _task_type),
             default_language=value.get("defaultLanguage") or (None if prune else current.default_language),
             content_policy=value.get("contentPolicy") or (None if prune else current.content_policy),
+            content_text=value.get("contentText") or (None if prune else current.content_text),
             extra_routing=({} if prune else dict(current.extra_routing)) | _root_extra(value),
         ),
         keys,

@@ -88,7 +88,7 @@ ROUTE_RULES = (
     Rule("onError", rule.on_error),
     Rule("retries", rule.retries),
     Rule("deadline", rule.deadline),
-    Rule("content", rule.mapping),
+    Rule("content", rule.content),
     Rule("onDrop", rule.one_of(("drop", REFUSE))),
     Rule("onOverflow", rule.one_of(("send", SKIP))),
     Rule("directive", rule.one_of(("language", NO_DIRECTIVE))),
@@ -120,6 +120,7 @@ class ExistingNames:
 
 
 NO_NAMES = ExistingNames()
+CONTENT_RULES = (Rule("contentPolicy", rule.one_of(POLICY_WORDS)), Rule("contentText", rule.text_limit))
 
 
 def validate(
@@ -139,7 +140,7 @@ def validate(
         *_providers(value, key_context, existing),
         *_routing(value, _names(value) | existing.providers.keys(), existing),
         *_default_language(value, (*languages, *languages_in(value))),
-        *broken((Rule("contentPolicy", rule.one_of(POLICY_WORDS)), *OWN_RULES), value, ""),
+        *broken((*CONTENT_RULES, *OWN_RULES), value, ""),
     ]
 
 

@@ -148,7 +148,7 @@ RULES = (
     Rule("routed", rule.flag),
     Rule("limits", rule.mapping),
     Rule("price", rule.price),
-    Rule("content", rule.mapping),
+    Rule("content", rule.content),
     Rule("timeouts", rule.seconds_table),
     Rule("extraBody", rule.mapping),
 )
