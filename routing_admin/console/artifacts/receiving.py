@@ -9,11 +9,13 @@ from urllib.parse import urlencode
 
 from django.core.paginator import Page, Paginator
 from django.utils.functional import Promise
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from capabilities.core.delivery.decision import DeliveryForm, Outcome
 from capabilities.core.delivery.model_endpoint import ModelEndpoint
 from capabilities.core.texts.description import MAX_NAMED_AGENTS
+from capabilities.core.translatable import insert_facts
 from capabilities.core.vocabulary import Kind
 from capabilities.sentences import translate_sentence
 from routing_admin.configuration import snapshot
@@ -25,6 +27,25 @@ FEW, PER_PAGE = 8, 40
 """How many services the overview shows per group, and a page of a single group shows."""
 SHORT = 4_000
 """The first card of a group is open if its text has at most this many characters."""
+
+MAX_SHOWN = 50_000
+"""The most characters of a text in a payload that the page shows; the API has all of them."""
+
+
+def shorten_texts(value: Any) -> Any:
+    """Return JSON whose long texts have a note in place of their middle. A model may get megabytes of text."""
+    if isinstance(value, dict):
+        return {key: shorten_texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [shorten_texts(item) for item in value]
+    if not isinstance(value, str) or len(value) <= MAX_SHOWN:
+        return value
+    half = MAX_SHOWN // 2
+    note = insert_facts(
+        _("[%(hidden)s characters are sent but not shown here]"), {"hidden": f"{len(value) - 2 * half:,}"}
+    )
+    return f"{value[:half]}\n{note}\n{value[-half:]}"
+
 
 GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
     (
@@ -71,6 +92,14 @@ class DeliveryCard:
     @property
     def tokens(self) -> str:
         return f"{self.preview.estimate.tokens:,}" if self.preview.estimate else ""
+
+    @property
+    def text(self) -> str | None:
+        return None if self.preview.text is None else str(shorten_texts(self.preview.text))
+
+    @property
+    def payload(self) -> Any:
+        return shorten_texts(self.preview.payload)
 
     @property
     def result(self) -> dict[str, Any]:

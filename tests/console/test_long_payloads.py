@@ -1,0 +1,19 @@
+"""The page of an artifact shows the beginning and end of a long text that a model gets whole."""
+
+from __future__ import annotations
+
+from routing_admin.console.artifacts.receiving import MAX_SHOWN, shorten_texts
+
+
+def test_the_middle_of_a_long_text_in_a_payload_is_left_out() -> None:
+    text = "a" * 400_000 + "z" * 313_000
+    shown = shorten_texts({"messages": [{"role": "user", "content": text}], "max_tokens": 77})
+    content = shown["messages"][0]["content"]
+    assert (content[:3], content[-3:], shown["max_tokens"]) == ("aaa", "zzz", 77)
+    assert "[663,000 characters are sent but not shown here]" in content
+    assert len(content) < MAX_SHOWN + 100
+
+
+def test_a_short_payload_is_shown_as_it_is_sent() -> None:
+    payload = {"messages": [{"content": "a" * MAX_SHOWN}], "temperature": None}
+    assert shorten_texts(payload) == payload
