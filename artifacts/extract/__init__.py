@@ -68,6 +68,9 @@ READERS = {
 }
 """Type → the name of the reader that extracts its text. No text can be extracted from other types."""
 
+READERS_OF_MAIL = frozenset({"eml", "mht", "msg"})
+"""Readers of formats that can have attachments."""
+
 READERS_OF_TEXT = frozenset({"html"})
 """Readers of text formats, for which the encoding may already be known."""
 
@@ -134,6 +137,26 @@ def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") ->
         pixels if isinstance(pixels, int) else None,
         frames if isinstance(frames, int) else 1,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file inside a mail. `filename` and `mime_type` are what the mail says, or empty."""
+
+    data: bytes
+    filename: str
+    mime_type: str
+
+
+def read_attachment(path: LocalFile, mime_type: str, number: int, max_bytes: int) -> Attachment | None:
+    """Return an attachment of a mail by its number in the text, from 1, or None if there is none within `max_bytes`."""
+    reader = READERS.get(mime_type)
+    if reader not in READERS_OF_MAIL:
+        return None
+    result = run(path, "attachment", {"reader": reader, "number": number}, max_output=max_bytes + 4096)
+    if result.reason or len(result.payload) > max_bytes:
+        return None
+    return Attachment(result.payload, str(result.header["filename"]), str(result.header["mime_type"]))
 
 
 def _run_or_reuse(

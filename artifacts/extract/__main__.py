@@ -26,7 +26,14 @@ from artifacts.extract.cell import close_cell
 from artifacts.extract.confine import limit, refuse
 from artifacts.extract.words import RefusedError
 
-OPERATIONS = {"text": "documents", "image": "images", "facts": "measures", "pages": "pages", "frames": "frames"}
+OPERATIONS = {
+    "text": "documents",
+    "image": "images",
+    "facts": "measures",
+    "pages": "pages",
+    "frames": "frames",
+    "attachment": "attachments",
+}
 """Operation → the module whose `answer(file, options)` performs it, imported under the limits."""
 
 LIBRARIES = {"application/pdf": "pypdf"}

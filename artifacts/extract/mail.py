@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
+from itertools import islice
 from typing import BinaryIO
 
 from artifacts.core.detection.encodings import decode_blocks, find_text
@@ -25,13 +26,32 @@ HEADERS = ("From", "To", "Cc", "Reply-To", "Date", "Subject")
 
 def eml(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add a message (RFC 5322), or a web page saved as a message; raise `RefusedError` for anything else."""
+    _add_message(_message(source), output, 0)
+
+
+def eml_attachment(source: BinaryIO, number: int) -> tuple[str, str, bytes] | None:
+    """Return an attachment's name, type and bytes by its number in the list, from 1, or None if there is none."""
+    attachments = (part for part, is_body in _parts(_message(source)) if not is_body)
+    part = next(islice(attachments, number - 1, None), None)
+    if part is None:
+        return None
+    kind, name = part.get_content_type(), part.get_filename() or ""
+    if kind != "message/rfc822":
+        data = part.get_payload(decode=True)
+        return name, kind, data if isinstance(data, bytes) else b""
+    inner = part.get_payload(0) if part.is_multipart() else None
+    subject = _header(inner, "Subject") if isinstance(inner, EmailMessage) else ""
+    return name or f"{subject or 'message'}.eml", kind, _bytes_of(inner)
+
+
+def _message(source: BinaryIO) -> EmailMessage:
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")
     message = BytesParser(policy=policy.default).parsebytes(data)
     if not isinstance(message, EmailMessage) or not message.keys():
         raise RefusedError("unsupported")
-    _add_message(message, output, 0)
+    return message
 
 
 def _add_message(message: EmailMessage, output: TextCollector, depth: int) -> None:
@@ -75,15 +95,16 @@ def add_body(text: str, is_html: bool, output: TextCollector) -> None:
 
 
 def add_attachments(lines: list[str], output: TextCollector) -> None:
-    """Add the list of attachments, one per line. Their content is not read."""
+    """Add the list of attachments, with their numbers. Their content is not read."""
     if lines:
         truncation_note = [f"(the first {MAX_ATTACHMENTS} of more)"] if len(lines) > MAX_ATTACHMENTS else []
-        output.add("\n\n[attachments]\n" + "\n".join([*lines[:MAX_ATTACHMENTS], *truncation_note]) + "\n")
+        numbered = [f"{number}. {line}" for number, line in enumerate(lines[:MAX_ATTACHMENTS], 1)]
+        output.add("\n\n[attachments]\n" + "\n".join([*numbered, *truncation_note]) + "\n")
 
 
 def attachment_line(name: str, mime_type: str, size: int | None) -> str:
     facts = ", ".join(filter(None, (mime_type, "" if size is None else f"{size} bytes")))
-    return f"- {' '.join(name.split()) or 'unnamed'} ({facts})"
+    return f"{' '.join(name.split()) or 'unnamed'} ({facts})"
 
 
 def _header(message: EmailMessage, name: str) -> str:

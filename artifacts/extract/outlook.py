@@ -6,6 +6,7 @@ import datetime as dt
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import BinaryIO
 
 from artifacts.core.detection.encodings import find_text
@@ -44,13 +45,31 @@ EPOCH = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
 
 def msg(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add headers, body, attachments and attached messages; raise `RefusedError` for anything but a message."""
+    _add_message(_message_file(source), "", output, 0)
+
+
+def msg_attachment(source: BinaryIO, number: int) -> tuple[str, str, bytes] | None:
+    """Return an attachment's name, type and bytes by its number in the list, from 1, or None if there is none.
+
+    An attached message is part of this file rather than a file of its own, so it has no bytes.
+    """
+    message = _message_file(source)
+    child = next(islice(message.storages("", "__attach_version1.0_"), number - 1, None), None)
+    if child is None:
+        return None
+    attachment = message.properties(child, CHILD_HEAD, message.properties("", MESSAGE_HEAD).charset)
+    name = attachment.text(FILE_NAME) or attachment.text(SHORT_NAME)
+    return name, attachment.text(FILE_TYPE), attachment.binary(FILE_DATA)
+
+
+def _message_file(source: BinaryIO) -> MessageFile:
     file = CompoundFile(source)
     if "__properties_version1.0" not in file.names:
         raise RefusedError("unsupported")
     children: dict[str, list[str]] = {}
     for prefix in sorted({name[: at + 1] for name in file.names for at, char in enumerate(name) if char == "/"}):
         children.setdefault(prefix[:-1].rpartition("/")[0] + "/" * (prefix.count("/") > 1), []).append(prefix)
-    _add_message(MessageFile(file, children), "", output, 0)
+    return MessageFile(file, children)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,27 @@ def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpa
     return store_blocks(actor, (data,), once=once, **fields)
 
 
+def store_attachment(actor: Actor, mail: Artifact, number: int, owner: str, max_bytes: int) -> Artifact | None:
+    """Store a mail's attachment as an artifact of its own, once for equal bytes, and return it.
+
+    `number` is its number in the mail's text. Return None if there is no such attachment within `max_bytes`.
+    """
+    with byte_store().local_file(mail.sha256) as path:
+        found = extract.read_attachment(path, mail.mime_type, number, max_bytes)
+    if found is None:
+        return None
+    return store_bytes(
+        actor,
+        found.data,
+        once=True,
+        owner=owner,
+        filename=found.filename,
+        declared=found.mime_type,
+        metadata={"attachmentOf": mail.ref},
+        visibility=mail.visibility,
+    )
+
+
 def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Artifact:
     """Store text unaltered. It counts as text, no matter what it looks like (ABR-5.2, ABR-P1).
 

@@ -260,6 +260,7 @@ CALLS: Mapping[str, str] = {
     "GET /api/v1/artifacts/{ref}/preview": "artifacts:read",
     "PATCH /api/v1/artifacts/{ref}": "artifacts:write",
     "DELETE /api/v1/artifacts/{ref}": "artifacts:write",
+    "POST /api/v1/artifacts/{ref}/attachments/{number}": "artifacts:write",
     "GET /api/v1/routes": "registry:read",
     "GET /api/v1/providers": "registry:read",
     "GET /api/v1/config/{name}": "config:read",

@@ -32,7 +32,7 @@ def test_mail_has_headers_body_and_a_list_of_attachments(read) -> None:
     message.add_alternative("<p>Hello</p>", subtype="html")
     message.add_attachment(b"a,b\n", maintype="text", subtype="csv", filename="数据.csv")
     message.add_attachment(mail("Inner"))
-    listed = f"- 数据.csv (text/csv, 4 bytes)\n- 计划 and more (message/rfc822, {len(bytes(mail('Inner')))} bytes)"
+    listed = f"1. 数据.csv (text/csv, 4 bytes)\n2. 计划 and more (message/rfc822, {len(bytes(mail('Inner')))} bytes)"
     inner = f"[attached message: 计划 and more]\n{HEAD}\n\nInner"
     assert read(bytes(message), EML) == Text(f"{HEAD}\n\nHello\n\n[attachments]\n{listed}\n\n{inner}", "eml")
 
@@ -53,7 +53,7 @@ def test_mail_is_decoded_by_its_declared_charset_or_by_detection(read) -> None:
 
 def test_saved_page_is_read_like_a_mail(read) -> None:
     """The text of an MHTML file contains title and text of the page and a list of embedded images."""
-    expected = "Subject: A page\n\nCafé\n\n[attachments]\n- unnamed (image/png, 8 bytes)"
+    expected = "Subject: A page\n\nCafé\n\n[attachments]\n1. unnamed (image/png, 8 bytes)"
     assert read(MHT, MHTML) == Text(expected, "mht")
 
 
@@ -61,7 +61,7 @@ def test_outlook_message_is_read_by_its_properties(read) -> None:
     """The text of an Outlook message has the sender's address, the time in UTC, the body and a list of attachments."""
     expected = (
         "From: Ann <ann@example.com>\nTo: Ben\nDate: 2026-11-22 09:00:00 UTC\nSubject: 计划\n\nHello\nyou\n\n"
-        "[attachments]\n- 数据.csv (text/csv, 5 bytes)"
+        "[attachments]\n1. 数据.csv (text/csv, 5 bytes)"
     )
     assert read(msg("计划", "Hello\r\nyou", "数据.csv"), MSG) == Text(expected, "msg")
 

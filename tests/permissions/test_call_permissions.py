@@ -42,6 +42,7 @@ SCOPE_OF = {
     "GET /api/v1/artifacts/{ref}": "artifacts:read",
     "PATCH /api/v1/artifacts/{ref}": "artifacts:write",
     "DELETE /api/v1/artifacts/{ref}": "artifacts:write",
+    "POST /api/v1/artifacts/{ref}/attachments/{number}": "artifacts:write",
     "POST /api/v1/uploads": "artifacts:write",
     "GET /api/v1/routes": "registry:read",
     "GET /api/v1/providers": "registry:read",

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
@@ -280,6 +281,21 @@ def artifact_preview(request: HttpRequest, ref: str, language: Language = None) 
             canRead=list(previewed.readers),
         )
     )
+
+
+@router.post("/artifacts/{path:ref}/attachments/{int:number}", response={201: ArtifactOut}, tags=["artifacts"])
+def store_attachment(request: HttpRequest, ref: str, number: int) -> HttpResponse:
+    """Store an attachment of a mail as an artifact of the calling agent, by its number in the mail's text.
+
+    Equal bytes are stored once. 404 if the mail has no such attachment, or a larger one than may be uploaded.
+    """
+    row = find_readable(request, ref)
+    stored = actions.store_attachment(
+        agent_actor(request), row, number, principal_of(request).agent, settings.MAX_UPLOAD_BYTES
+    )
+    if stored is None:
+        raise CallError(404, "attachment_not_found", f"This file has no attachment {number} that can be stored.")
+    return answer(artifact_out(stored), 201)
 
 
 @router.get("/artifacts/{path:ref}", response=ContentRouteOut, tags=["artifacts"])
