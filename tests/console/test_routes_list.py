@@ -65,13 +65,17 @@ def test_each_route_shows_the_traffic_of_its_day_and_leads_to_it(admin: Client) 
 
 
 def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client) -> None:
-    """Without `sort`, routes are in the configuration's order."""
+    """Without `sort`, routes are in the configuration's order, after those that cannot answer."""
     start = hour_of(timezone.now())
     UsageSum.objects.create(span="h", start=start, task_type="planning", provider="echo", requests=3)
     rows = {sort: routes_of(admin, f"sort={sort}").rows for sort in ("", "name", "-requests")}
     assert rows["name"] == sorted(rows[""]) != rows[""]
     assert rows["-requests"][0] == "planning"
     assert sorted(rows["-requests"]) == rows["name"]
+    unable = TaskRoute.objects.create(task_type="zz-unable", position=100)
+    Candidate.objects.create(route=unable, position=1, provider=Provider.objects.get(name="openai"))
+    snapshot.refresh()
+    assert routes_of(admin, "").rows == ["zz-unable", *rows[""]]
 
 
 def test_of_a_long_chain_three_candidates_are_shown_and_the_rest_counted(admin: Client) -> None:

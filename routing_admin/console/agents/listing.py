@@ -88,7 +88,7 @@ COLUMNS: Mapping[str, Column[AgentRow]] = {
     "uses": Column(lambda row: (not row.uses, natural_key(row.uses))),
     "keys": Column(lambda row: row.line.keys, falling=True),
     "requests": Column(lambda row: row.requests, falling=True),
-    "state": Column(lambda row: list(STATES).index(row.state)),
+    "state": Column(lambda row: (list(STATES).index(row.state), natural_key(row.agent.agent_id))),
 }
 
 
@@ -128,7 +128,7 @@ def agents(request: HttpRequest) -> HttpResponse:
         texts=_texts,
         columns=COLUMNS,
         choices=CHOICES,
-        sort="name",
+        sort="state",  # those that cannot call anything first
         per_page=page_size(request),
     )
     locked_out = sum(NO_KEY in row.states for row in rows)

@@ -215,7 +215,8 @@ def context(request: HttpRequest, state: Snapshot) -> dict[str, Any]:
     is_by_requests = request.GET.get("sort", "").endswith("requests")
     requests = count_requests("route", window_start(timezone.now())) if is_by_requests else {}
     listing = arrange(
-        configuration.routes,
+        # Those that cannot answer come first: with hundreds of routes they would be on the last page.
+        sorted(configuration.routes, key=lambda route: state_of(route, causes) != UNABLE),
         request.GET,
         texts=lambda route: names_in(configuration, route),
         columns=columns(causes, requests),
