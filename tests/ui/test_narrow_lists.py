@@ -63,3 +63,14 @@ def test_a_phone_shows_when_an_alert_began_and_whether_it_was_sent(phone: Any) -
     expect(line.get_by_role("link", name="not sent: no webhook")).to_be_visible()
     assert line.get_by_role("link", name="refuses").bounding_box()["width"] > 200
     expect(line.get_by_role("button", name="Acknowledge")).to_be_visible()
+
+
+def test_a_long_dialog_scrolls_within_the_window(phone: Any) -> None:
+    """Its title and its last button can be reached, though its twenty scopes are taller than a phone."""
+    phone.goto("/tokens/")
+    phone.get_by_role("button", name="Issue a token").click()
+    dialog = phone.get_by_role("dialog", name="Issue a token")
+    expect(dialog.get_by_role("heading")).to_be_in_viewport()
+    last = dialog.get_by_role("button", name="Issue a token")
+    last.scroll_into_view_if_needed()
+    expect(last).to_be_in_viewport()
