@@ -60,7 +60,7 @@ def test_a_phone_shows_when_an_alert_began_and_whether_it_was_sent(phone: Any) -
     phone.goto("/alerts/")
     line = phone.get_by_role("row", name="refuses its key")
     expect(line).to_contain_text("Since: 5 minutes ago")
-    expect(line.get_by_role("link", name="not sent: no webhook")).to_be_visible()
+    expect(line).to_contain_text("not sent: no webhook")
     assert line.get_by_role("link", name="refuses").bounding_box()["width"] > 200
     expect(line.get_by_role("button", name="Acknowledge")).to_be_visible()
 
