@@ -41,12 +41,13 @@ CHARSET_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 125
 
 @dataclass(slots=True)
 class RtfGroup:
-    r"""State inside braces: whether text is hidden, the fallback characters after a `\u`, the font's code page."""
+    r"""State inside braces: hidden text, fallback characters after a `\u`, the font's code page, a mark at the end."""
 
     silent: bool = False
     fonts: bool = False
     stand_ins: int = 1
     page: int = 0
+    ends_with: str = ""
 
 
 class RtfReader:
@@ -59,6 +60,7 @@ class RtfReader:
         self._words, self._stack, self._group = output, list[RtfGroup](), RtfGroup()
         self._page, self._font_pages, self._font = 1252, dict[int, int](), 0
         self._bytes, self._skip, self._high = bytearray(), 0, ""
+        self._in_table = False
 
     def read(self, data: bytes) -> None:
         """Parse all of the data; raise `RefusedError` if braces are nested too deeply."""
@@ -89,12 +91,14 @@ class RtfReader:
         self._flush()
         self._skip = 0
         if brace == b"}":
+            if self._group.ends_with:
+                self._words.mark(self._group.ends_with)
             self._group = self._stack.pop() if self._stack else RtfGroup()
         elif len(self._stack) >= MAX_DEPTH:
             raise RefusedError("failed")
         else:
             self._stack.append(self._group)
-            self._group = replace(self._group)
+            self._group = replace(self._group, ends_with="")
 
     def _symbol(self, symbol: str) -> None:
         self._flush()
@@ -107,6 +111,18 @@ class RtfReader:
         self._flush()
         if word in NO_TEXT:
             self._group.silent, self._group.fonts = True, self._group.fonts or word == "fonttbl"
+        elif word == "upr":
+            # The first group repeats in ANSI what the second one, `ud`, has in Unicode.
+            self._group.silent = True
+        elif word == "ud" and self._stack:
+            self._group.silent = len(self._stack) > 1 and self._stack[-2].silent
+        elif word == "footnote" and not self._group.silent:
+            self._group.ends_with = "]"
+            self._words.mark("[footnote: ")
+        elif word in ("trowd", "intbl", "pard"):
+            self._in_table = word == "intbl" or (word == "trowd" and self._in_table)
+        elif word == "par" and self._in_table and not self._group.silent:
+            self._words.add(" ")
         elif word == "u" and number is not None:
             self._unicode(number % 0x10000)
         elif word == "uc":

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import zipfile
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from html.parser import HTMLParser
 from typing import BinaryIO
+from urllib.parse import unquote
+from xml.parsers.expat import ExpatError
 
 from artifacts.core.detection.encodings import decode_blocks, find_text
-from artifacts.extract.words import STEP, Progress, TextCollector, entry_blocks, open_zip
+from artifacts.extract.words import STEP, Progress, TextCollector, entry_blocks, open_zip, read_xml
 
 HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
 BLOCKS = frozenset(
@@ -281,10 +286,52 @@ def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: 
     page.close()
 
 
+class BookReader:
+    """Reads the package of an EPUB: title, authors, and the chapters in the order of its spine."""
+
+    def __init__(self) -> None:
+        self.root = self.title = ""
+        self.authors, self._items, self._spine = list[str](), dict[str, str](), dict[str, None]()
+        self._text = ""
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._text = ""
+        if name == "rootfile":
+            self.root = self.root or attributes.get("full-path", "")
+        elif name == "item":
+            self._items[attributes.get("id", "")] = unquote(attributes.get("href", ""))
+        elif name == "itemref":
+            self._spine[attributes.get("idref", "")] = None
+
+    def end(self, name: str) -> None:
+        text = " ".join(self._text.split())
+        if name == "title":
+            self.title = self.title or text
+        elif name == "creator" and text:
+            self.authors.append(text)
+
+    def text(self, text: str) -> None:
+        self._text += text
+
+    @property
+    def chapters(self) -> list[str]:
+        folder = posixpath.dirname(self.root)
+        return [posixpath.normpath(posixpath.join(folder, self._items.get(item, ""))) for item in self._spine]
+
+
 def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add each chapter in the order of the package."""
+    """Add title, authors and each chapter in the order of the spine, or of the archive if it has none."""
     package: zipfile.ZipFile = open_zip(source)
-    chapters = [name for name in package.namelist() if name.lower().endswith((".xhtml", ".html", ".htm"))]
+    book, names = BookReader(), set(package.namelist())
+    # A damaged package file leaves the order of the archive.
+    with suppress(ExpatError):
+        for part in (CONTAINER, None):
+            if (name := part or book.root) in names:
+                read_xml(entry_blocks(package, name), book.start, book.end, book.text)
+    if book.title or book.authors:
+        output.mark("".join(f"{line}\n" for line in (book.title, ", ".join(book.authors)) if line) + "\n")
+    listed = [name for name in package.namelist() if name.lower().endswith((".xhtml", ".html", ".htm"))]
+    chapters = [name for name in book.chapters if name in names] or listed
     for number, name in enumerate(chapters, 1):
         progress.mark("chapters", number, len(chapters))
         output.mark(f"[chapter {number}]\n")
@@ -293,3 +340,6 @@ def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
             page.feed(text)
         page.close()
         output.add("\n\n")
+
+
+CONTAINER = "META-INF/container.xml"
