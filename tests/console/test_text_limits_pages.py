@@ -22,7 +22,7 @@ from routing_admin.console.settings.actions import set_content_text
 from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.exporting import FileFormat
 from routing_admin.core.files.importing import import_files
-from routing_admin.dispatch.model_endpoints import endpoint_at
+from routing_admin.dispatch.model_endpoints import endpoint_at, list_endpoints
 from routing_admin.models import Installation
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -48,6 +48,15 @@ def test_the_nearest_limit_applies() -> None:
     assert limit_of("text-model") == TextLimit(chars=200_000)
     assert limit_of("text-model", {"policy": "describe"}) == TextLimit(chars=200_000)
     assert limit_of("text-model", {"text": "10%"}) == TextLimit(share=0.1)
+
+
+def test_the_window_is_the_services_or_the_catalogues() -> None:
+    demo.load()
+    row = Service.objects.get(service_id="text-model")
+    row.limits = {"contextTokens": 123_456}
+    save_service(SYSTEM, row)
+    endpoint = list_endpoints(snapshot.current())["text-model"]
+    assert (endpoint.reader.window, endpoint.reader.model) == (123_456, endpoint.target.model)
 
 
 def test_the_installations_limit_is_one_revision_and_in_the_export(admin: Client) -> None:
