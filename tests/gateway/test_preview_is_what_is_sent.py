@@ -95,6 +95,9 @@ TAKEN_APART = {
 }
 """Files that a separate process parses or may parse. Inline, these files go to one service of each protocol."""
 
+WINDOW = {"contextTokens": 30_000}
+"""A known window, which decides how much of the long text arrives."""
+
 UNTOUCHED = {"photo.png", "photo.jpg", "photo.gif", "photo.webp"}
 
 
@@ -229,6 +232,7 @@ def services(demo: None, lab: Lab) -> list[ReaderService]:
             name=reader_service.service,
             provider=provider,
             model=reader_service.service,
+            limits=WINDOW if reader_service.reader == "everything" else {},
         )
         for at, name in enumerate(READERS[reader_service.reader].input):
             ServiceCapability.objects.create(service=service, side="input", name=name, position=at)
