@@ -116,8 +116,9 @@ class RtfReader:
             self._group.silent = True
         elif word == "ud" and self._stack:
             self._group.silent = len(self._stack) > 1 and self._stack[-2].silent
-        elif word == "footnote" and not self._group.silent:
-            self._group.ends_with = "]"
+        elif word == "footnote" and not (self._stack and self._stack[-1].silent):
+            # Some programs put a star before it, though it has visible text.
+            self._group.silent, self._group.ends_with = False, "]"
             self._words.mark("[footnote: ")
         elif word in ("trowd", "intbl", "pard"):
             self._in_table = word == "intbl" or (word == "trowd" and self._in_table)

@@ -7,7 +7,7 @@ import re
 import zipfile
 from typing import BinaryIO
 
-from python_calamine import CalamineError, CalamineWorkbook
+from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
 from artifacts.extract.legacy import is_locked
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
@@ -31,9 +31,11 @@ def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     _refuse_bombs(source)
     try:
         workbook = CalamineWorkbook.from_filelike(source)
+        hidden_sheets = {sheet.name for sheet in workbook.sheets_metadata if sheet.visible != SheetVisibleEnum.Visible}
         for number, name in enumerate(workbook.sheet_names, 1):
             progress.mark("sheets", number, len(workbook.sheet_names))
-            output.mark(f"[sheet: {name}]\n")
+            hidden = ", hidden" if name in hidden_sheets else ""
+            output.mark(f"[sheet: {name}{hidden}]\n")
             _add_rows(workbook, name, output)
             output.add("\n")
     except CalamineError as error:

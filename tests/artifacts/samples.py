@@ -129,7 +129,7 @@ def xlsb(text: str) -> bytes:
     return zip_of({"[Content_Types].xml": TYPES, **parts, **xlsb_parts(text)})
 
 
-def xlsx(sheets: dict[str, list[list[str]]]) -> bytes:
+def xlsx(sheets: dict[str, list[list[str]]], hidden: str = "") -> bytes:
     shared = [cell for rows in sheets.values() for row in rows for cell in row if not cell.isdigit()]
     entries = {
         "[Content_Types].xml": TYPES,
@@ -137,7 +137,8 @@ def xlsx(sheets: dict[str, list[list[str]]]) -> bytes:
     }
     listed, relations = "", {}
     for number, (title, rows) in enumerate(sheets.items(), 1):
-        listed += f'<sheet name="{title}" sheetId="{number}" r:id="rId{number}"/>'
+        state = 'state="hidden" ' if title == hidden else ""
+        listed += f'<sheet name="{title}" {state}sheetId="{number}" r:id="rId{number}"/>'
         relations[f"rId{number}"] = ("worksheet", f"worksheets/sheet{number}.xml")
         lines = ""
         for y, row in enumerate(rows, 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from samples import TYPES, W, open_document, relations_of, zip_of
+from samples import TYPES, W, open_document, relations_of, xlsx, zip_of
 
 from artifacts.extract.documents import answer
 
@@ -94,7 +94,13 @@ ODT = open_document(
     "</text:list-item></text:list></text:list-item></text:list>",
 )
 
+STARRED = rb"{\rtf1 Word{\super\chftn}{\*\footnote\chftn A note.} after}"
+
+HIDDEN = xlsx({"Open": [["seen"]], "Secret": [["kept"]]}, hidden="Secret")
+
 PLANTED = (
+    ("xlsx", HIDDEN, "hidden sheet", "[sheet: Open]\nseen\n\n[sheet: Secret, hidden]\nkept"),
+    ("rtf", STARRED, "footnote after a star", "Word[footnote: A note.] after"),
     ("docx", DOCX, "target of a link", "[the terms](https://example.org/)"),
     ("docx", DOCX, "alternative text", "\n[image: Revenue rises] seen"),
     ("docx", DOCX, "fraction", "(a+1)/(b)"),
