@@ -196,7 +196,7 @@ def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     headings = _headings(package) if "word/styles.xml" in names else {}
     reader = ListReader()
     if "word/numbering.xml" in names:
-        read_xml(entry_blocks(package, "word/numbering.xml"), reader.start, _ignore, _ignore)
+        read_xml(entry_blocks(package, "word/numbering.xml"), reader.start, ignore, ignore)
     lists = reader.lists
     margins = {kind: sorted(name for name in names if re.fullmatch(rf"word/{kind}\d*\.xml", name)) for kind in MARGINS}
     _add_margins(package, margins["header"], "header", output)
@@ -215,7 +215,7 @@ MARGIN_CHARS = 10_000
 
 def _headings(package: zipfile.ZipFile) -> Mapping[str, int]:
     styles = StyleReader()
-    read_xml(entry_blocks(package, "word/styles.xml"), styles.start, _ignore, _ignore)
+    read_xml(entry_blocks(package, "word/styles.xml"), styles.start, ignore, ignore)
     return styles.headings
 
 
@@ -239,11 +239,11 @@ def _add_xml(
     headings: Mapping[str, int] = MappingProxyType({}),
     lists: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> None:
-    writing = Writing(output, headings, _addresses(package, name), lists)
+    writing = Writing(output, headings, addresses(package, name), lists)
     read_xml(entry_blocks(package, name), writing.start, writing.end, writing.text)
 
 
-def _ignore(_: str) -> None: ...
+def ignore(_: str) -> None: ...
 
 
 def pptx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
@@ -254,12 +254,12 @@ def pptx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
         progress.mark("slides", number, len(slides))
         output.mark(f"[slide {number}]\n")
         _add_xml(package, name, output)
-        for chart in _targets(package, name, "chart").values():
+        for chart in targets(package, name, "chart").values():
             output.mark(f"[chart on slide {number}]\n")
             _add_chart(package, chart, output)
-        for diagram in _targets(package, name, "diagramData").values():
+        for diagram in targets(package, name, "diagramData").values():
             _add_xml(package, diagram, output)
-        for notes in _targets(package, name, "notesSlide").values():
+        for notes in targets(package, name, "notesSlide").values():
             output.mark(f"[notes of slide {number}]\n")
             _add_xml(package, notes, output)
         output.add("\n")
@@ -307,16 +307,16 @@ def _add_chart(package: zipfile.ZipFile, name: str, output: TextCollector) -> No
 def _slides(package: zipfile.ZipFile) -> list[str]:
     names = (name for name in package.namelist() if re.fullmatch(r"ppt/slides/slide\d{1,6}\.xml", name))
     numbered = sorted(names, key=lambda name: int(re.sub(r"\D", "", name)))
-    targets, order = _targets(package, "ppt/presentation.xml", "slide"), list[str]()
+    parts, order = targets(package, "ppt/presentation.xml", "slide"), list[str]()
 
     def collect_id(name: str, attributes: Mapping[str, str]) -> None:
         if name == "sldId":
             order.append(next((value for key, value in attributes.items() if key.endswith(":id")), ""))
 
-    if targets:
-        read_xml(entry_blocks(package, "ppt/presentation.xml"), collect_id, _ignore, _ignore)
+    if parts:
+        read_xml(entry_blocks(package, "ppt/presentation.xml"), collect_id, ignore, ignore)
     # A damaged presentation may not list all slides. Their numbers are the next best order.
-    ordered = [targets[key] for key in order if key in targets]
+    ordered = [parts[key] for key in order if key in parts]
     return ordered if sorted(ordered) == sorted(numbered) else numbered
 
 
@@ -324,11 +324,12 @@ def _relations(package: zipfile.ZipFile, part: str) -> list[Mapping[str, str]]:
     folder, _, name = part.rpartition("/")
     relations, found = f"{folder}/_rels/{name}.rels", list[Mapping[str, str]]()
     if relations in package.NameToInfo:
-        read_xml(entry_blocks(package, relations), lambda _, attributes: found.append(attributes), _ignore, _ignore)
+        read_xml(entry_blocks(package, relations), lambda _, attributes: found.append(attributes), ignore, ignore)
     return found
 
 
-def _addresses(package: zipfile.ZipFile, part: str) -> dict[str, str]:
+def addresses(package: zipfile.ZipFile, part: str) -> dict[str, str]:
+    """Return the addresses of a part's links by the relation's id."""
     links = (relation for relation in _relations(package, part) if relation.get("TargetMode") == "External")
     return {
         link.get("Id", ""): link.get("Target", "")[:MAX_TARGET_CHARS]
@@ -337,15 +338,16 @@ def _addresses(package: zipfile.ZipFile, part: str) -> dict[str, str]:
     }
 
 
-def _targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
-    folder, targets = part.rpartition("/")[0], dict[str, str]()
+def targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
+    """Return the parts that this part has relations of a kind to, by the relation's id."""
+    folder, found = part.rpartition("/")[0], dict[str, str]()
     for relation in _relations(package, part):
         if relation.get("Type", "").endswith(f"/{kind}"):
             target = relation.get("Target", "")
             entry = target[1:] if target.startswith("/") else posixpath.normpath(f"{folder}/{target}")
             if entry in package.NameToInfo:
-                targets[relation.get("Id", "")] = entry
-    return targets
+                found[relation.get("Id", "")] = entry
+    return found
 
 
 class OpenWriting:

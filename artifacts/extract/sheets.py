@@ -10,6 +10,7 @@ from typing import BinaryIO
 from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 
 from artifacts.extract.legacy import is_locked
+from artifacts.extract.sheet_notes import SheetNotes
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
@@ -31,12 +32,15 @@ def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     _refuse_bombs(source)
     try:
         workbook = CalamineWorkbook.from_filelike(source)
+        notes = SheetNotes(source) if zipfile.is_zipfile(source) else None
         hidden_sheets = {sheet.name for sheet in workbook.sheets_metadata if sheet.visible != SheetVisibleEnum.Visible}
         for number, name in enumerate(workbook.sheet_names, 1):
             progress.mark("sheets", number, len(workbook.sheet_names))
             hidden = ", hidden" if name in hidden_sheets else ""
             output.mark(f"[sheet: {name}{hidden}]\n")
             _add_rows(workbook, name, output)
+            if notes:
+                notes.add(name, output)
             output.add("\n")
     except CalamineError as error:
         raise RefusedError("encrypted" if "password" in str(error).lower() else "failed") from error

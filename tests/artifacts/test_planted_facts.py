@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 
 import pytest
 from samples import TYPES, W, open_document, relations_of, xlsx, zip_of
@@ -98,7 +99,23 @@ STARRED = rb"{\rtf1 Word{\super\chftn}{\*\footnote\chftn A note.} after}"
 
 HIDDEN = xlsx({"Open": [["seen"]], "Secret": [["kept"]]}, hidden="Secret")
 
+NOTED = zip_of(
+    {name: package.read(name) for package in (zipfile.ZipFile(io.BytesIO(HIDDEN)),) for name in package.namelist()}
+    | {
+        "xl/worksheets/sheet1.xml": b"""<worksheet xmlns:r="urn:r"><sheetData><row r="1"><c r="A1"><v>7</v></c></row>
+</sheetData><hyperlinks><hyperlink ref="A1" r:id="x"/></hyperlinks></worksheet>""",
+        "xl/worksheets/_rels/sheet1.xml.rels": links_of("https://example.org/").replace(
+            b"</Relationships>",
+            b'<Relationship Id="c" Type="urn:r/comments" Target="../comments1.xml"/></Relationships>',
+        ),
+        "xl/comments1.xml": b"""<comments><authors><author>Ann</author></authors><commentList><comment ref="A1">
+<text><r><t>Check</t></r></text></comment></commentList></comments>""",
+    }
+)
+
 PLANTED = (
+    ("xlsx", NOTED, "target of a link", "7\n[link at A1: https://example.org/]\n"),
+    ("xlsx", NOTED, "comment", "[comment at A1: Check]\n"),
     ("xlsx", HIDDEN, "hidden sheet", "[sheet: Open]\nseen\n\n[sheet: Secret, hidden]\nkept"),
     ("rtf", STARRED, "footnote after a star", "Word[footnote: A note.] after"),
     ("docx", DOCX, "target of a link", "[the terms](https://example.org/)"),
