@@ -44,7 +44,7 @@ DOCUMENTS = {
     "odt": (
         open_document("text", "<text:h>Head</text:h><text:p>Hi<text:tab/>you</text:p>"),
         f"{ODF}text",
-        "Head\nHi\tyou",
+        "# Head\nHi\tyou",
     ),
     "ods": (
         open_document("spreadsheet", f'<table:table table:name="S">{CELLS}</table:table>'),
