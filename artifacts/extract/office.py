@@ -254,10 +254,10 @@ def pptx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
         progress.mark("slides", number, len(slides))
         output.mark(f"[slide {number}]\n")
         _add_xml(package, name, output)
-        for chart in targets(package, name, "chart").values():
+        for chart in dict.fromkeys(targets(package, name, "chart").values()):
             output.mark(f"[chart on slide {number}]\n")
             _add_chart(package, chart, output)
-        for diagram in targets(package, name, "diagramData").values():
+        for diagram in dict.fromkeys(targets(package, name, "diagramData").values()):
             _add_xml(package, diagram, output)
         for notes in targets(package, name, "notesSlide").values():
             output.mark(f"[notes of slide {number}]\n")
@@ -293,7 +293,7 @@ class ChartReader:
                 self._words.add("\t".join(filter(None, (title, names.get(index, ""), value))) + "\n")
 
     def text(self, text: str) -> None:
-        self._text += text
+        self._text += text[: MAX_TARGET_CHARS - len(self._text)] if len(self._text) < MAX_TARGET_CHARS else ""
 
 
 CHART_PARTS = {"tx": "series", "cat": "category", "xVal": "category", "val": "value", "yVal": "value"}

@@ -67,6 +67,6 @@ class SheetNotes:
             elif name == "comment":
                 found.append(f"[comment at {at[0]}: {' '.join(''.join(words).split())}]")
 
-        for comments in targets(self._package, part, "comments").values():
+        for comments in dict.fromkeys(targets(self._package, part, "comments").values()):
             read_xml(entry_blocks(self._package, comments), start, end, words.append)
         return found

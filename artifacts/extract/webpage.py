@@ -311,7 +311,7 @@ class BookReader:
             self.authors.append(text)
 
     def text(self, text: str) -> None:
-        self._text += text
+        self._text += text[: MAX_TARGET_CHARS - len(self._text)] if len(self._text) < MAX_TARGET_CHARS else ""
 
     @property
     def chapters(self) -> list[str]:
