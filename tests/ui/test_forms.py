@@ -62,6 +62,7 @@ def test_a_field_with_suggestions_asks_the_server_while_one_types(admin_page: An
 
 def test_names_are_chosen_one_by_one_and_removed(admin_page: Any) -> None:
     admin_page.goto("/agents/text-agent/")
+    admin_page.locator("details:has(#id_models) > summary").click()
     names = admin_page.locator("#id_models-chosen")
     for name in ("task:design", "echo-text"):
         admin_page.locator("#id_models").fill(name)

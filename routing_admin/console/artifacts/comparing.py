@@ -25,8 +25,8 @@ from routing_admin.console.base.page_responses import require_found
 from routing_admin.console.base.tags.highlight import json_text
 from routing_admin.dispatch.preview import Previewer
 
-MAX_LINES = 500
-"""How many lines of each text are compared."""
+MAX_LINES, MAX_CHARS = 500, 6_000
+"""How much of the beginning of each text is compared. A model with a large window gets megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ComparedFact:
 
 @dataclass(frozen=True, slots=True)
 class ComparedText:
-    """The rows of two compared texts. `is_cut` is true if lines beyond `MAX_LINES` were left out."""
+    """The rows of two compared texts. `is_cut` is true if only their beginning was compared."""
 
     label: str
     rows: tuple[SideBySideRow, ...]
@@ -91,7 +91,6 @@ def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:
         ],
         "texts": list(_texts(left, right)) if may_read else [],
         "may_read": may_read,
-        "most_lines": MAX_LINES,
     }
 
 
@@ -135,6 +134,6 @@ def _texts(left: DeliveryCard, right: DeliveryCard) -> list[ComparedText]:
 
 
 def compare_texts(label: str, left: str, right: str) -> ComparedText:
-    lines = [text.splitlines() for text in (left, right)]
-    first, second = ("\n".join(side[:MAX_LINES]) for side in lines)
-    return ComparedText(label, compare_lines(first, second), any(len(side) > MAX_LINES for side in lines))
+    first, second = ("\n".join(text[:MAX_CHARS].splitlines()[:MAX_LINES]) for text in (left, right))
+    is_cut = any(len(text) > MAX_CHARS or len(text.splitlines()) > MAX_LINES for text in (left, right))
+    return ComparedText(label, compare_lines(first, second), is_cut)
