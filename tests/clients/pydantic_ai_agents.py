@@ -20,6 +20,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
+from sample_pdf import PDF
 
 URL, KEY = os.environ["CLIENTS_URL"], os.environ["CLIENTS_KEY"]
 MODELS: dict[str, str] = json.loads(os.environ["CLIENTS_MODELS"])
@@ -193,7 +194,7 @@ async def test_reasoning_is_kept_in_a_conversation(model: Model) -> None:
 @pytest.mark.parametrize("mime_type", ["image/png", "application/pdf"])
 async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
     """An image and a document in the request reach the model intact."""
-    data = {"image/png": PNG, "application/pdf": b"%PDF-1.4\n%%EOF\n"}[mime_type]
+    data = {"image/png": PNG, "application/pdf": PDF}[mime_type]
     result = await Agent(model).run(["What is this?", BinaryContent(data=data, media_type=mime_type)])
     assert result.output.startswith("You said: What is this?")
     assert f"{mime_type}, {len(data)} bytes]" in result.output

@@ -20,12 +20,13 @@ from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target
 from routing_admin.gateway.chat.parsing import parse
 from routing_admin.gateway.errors import BadRequestError
+from tests.artifacts.samples import pdf
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "compatibility.md"
 PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
 MP4 = "data:video/mp4;base64," + base64.b64encode(b"\x00\x00\x00\x18ftypmp42" + bytes(20)).decode()
 WAV = base64.b64encode(b"RIFF$\0\0\0WAVEfmt " + bytes(20)).decode()
-PDF = "data:application/pdf;base64," + base64.b64encode(b"%PDF-1.4\n" + bytes(20)).decode()
+PDF = "data:application/pdf;base64," + base64.b64encode(pdf("one page")).decode()
 
 TARGETS: Mapping[str, Target] = {
     "openai": Target(
