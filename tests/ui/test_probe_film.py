@@ -20,7 +20,14 @@ PLAY = """async ([address, moments]) => {
   [canvas.width, canvas.height] = [film.videoWidth, film.videoHeight];
   for (const moment of moments) {
     await new Promise((done) => { film.onseeked = done; film.currentTime = moment; });
-    canvas.getContext("2d").drawImage(film, 0, 0);
+    // On a busy machine a frame is decoded, but not yet there to be drawn.
+    for (let tries = 0, blank = true; blank && tries < 40; tries++) {
+      if (tries) await new Promise((done) => setTimeout(done, 50));
+      const pen = canvas.getContext("2d");
+      pen.drawImage(film, 0, 0);
+      const pixels = new Uint32Array(pen.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+      blank = pixels.every((pixel) => pixel === pixels[0]);
+    }
     drawn.push(canvas.toDataURL("image/png").split(",")[1]);
   }
   return [film.duration, drawn];
