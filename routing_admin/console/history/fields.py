@@ -79,6 +79,7 @@ UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
 """Parents of unknown fields that came from a file. Such fields are shown by their own names."""
 
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
+_NEW_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def field_name(path: str) -> str:
@@ -105,11 +106,11 @@ def _source_name(cell: str) -> str:
 
 
 def _split(path: str) -> list[str]:
-    return [next(filter(None, match.groups()), "") for match in _STEP.finditer(path)] or [path]
+    return [match[match.lastindex or 0] for match in _STEP.finditer(path)] or [path]
 
 
 def _humanize(step: str) -> str:
     # Keys of mappings, such as "gpt-4o", are data: only names of fields (`maxBytes`, `max_bytes`) become words.
     if not step.isidentifier():
         return step
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", step).replace("_", " ").lower()
+    return _NEW_WORD.sub(" ", step).replace("_", " ").lower()
