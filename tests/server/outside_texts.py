@@ -28,6 +28,7 @@ REFERENCE = 0.004
 FULL, SMALL = 64 * 1024, 8 * 1024
 SUSPICIOUS = 0.001
 """If `SMALL` characters take fewer CPU seconds, `FULL` characters are within budget even with quadratic growth."""
+TOLERANCE = 4
 ATTEMPTS = 10
 """A slow call fails them all, a quick one on a busy machine succeeds in one of them."""
 
@@ -176,14 +177,19 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
 
 
 def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int = FULL) -> bool:
-    """Return whether the call exceeds its CPU budget for `full` characters in each of `ATTEMPTS`."""
+    """Return whether the call exceeds its CPU budget for `full` characters in each of `ATTEMPTS`.
+
+    A cost that grows in step with the text may exceed the budget `TOLERANCE` times, since processors differ.
+    """
     small = text_of(min(SMALL, full))
     if any(cpu_seconds(lambda: call(small)) < SUSPICIOUS for _ in range(2)):
         return False
     large = text_of(full)
+    in_step = 1.5 * len(large) / max(1, len(small))
     for _ in range(ATTEMPTS):
         allowed = BUDGET * _slowness()
-        if cpu_seconds(lambda: call(large), 2 * allowed) <= allowed:
+        linear = min(TOLERANCE * allowed, in_step * cpu_seconds(lambda: call(small)))
+        if cpu_seconds(lambda: call(large), 2 * TOLERANCE * allowed) <= max(allowed, linear):
             return False
     return True
 
